@@ -1,4 +1,4 @@
-//! What must be true of a table after any number of operations on it.
+//! Checks that must hold for a table after any number of operations.
 
 use crate::explorer::Wrong;
 use crate::indexed::IndexRows;
@@ -7,7 +7,7 @@ use crate::table::{ABSENT, FIND, FULL, GIVE, INCREMENTAL, NEW, NOTHING, Operatio
 use crate::tree::Nodes;
 use std::collections::{HashMap, HashSet};
 
-/// The vectors that a test uses: distinct, by number.
+/// Distinct vectors of a test, by number.
 pub struct Pool {
     pub width: usize,
     vectors: Vec<Vec<u32>>,
@@ -15,7 +15,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of these vectors, each taken once.
+    /// Creates a pool of the given vectors; repeated vectors are taken once.
     pub fn new(width: usize, vectors: impl IntoIterator<Item = Vec<u32>>) -> Self {
         let mut pool = Self { width, vectors: Vec::new(), numbers: HashMap::new() };
         for vector in vectors {
@@ -44,20 +44,21 @@ impl Pool {
         self.numbers.get(vector).copied()
     }
 
-    /// Words of these vectors, end to end.
+    /// Words of the numbered vectors, end to end.
     pub fn words(&self, numbers: impl IntoIterator<Item = usize>) -> Vec<u32> {
         numbers.into_iter().flat_map(|number| self.vectors[number].iter().copied()).collect()
     }
 }
 
-/// What a table holds.
+/// Contents of a table.
 pub struct Contents {
     pub slots: Vec<Slot>,
-    /// By vector of the pool: its slot.
+    /// Slot of each vector of the pool.
     pub slot_of: Vec<Option<u64>>,
-    /// What the node table of a tree table holds.
+    /// Contents of the node table of a tree table.
     pub nodes: Option<Nodes>,
-    /// An indexed table has run out of rows: a vector may then be Full to one lane, and put by another that owns a row already.
+    /// True if an indexed table has run out of rows: one lane may then get Full for a vector that another lane, which already
+    /// owns a row, puts.
     pub scarce: bool,
 }
 
@@ -100,7 +101,7 @@ impl Contents {
         Ok(Self { nodes: Some(nodes), ..Self::of(slots, pool, killed)? })
     }
 
-    /// What these slots hold: whole vectors of the pool, each once.
+    /// Contents of the given slots: whole vectors of the pool, each stored once.
     pub fn of(slots: Vec<Slot>, pool: &Pool, killed: bool) -> Result<Self, Wrong> {
         let mut slot_of = vec![None; pool.len()];
         for (number, slot) in (0..).zip(&slots) {
@@ -126,7 +127,8 @@ impl Contents {
         slot.and_then(|slot| self.slots.get(slot as usize)).map_or_else(Vec::new, Slot::about)
     }
 
-    /// One result that refers to a vector: New and Seen refer to the slot that holds it, the others to nothing.
+    /// Checks one result for a vector: New and Seen must refer to the slot that holds the vector; other outcomes refer to
+    /// nothing.
     pub fn check_result(&self, vector: usize, outcome: u32, reference: u64) -> Result<(), Wrong> {
         let slot = self.slot_of[vector];
         let rule = match outcome {
@@ -141,7 +143,7 @@ impl Contents {
         Err(wrong(rule, detail, [self.about(slot), self.about(Some(reference))].concat()))
     }
 
-    /// Exactly one New for each stored vector (of a table that was empty before).
+    /// Checks for exactly one New per stored vector (of a table that was empty before).
     pub fn check_news(&self, news: &HashMap<usize, u64>) -> Result<(), Wrong> {
         for (vector, slot) in self.slot_of.iter().enumerate() {
             let new = news.get(&vector).copied().unwrap_or(0);
@@ -154,8 +156,9 @@ impl Contents {
         Ok(())
     }
 
-    /// A vector may be Full only if every slot that may hold it is taken, or, for want of a node, every slot of a node is: then
-    /// true. (Tables of the tests are small: a search sees all, but of some node tables.)
+    /// Checks that a vector was rightly Full: all slots that may hold it are taken, or a node was missing and all node slots are
+    /// taken. Returns true in the second case. (Tables of the tests are small: a search sees all slots, except in some node
+    /// tables.)
     pub fn check_full(&self, table: &Table, memory: &Memory, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
         if table.kernels.is_indexed() {
             let stored = self.slot_of.iter().flatten().count() as u64;
@@ -169,7 +172,7 @@ impl Contents {
         let root = self.nodes.as_ref().map(|nodes| nodes.root(words));
         let words = match (&self.nodes, &root) {
             (Some(nodes), Some(None)) => {
-                // A search that does not see all of the node table may find nothing free.
+                // A search that sees only a part of the node table may miss a free slot.
                 let sees_all = table.view.nodes.probe_limit == table.view.nodes.buckets;
                 let free = nodes.free(table).filter(|_| sees_all);
                 return free.map_or(Ok(true), |slot| {
@@ -194,7 +197,7 @@ impl Contents {
         })
     }
 
-    /// In a compact table, vectors that were not put back are in slots that find-or-put may take.
+    /// Checks for a compact table that vectors that were not put back are in slots that find-or-put may take.
     pub fn check_kept(&self, table: &Table, pool: &Pool, put_back: impl Fn(usize) -> bool) -> Result<(), Wrong> {
         let Some(layout) = &table.layout else { return Ok(()) };
         for (vector, slot) in self.slot_of.iter().enumerate().filter(|(vector, _)| !put_back(*vector)) {
@@ -206,7 +209,7 @@ impl Contents {
         Ok(())
     }
 
-    /// The table's counts are right (if nothing was killed).
+    /// Checks the table's counts (valid only if nothing was killed).
     pub fn check_counts(&self, table: &Table, memory: &Memory) -> Result<(), Wrong> {
         let check = |what, counter: u64, stored: u64| {
             let counted = memory.read_at::<u64>(counter, 1)[0];
@@ -218,8 +221,8 @@ impl Contents {
     }
 }
 
-/// What scripts did, against each other and against the table afterwards. `sequential`: memory was sequentially consistent, so
-/// that operations that do not overlap have the order in which they were done.
+/// Checks the results of scripts against each other and against the final table. `sequential`: memory was sequentially
+/// consistent, so operations that do not overlap are ordered as they were done.
 pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usize, sequential: bool) -> Result<(), Wrong> {
     for lane in operations.chunks(a_lane) {
         let mut known = HashSet::new();
@@ -256,8 +259,8 @@ pub fn check_scripts(contents: &Contents, operations: &[Operation], a_lane: usiz
     if sequential { check_moments(contents, operations) } else { Ok(()) }
 }
 
-/// For each vector there is a moment, within the call that was told New, such that every Seen ends after it and every Absent
-/// begins before it: the operations are linearizable (Herlihy and Wing 1990).
+/// Checks that for each vector there is a moment, within the call that returned New, such that every Seen ends after it and every
+/// Absent begins before it: the operations are linearizable (Herlihy and Wing 1990).
 fn check_moments(contents: &Contents, operations: &[Operation]) -> Result<(), Wrong> {
     let mut moments: HashMap<u32, (u64, u64)> = HashMap::new();
     for operation in operations.iter().filter(|operation| matches!(operation.kind, PUT | FIND | GIVE | INCREMENTAL)) {

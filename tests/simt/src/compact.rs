@@ -1,22 +1,22 @@
-//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. It
-//! shares nothing with the kernels: numbers of 128 bits, divisions, and walks written out as lists.
+//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. This
+//! module shares no code with the kernels: it uses 128-bit numbers, divisions, and walks written out as lists.
 
 use warpset::gpu::{CompactView, HashView, LevelView};
 
-/// One level; without rounds there is none.
+/// One level; a level with zero rounds is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Level {
     pub buckets: u64,
     pub functions: u64,
-    /// For each round r, the slots of a bucket that rounds until then may take.
+    /// Number of slots of a bucket that rounds 0 to r may take, for each round r.
     pub limits: [u64; 3],
-    /// Those of a find-or-put.
+    /// Rounds of a find-or-put.
     pub rounds: usize,
-    /// How many more there are for a key that is put back.
+    /// Additional rounds for a key that is put back.
     pub kept_rounds: usize,
 }
 
-/// A layout for keys and slots of some bits.
+/// Layout of a compact table for one key size and one slot size.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub key_bits: u32,
@@ -49,7 +49,7 @@ impl Layout {
         (1u128 << self.key_bits).div_ceil(self.levels[level].buckets.into())
     }
 
-    /// How many functions fit the slots of a level.
+    /// Number of functions that fit the slots of a level.
     pub fn most_functions(&self, level: usize) -> u64 {
         ((1u128 << self.bits(level)) / self.window(level)).min(1 << 20) as u64
     }
@@ -85,7 +85,7 @@ impl Layout {
         ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + remainder) as u64)
     }
 
-    /// The key that a bucket and a code are of, if there is one.
+    /// Key of a code in a bucket; `None` if the code is no key's.
     pub fn key_at(&self, level: usize, bucket: u64, code: u64) -> Option<u64> {
         let (function, remainder) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
         let buckets = u128::from(self.levels[level].buckets);
@@ -100,14 +100,14 @@ impl Layout {
         keys.into_iter().find(fits)
     }
 
-    /// Level, bucket and index there of a slot.
+    /// Level of a slot, its bucket and its index there.
     fn at(&self, slot: u64) -> (usize, u64, u64) {
         let first = self.main_slots();
         let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
         (level, slot / self.slots_per_bucket(level), slot % self.slots_per_bucket(level))
     }
 
-    /// Where a slot's code is, in bytes.
+    /// Byte range of a slot's code.
     pub fn range(&self, slot: u64) -> std::ops::Range<usize> {
         let (level, bucket, index) = self.at(slot);
         let bucket = bucket + if level == 1 { self.levels[0].buckets } else { 0 };
@@ -115,25 +115,25 @@ impl Layout {
         start..start + self.bits(level) as usize / 8
     }
 
-    /// The key in a slot that holds this code.
+    /// Key in a slot that holds the given code.
     pub fn key_in(&self, slot: u64, code: u64) -> Option<u64> {
         let (level, bucket, _) = self.at(slot);
         self.key_at(level, bucket, code)
     }
 
-    /// The slots of a key's walk, in order, those that only a key that is put back may take included. None of a key of too many
+    /// Slots of a key's walk, in order, including those that only a key that is put back may take. Empty for a key of too many
     /// bits.
     pub fn walk(&self, key: u64) -> Vec<u64> {
         self.steps(key).into_iter().map(|(slot, _)| slot).collect()
     }
 
-    /// Those that a find-or-put may take.
+    /// Slots of a key's walk that a find-or-put may take.
     pub fn walk_of_find_or_put(&self, key: u64) -> Vec<u64> {
         let levels = self.levels.map(|level| Level { kept_rounds: 0, ..level });
         Self { levels, ..*self }.walk(key)
     }
 
-    /// The walk, and the key's code in each slot.
+    /// Slots of a key's walk, with the key's code in each slot.
     pub fn steps(&self, key: u64) -> Vec<(u64, u64)> {
         let mut steps = Vec::new();
         if key & !self.mask() != 0 {
@@ -146,7 +146,7 @@ impl Layout {
                 let from = if round == 0 { 0 } else { limits[round - 1] };
                 for function in 0..functions {
                     let (bucket, code) = self.quotiented(level, function, key);
-                    // The code of a slot that is EMPTY.
+                    // Code 0 means EMPTY.
                     if code != 0 {
                         let first = before + bucket * self.slots_per_bucket(level);
                         steps.extend((from..limits[round]).map(|index| (first + index, code)));
@@ -158,12 +158,12 @@ impl Layout {
         steps
     }
 
-    /// Slots of the main level; those of the stash are numbered after them.
+    /// Number of slots of the main level; the stash's slots are numbered after them.
     pub fn main_slots(&self) -> u64 {
         self.levels[0].buckets * self.slots_per_bucket(0)
     }
 
-    /// As kernels get it.
+    /// View of the table, as kernels get it.
     pub fn view(&self, slots: u64, stored: u64) -> CompactView {
         let level = |level: usize, slots| {
             let Level { buckets, functions, limits, rounds, kept_rounds } = self.levels[level];
@@ -190,7 +190,7 @@ impl Layout {
     }
 }
 
-/// The inverse of an odd number, modulo 2^64: its power 2^62 - 1, as the 2^62nd of every odd number is 1.
+/// Inverse of an odd number modulo 2^64: its power 2^62 - 1, because the 2^62nd power of every odd number is 1.
 fn inverse(odd: u64) -> u64 {
     (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
 }

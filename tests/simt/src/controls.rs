@@ -1,6 +1,6 @@
-//! Negative controls: known-wrong algorithms in cases in which they go wrong (cpp/controls/claiming.h), and kernels that break
-//! rules of the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing; beside each wrong one is
-//! the right one, which must survive all that the wrong one is subjected to.
+//! Negative controls: known-wrong algorithms in cases where they fail (cpp/controls/claiming.h), and kernels that break rules of
+//! the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing. Each wrong algorithm has a right
+//! one beside it, which must survive the same trials.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
@@ -9,7 +9,7 @@ use crate::memory::{Memory, Use};
 use crate::table::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
 use std::collections::HashMap;
 
-/// What the lanes get. See `controls::Script` in cpp/controls/frame.h.
+/// Argument of the lanes. See `controls::Script` in cpp/controls/frame.h.
 #[repr(C)]
 struct Argument {
     cells: *mut u64,
@@ -22,7 +22,7 @@ struct Argument {
     padding: u32,
 }
 
-/// How many lanes do an operation together.
+/// Number of lanes that do an operation together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Team {
     One,
@@ -30,13 +30,13 @@ enum Team {
     OneAChunk,
 }
 
-/// A way to find and put vectors.
+/// A find-or-put algorithm under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
     name: &'static str,
     kernel: Kernel,
     team: Team,
-    /// Vectors do not stay where they were put, so references mean nothing.
+    /// True if vectors move after they were put, so that references mean nothing.
     moves: bool,
 }
 
@@ -49,7 +49,7 @@ macro_rules! algorithms {
         pub const $name: Algorithm = Algorithm {
             name: unprefixed(stringify!($kernel)), kernel: $kernel, team: Team::$team, moves: $moves
         };)+
-        /// All of them, right and wrong.
+        /// All algorithms, right and wrong.
         pub const ALGORITHMS: &[Algorithm] = &[$($name),+];
     };
 }
@@ -59,7 +59,7 @@ algorithms! {
     CHAINED: warpset_simt_control_chained, One, false;
     GPUEXPLORE_1: warpset_simt_control_gpuexplore1, One, false;
     GPUEXPLORE_2: warpset_simt_control_gpuexplore2, OneAChunk, false;
-    /// Right, where lanes need not fear that others are never let go on.
+    /// Right if every lane is scheduled eventually.
     THESIS_SPINLOCK: warpset_simt_control_thesis_spinlock, One, false;
     THESIS_SPINLOCK_RELAXED: warpset_simt_control_thesis_spinlock_relaxed, One, false;
     LOOKS_AGAIN_WEAK: warpset_simt_control_looks_again_weak, One, false;
@@ -67,20 +67,20 @@ algorithms! {
     LOOKS_AGAIN_TOGETHER_RELAXED: warpset_simt_control_looks_again_together_relaxed, Two, false;
     OUT_OF_ORDER: warpset_simt_control_out_of_order, One, false;
     PUT_BACKWARDS_FIND_FORWARDS: warpset_simt_control_put_backwards_find_forwards, One, false;
-    /// Right: the order of the chunks is unusual, but the same for all.
+    /// Right: the order of the chunks is unusual, but the same for all lanes.
     BACKWARDS: warpset_simt_control_backwards, One, false;
     LAST_STORED: warpset_simt_control_last_stored, One, false;
     CUCKOO: warpset_simt_control_cuckoo, One, true;
 }
 
 impl Algorithm {
-    /// Vectors do not stay where they were put.
+    /// Whether vectors move after they were put.
     pub fn moves(&self) -> bool {
         self.moves
     }
 }
 
-/// The name of a kernel without what they all begin with.
+/// Strips the common prefix from the name of a kernel.
 const fn unprefixed(name: &'static str) -> &'static str {
     name.split_at("warpset_simt_control_".len()).1
 }
@@ -88,13 +88,13 @@ const fn unprefixed(name: &'static str) -> &'static str {
 /// An operation: PUT or FIND, and the number of the vector.
 pub type Call = (u32, u32);
 
-/// Vectors, and who does what with them at the same time.
+/// Vectors, and the operations that lanes do with them at the same time.
 #[derive(Clone, Debug)]
 pub struct Case {
     name: &'static str,
-    /// Vectors of as many chunks each.
+    /// Vectors as chunks; all have the same number of chunks.
     vectors: Vec<Vec<u64>>,
-    /// By lane, or by team.
+    /// Operations of each lane, or of each team.
     scripts: Vec<Vec<Call>>,
 }
 
@@ -107,33 +107,33 @@ impl Case {
         Self { name, vectors: vectors.iter().map(own).collect(), scripts: scripts.iter().map(|calls| calls.to_vec()).collect() }
     }
 
-    /// One vector, put by two.
+    /// Two lanes put one vector.
     pub fn equal() -> Self {
         Self::new("equal", &[&[0xA0, 0xA1, 0xA2]], &[&[A], &[A]])
     }
 
-    /// Two vectors that differ in every chunk.
+    /// Two lanes put vectors that differ in every chunk.
     pub fn different() -> Self {
         Self::new("different", &[&[0xA0, 0xA1, 0xA2], &[0xB0, 0xB1, 0xB2]], &[&[A], &[B]])
     }
 
-    /// Two vectors that differ in the last chunk only.
+    /// Two lanes put vectors that differ in the last chunk only.
     pub fn prefix() -> Self {
         Self::new("prefix", &[&[0xC0, 0xC1, 0xA2], &[0xC0, 0xC1, 0xB2]], &[&[A], &[B]])
     }
 
-    /// Three put two vectors of a common prefix.
+    /// Three lanes put two vectors with a common prefix.
     pub fn crowd() -> Self {
         Self::new("crowd", &[&[0xC0, 0xA1], &[0xC0, 0xB1]], &[&[A, B], &[B, A], &[A]])
     }
 
-    /// As `crowd`, but one looks for what it put.
+    /// As `crowd`, but one lane looks for the vector that it put.
     pub fn crowd_and_find() -> Self {
         Self { name: "crowd-and-find", scripts: vec![vec![A, B], vec![B, A], vec![A, (FIND, 0)]], ..Self::crowd() }
     }
 
-    /// Keys of one word with two slots each: A may be in slots 0 and 1, B in 0 and 2, and C, which is there before B, in 2 and 3.
-    /// B evicts A, which was found before.
+    /// Keys of one word with two slots each: A may be in slots 0 and 1, B in 0 and 2, and C, which is stored before B, in 2 and
+    /// 3. B evicts A, which was found before.
     pub fn evicted() -> Self {
         let (find, c) = ((FIND, 0), (PUT, 2));
         Self::new("evicted", &[&[0xA_01_00], &[0xB_02_00], &[0xC_03_02]], &[&[A, find], &[c, B]])
@@ -144,7 +144,7 @@ impl Case {
         Self { name: "evicted-and-put", scripts: vec![vec![A, A], vec![(PUT, 2), B]], ..Self::evicted() }
     }
 
-    /// All operations by one lane, one after another.
+    /// One lane does all operations, one after another.
     fn alone(self) -> Self {
         Self { scripts: vec![self.scripts.concat()], ..self }
     }
@@ -154,14 +154,14 @@ impl Case {
 pub struct Control {
     algorithm: Algorithm,
     case: Case,
-    /// Each lane or team is a block of its own, not all together one warp.
+    /// Each lane or team is a block of its own; otherwise all lanes are one warp.
     apart: bool,
     stale: bool,
     alone: bool,
     pool: Pool,
     operations: Vec<Operation>,
     cells: *mut u64,
-    /// What the lanes of the launch point to.
+    /// Argument of the launch; lanes point to it.
     argument: Option<Box<Argument>>,
 }
 
@@ -184,17 +184,17 @@ impl Control {
         }
     }
 
-    /// Each lane (or team of lanes) in a block of its own.
+    /// Runs each lane (or team of lanes) in a block of its own.
     pub fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// On a machine whose loads see the newest value; there operations must also be linearizable.
+    /// Runs on a machine whose loads see the newest value; there operations must also be linearizable.
     pub fn sequential(self) -> Self {
         Self { stale: false, ..self }
     }
 
-    /// With nobody else there: every algorithm must be right then.
+    /// Runs all operations on one lane, without concurrency: every algorithm must then be right.
     pub fn alone(self) -> Self {
         Self { alone: true, case: self.case.alone(), ..self }
     }
@@ -376,7 +376,7 @@ impl Program for Breach {
     }
 }
 
-/// Another way to do the operations of an exhaustive trial on a tree table of 4 words, chunks of 8 and lines of 32 bytes
+/// Replacement for the operations of an exhaustive trial: on a tree table of 4 words, chunks of 8 and lines of 32 bytes
 /// (cpp/controls/tree.h), or on an indexed table of 2 words and slots of 64 bits (cpp/controls/indexed.h).
 pub type TableControl = (&'static str, Kernel);
 
@@ -392,34 +392,34 @@ macro_rules! table_controls {
 table_controls! {
     /// Right.
     TREE: warpset_simt_control_tree;
-    /// Scans believe that who sees a root sees its nodes.
+    /// Wrong: scans assume that a lane that sees a root also sees its nodes.
     TREE_SCAN_BELIEVES: warpset_simt_control_tree_scan_believes;
-    /// References are passed on by relaxed accesses.
+    /// Wrong: references are passed on by relaxed accesses.
     TREE_GIVEN_RELAXED: warpset_simt_control_tree_given_relaxed;
-    /// Nodes are stored where a slot was seen EMPTY.
+    /// Wrong: nodes are stored where a slot was seen EMPTY.
     TREE_NODES_STORED: warpset_simt_control_tree_nodes_stored;
-    /// The same by plain stores.
+    /// Wrong: as `TREE_NODES_STORED`, by plain stores.
     TREE_NODES_STORED_PLAINLY: warpset_simt_control_tree_nodes_stored_plainly;
     /// Right.
     INDEXED: warpset_simt_control_indexed;
-    /// A slot names a row before the row is written.
+    /// Wrong: a slot names a row before the row is written.
     INDEXED_PUBLISHED_FIRST: warpset_simt_control_indexed_published_first;
-    /// The claim of a slot does not release the row.
+    /// Wrong: the claim of a slot does not release the row.
     INDEXED_PUBLISHED_RELAXED: warpset_simt_control_indexed_published_relaxed;
-    /// Slots are looked at by relaxed loads.
+    /// Wrong: slots are read by relaxed loads.
     INDEXED_READ_WITHOUT_ACQUIRE: warpset_simt_control_indexed_read_without_acquire;
-    /// A claim that is lost does not acquire the row that it has lost to.
+    /// Wrong: a lost claim does not acquire the row of the winner.
     INDEXED_LOST_WITHOUT_ACQUIRE: warpset_simt_control_indexed_lost_without_acquire;
-    /// Who loses a claim goes on to the next slot without a look at the row that it has lost to.
+    /// Wrong: a lane that loses a claim goes on to the next slot without comparing the winner's row.
     INDEXED_NEXT_WITHOUT_COMPARING: warpset_simt_control_indexed_next_without_comparing;
-    /// Right, by relaxed accesses of slots and fences.
+    /// Right: slots are accessed by relaxed accesses, ordered by fences.
     INDEXED_FENCED: warpset_simt_control_indexed_fenced;
-    /// The fence before a claim comes before the row is written.
+    /// Wrong: the fence before a claim comes before the row is written.
     INDEXED_FENCED_BEFORE_WRITING: warpset_simt_control_indexed_fenced_before_writing;
-    /// The fence comes after the claim.
+    /// Wrong: the fence comes after the claim.
     INDEXED_FENCED_AFTER_CLAIMING: warpset_simt_control_indexed_fenced_after_claiming;
-    /// No fence between the look at a slot and the comparison with its row.
+    /// Wrong: no fence between the load of a slot and the comparison with its row.
     INDEXED_READ_WITHOUT_FENCE: warpset_simt_control_indexed_read_without_fence;
-    /// No fence between a claim that is lost and the comparison with the row that it has lost to.
+    /// Wrong: no fence between a lost claim and the comparison with the winner's row.
     INDEXED_LOST_WITHOUT_FENCE: warpset_simt_control_indexed_lost_without_fence;
 }

@@ -1,5 +1,5 @@
-//! Compact cuckoo tables before a crowd: a main level that is full, a stash that takes few more keys or none, and keys that many
-//! lanes offer at once.
+//! Compact cuckoo tables under contention: the main level is full, the stash takes few more keys or none, and many lanes offer
+//! the same keys at once.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
@@ -25,11 +25,11 @@ pub struct Crowd {
 struct Case {
     table: Table,
     pool: Pool,
-    /// The first so many keys of the pool were stored before.
+    /// Keys of the pool below this number were stored before.
     stored_before: usize,
     operations: Vec<Operation>,
     a_lane: usize,
-    /// What the lanes of the launch point to.
+    /// Argument of the launch; lanes point to it.
     _script: Option<Box<ScriptArgument>>,
     batches: Vec<(Vec<usize>, Box<BatchArgument>)>,
 }
@@ -41,7 +41,8 @@ impl Crowd {
         Self { kernels, stale, case: None }
     }
 
-    /// Few slots of the main level may be taken; of the stash some by find-or-put, others by keys that are put back only.
+    /// Draws a layout. Few slots of the main level may be taken. Some slots of the stash may be taken by find-or-put, others only
+    /// by keys that are put back.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let (multipliers, step) = ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1);
@@ -56,7 +57,7 @@ impl Crowd {
         layout
     }
 
-    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Gives the
+    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Returns the
     /// keys.
     fn fill(&self, memory: &mut Memory, table: &Table, rng: &mut Pcg64Mcg) -> Vec<u64> {
         let layout = table.layout.expect("a compact table");
@@ -108,7 +109,7 @@ impl Program for Crowd {
         table.clear(memory);
         let mut keys = self.fill(memory, &table, &mut rng);
         let stored_before = keys.len();
-        // Keys that all lanes want: most of them new, some stored.
+        // Keys that all lanes offer: most of them new, some stored.
         let wanted = rng.random_range(1..=4);
         keys.extend((0..wanted).map(|_| self.key(&mut rng)));
         let pool = Pool::new(2, keys.iter().map(|key| vec![*key as u32, (*key >> 32) as u32]));
@@ -163,8 +164,8 @@ impl Program for Crowd {
         vec![grids]
     }
 
-    /// Among all that offer a key that was not stored, one is told New and the others Seen; or all are told Full, and find-or-put
-    /// may take no slot of its walk.
+    /// Among all lanes that offer a key that was not stored, one must get New and the others Seen; or all get Full, and
+    /// find-or-put may take no slot of the key's walk.
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
         let Case { table, pool, stored_before, operations, a_lane, batches, .. } = self.case.as_ref().expect("a case was set up");
         let contents = Contents::read(table, memory, pool, false)?;

@@ -1,5 +1,5 @@
-//! Tiny cases, small enough for every schedule: a few lanes (or warps), a few operations each, one bucket
-//! (and of a tree table one or two buckets of nodes).
+//! Tiny cases, small enough for every schedule: a few lanes (or warps), a few operations each, one bucket (and of a tree table
+//! one or two buckets of nodes).
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
@@ -15,24 +15,25 @@ use std::collections::HashMap;
 /// How much the vectors of an exhaustive trial have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alike {
-    /// No word.
+    /// No word is common.
     Nothing,
-    /// All but the first chunk (of a tree: word).
+    /// All chunks but the first are common (in a tree: all words but the first).
     AllButFirst,
-    /// All but the last chunk (of a tree: word).
+    /// All chunks but the last are common (in a tree: all words but the last).
     AllButLast,
 }
 
-/// What the stash of a compact table holds when an exhaustive trial begins.
+/// Contents of a compact table's stash when an exhaustive trial begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stash {
-    /// Nothing; nor does the main level.
+    /// Empty; the main level is empty, too.
     Empty,
-    /// It has one slot left for find-or-put, of which all vectors have no other: the main level is full.
+    /// One slot is left for find-or-put. All vectors share that slot and have no other, because the main level is full.
     Nearly,
-    /// No such slot.
+    /// No slot is left for find-or-put.
     Full,
-    /// None, and the first vector of the trial is in a slot that is kept for keys that are put back.
+    /// No slot is left for find-or-put, and the first vector of the trial is in a slot that is reserved for keys that are put
+    /// back.
     PutBack,
 }
 
@@ -42,16 +43,16 @@ pub type Call = (u32, u32);
 pub struct Exhaustive {
     kernels: &'static Kernels,
     alike: Alike,
-    /// By lane, or by warp.
+    /// Operations of each lane, or of each warp.
     players: Vec<Vec<Call>>,
-    /// The players are warps with a batch each (of puts), not lanes.
+    /// True if the players are warps with a batch of puts each; otherwise they are lanes.
     warps: bool,
     stale: bool,
-    /// In a tree table, buckets of nodes, of two slots each.
+    /// In a tree table: number of node buckets, of two slots each.
     node_buckets: u32,
-    /// What the stash of a compact table holds.
+    /// Initial contents of a compact table's stash.
     stash: Stash,
-    /// What the lanes run, if not the table's own operations: a negative control.
+    /// Negative control that the lanes run instead of the table's own operations.
     control: Option<(&'static str, Kernel)>,
     case: Option<Case>,
 }
@@ -63,9 +64,9 @@ struct Case {
     a_lane: usize,
     /// Numbers of vectors that were stored before.
     stored_before: Vec<usize>,
-    /// What the lanes of the launch point to.
+    /// Argument of the lanes; the launch points to it.
     _script: Box<ScriptArgument>,
-    /// What the warps of the launch point to.
+    /// Batches of the warps; the launch points to them.
     batches: Vec<BatchArgument>,
 }
 
@@ -74,29 +75,30 @@ impl Exhaustive {
         Self { kernels, alike, players, warps: false, stale, node_buckets: 2, stash: Stash::Empty, control: None, case: None }
     }
 
-    /// Each warp puts a batch of vectors.
+    /// A trial in which each warp puts a batch of vectors.
     pub fn of_warps(kernels: &'static Kernels, alike: Alike, batches: Vec<Vec<u32>>, stale: bool) -> Self {
         let players = batches.into_iter().map(|batch| batch.into_iter().map(|vector| (PUT, vector)).collect()).collect();
         Self { warps: true, ..Self::of_lanes(kernels, alike, players, stale) }
     }
 
-    /// With so many buckets of nodes: one or two.
+    /// Sets the number of node buckets: one or two.
     pub fn with_node_buckets(self, node_buckets: u32) -> Self {
         Self { node_buckets, ..self }
     }
 
-    /// With keys in a compact table.
+    /// Sets the initial contents of a compact table's stash.
     pub fn with_stash(self, stash: Stash) -> Self {
         Self { stash, ..self }
     }
 
-    /// With another way to do the operations of lanes.
+    /// Runs `kernel` instead of the table's own operations.
     pub fn by(self, name: &'static str, kernel: Kernel) -> Self {
         Self { control: Some((name, kernel)), ..self }
     }
 
-    /// In a compact table, all small keys begin in bucket 0, the second function (if codes have room for one) sends them to
-    /// bucket 1; then the two slots, or a stash of one, and one more for keys that are put back.
+    /// Layout of a compact table in which all small keys begin in bucket 0; the second function (if codes have room for one)
+    /// sends them to bucket 1. A bucket of the main level has one slot, or two in two rounds; a bucket of
+    /// the stash has one slot for find-or-put, and one more for keys that are put back.
     fn layout(&self) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let stash = Level { buckets: 2, functions: 1, limits: [1, 2, 0], rounds: 1, kept_rounds: 1 };
@@ -136,7 +138,8 @@ impl Exhaustive {
 }
 
 impl Exhaustive {
-    /// Puts keys that are in no call into the levels, and the first one that is. Gives their numbers.
+    /// Fills the levels with keys that no call uses, and for `Stash::PutBack` with the first key that a call uses. Returns their
+    /// numbers.
     fn fill(&self, table: &Table, memory: &mut Memory, pool: &Pool) -> Vec<usize> {
         let Some(layout) = table.layout.filter(|_| self.stash != Stash::Empty) else { return Vec::new() };
         let mut stored = Vec::new();
@@ -194,13 +197,13 @@ impl Program for Exhaustive {
             node_hash_mask: 0,
             node_probe_limit: 2,
             layout,
-            // A row for each lane, besides those that are stored.
+            // One row for each lane, in addition to those of stored vectors.
             rows: 64 + if self.warps { 64 } else { 0 },
             spare_cells: 8,
         };
         let mut table = Table::allocate(memory, self.kernels, config);
         table.clear(memory);
-        // All searches begin in bucket 0, and end there; those for nodes go on to bucket 1, if they may.
+        // All searches begin in bucket 0, and end there; searches for nodes go on to bucket 1, if they may.
         table.view.roots.probe_limit = 1;
         table.view.indexed.probe_limit = 1;
         if self.kernels.is_indexed() {

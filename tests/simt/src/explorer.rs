@@ -8,9 +8,9 @@ use crate::trace::Trace;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What is run: kernels, what they work on, and what must be true afterwards.
+/// A program to explore: kernels, their data, and the conditions that must hold afterwards.
 pub trait Program {
-    /// For people, and to name it in `WARPSET_SIMT_REPLAY`.
+    /// Name for reports and for `WARPSET_SIMT_REPLAY`.
     fn name(&self) -> String;
 
     /// Bytes of simulated memory.
@@ -18,41 +18,41 @@ pub trait Program {
 
     /// Allocates and fills memory. The same seed gives the same data at the same addresses.
     ///
-    /// Gives the launches, one after another; the grids of one launch are under way together. Only one launch is possible under
-    /// `Strategy::Exhaustive`.
+    /// Returns the launches, one after another; the grids of one launch are under way together. `Strategy::Exhaustive` supports a
+    /// single launch only.
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>>;
 
-    /// About how many steps a run has; PCT draws its change points among so many.
+    /// Estimate of the steps of a run; PCT draws its change points from this range.
     fn steps(&self) -> u64 {
         1000
     }
 
-    /// Rules for runs with this seed, given those of the exploration.
+    /// Rules for runs with this seed, derived from those of the exploration.
     fn rules(&self, rules: Rules, _seed: u64) -> Rules {
         rules
     }
 
-    /// For programs in which the host acts between launches, by what it finds: more launches, when those before are done, and so
-    /// on until there are none; or what is wrong by now. Not after a run that was killed.
+    /// For programs in which the host acts between launches: after each round of launches, inspects memory and returns more
+    /// launches, or none to finish, or an error if a condition is broken. Not called after a run that was killed.
     fn go_on(&mut self, _memory: &mut Memory) -> Result<Vec<Vec<Grid>>, Wrong> {
         Ok(Vec::new())
     }
 
-    /// What is wrong after a run.
+    /// Checks the conditions after a run.
     fn judge(&mut self, memory: &Memory, ending: Ending) -> Result<(), Wrong>;
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Which one.
+    /// Name of the broken rule.
     pub rule: &'static str,
     pub detail: String,
-    /// Allocations and ranges of bytes in them whose history explains it; empty if all does.
+    /// Allocations and byte ranges whose history explains the error; empty if the whole history does.
     pub about: Vec<(String, std::ops::Range<usize>)>,
 }
 
-/// What broke.
+/// Cause of a failed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     Fault(Fault),
@@ -60,7 +60,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// In a word or two.
+    /// Short name of the broken rule.
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Wrong(wrong) => wrong.rule,
@@ -85,7 +85,7 @@ pub enum Strategy {
     /// For bugs of this depth.
     Pct(usize),
     LockStep,
-    /// All, or as many as may be tried.
+    /// All schedules, up to the limit of the exploration.
     Exhaustive,
 }
 
@@ -100,13 +100,13 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// How much was tried.
+/// Amount of exploration done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effort {
     pub schedules: u64,
     pub steps: u64,
     pub time: Duration,
-    /// There was nothing left to try.
+    /// True if no untried schedule was left.
     pub complete: bool,
 }
 
@@ -152,8 +152,8 @@ impl fmt::Display for Catch {
     }
 }
 
-/// Tries schedules number `first .. first + count` (each the seed of one run), or all if the strategy is exhaustive and there are
-/// no more than `count`.
+/// Tries the schedules numbered `first .. first + count` (each number is the seed of one run). The exhaustive strategy tries all
+/// schedules, at most `count`.
 pub fn explore(
     program: &mut dyn Program,
     strategy: Strategy,
@@ -202,7 +202,7 @@ fn scheduler(strategy: Strategy, seed: u64, steps: u64) -> Box<dyn Scheduler> {
     }
 }
 
-/// One run; if it breaks, the same again with a trace.
+/// Does one run; if it breaks the program, repeats it with a trace.
 fn once(
     program: &mut dyn Program,
     memory: &mut Memory,
@@ -263,7 +263,7 @@ fn attempt(
     Ok(steps)
 }
 
-/// `WARPSET_SIMT_REPLAY='PROGRAM STRATEGY SEED'` or `'PROGRAM steps SEED SCHEDULE'` asks for one run of one program.
+/// Reads `WARPSET_SIMT_REPLAY='PROGRAM STRATEGY SEED'` or `'PROGRAM steps SEED SCHEDULE'`, which asks for one run of one program.
 fn replay_asked_for(program: &str) -> Option<(Strategy, u64, Option<Schedule>)> {
     let asked = std::env::var("WARPSET_SIMT_REPLAY").ok()?;
     let rest = asked.strip_prefix(program)?.strip_prefix(' ')?;

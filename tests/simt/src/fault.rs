@@ -1,8 +1,8 @@
-//! What can be wrong with a kernel, as far as the machine itself sees it.
+//! Faults of a kernel that the machine itself detects.
 
 use std::fmt;
 
-/// A lane, as it is shown.
+/// Identity of a lane, as reports show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneName {
     pub grid: u16,
@@ -37,7 +37,7 @@ pub struct Access {
     pub size: usize,
     pub write: bool,
     pub strong: bool,
-    /// The line of code, where it is known.
+    /// Line of code, if known.
     pub site: Option<String>,
 }
 
@@ -50,24 +50,24 @@ impl fmt::Display for Access {
     }
 }
 
-/// What the machine found.
+/// A fault that the machine found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An access of memory that belongs to nobody, or reaches over the end of what it belongs to.
+    /// An access outside every allocation, or across the end of one.
     OutOfBounds(Access),
     /// An access that is not aligned to its size.
     Misaligned(Access),
-    /// A write to memory that the launch takes for constant.
+    /// A write to memory that is constant during the launch.
     ConstantWritten(Access),
-    /// Two accesses of which one is plain and one a write, unordered.
+    /// Two unordered accesses of one location: at least one is plain, and at least one is a write.
     DataRace { access: Access, other: LaneName, other_wrote: bool },
-    /// Nobody can go on, and the lanes that wait do so at different sites, or for lanes that have ended.
+    /// No lane can go on, and the waiting lanes are at different sites, or wait for lanes that have ended.
     Divergence(String),
-    /// Nobody can go on.
+    /// No lane can go on.
     Deadlock(String),
-    /// For so many steps nobody has written anything, ended or passed a barrier.
+    /// For this number of steps no lane has written anything, ended or passed a barrier.
     Livelock { steps: u64, at: String },
-    /// The launch took more steps than it may.
+    /// The launch exceeded its step limit.
     Endless { steps: u64 },
 }
 

@@ -1,15 +1,15 @@
-//! Indexed tables that are full: they reject, the host makes a larger index of their rows, and what they have rejected is offered
-//! again, once more or twice.
+//! Growth of full indexed tables: the table rejects vectors, the host makes a larger index of the rows, and the rejected vectors
+//! are offered again. This happens once or several times.
 //!
-//! Vectors are put by warps, by blocks that gather them and by lanes, while others list holes. When they are done,
+//! Vectors are put by warps, by blocks that gather them and by lanes, while other lanes list holes. After the puts,
 //!
-//!   - each stored vector has been New once since the table was empty, and is where it was before;
-//!   - each row that was given is a vector's or a hole. Of the holes a lane has left one at most, and unless it may have met too
-//!     many cells that were taken, it has made a spare of it;
-//!   - spares of earlier launches were taken before new numbers.
+//! - each stored vector has been New once since the table was empty, and is where it was before;
+//! - each allocated row is a vector's or a hole. A lane leaves at most one hole. The hole is a spare, unless the lane may have
+//!   met too many taken cells;
+//! - spares of earlier launches were taken before new numbers.
 //!
-//! Then holes are listed, references to rows that are not stored are counted, and all vectors are looked for, while an index of
-//! more buckets, and perhaps of slots of another size, is made of the rows. What the host does then is what `reindex` of the
+//! Then, while an index of more buckets, and perhaps of slots of another size, is made of the rows, holes are listed, references
+//! to rows that are not stored are counted, and all vectors are looked for. Afterwards the host does what `reindex` of the
 //! backends does: the numbers of spares go to the first cells, and numbers that found no row are taken back.
 
 use crate::checks::{Contents, Pool, check_scripts};
@@ -27,16 +27,16 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{BTreeSet, HashMap};
 
-/// What the host does wrong, for negative controls.
+/// Mistakes of the host, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// Nobody is told which rows are spare.
+    /// The list of spare rows is dropped.
     ForgetsSpares,
-    /// A spare is in two cells.
+    /// One spare is in two cells.
     ListsTwice,
-    /// Numbers that found no row stay taken, when there are rows of these numbers.
+    /// Numbers that found no row stay taken after rows of these numbers exist.
     KeepsNumbers,
-    /// All rows that were given are believed to be stored when the index is made.
+    /// The index is made as if all allocated rows were stored.
     BelievesHoles,
 }
 
@@ -47,7 +47,7 @@ pub struct Growth {
     case: Option<Case>,
 }
 
-/// What is under way.
+/// The launch that is under way.
 enum Doing {
     Puts(Puts),
     Look(Box<Look>),
@@ -58,26 +58,26 @@ struct Case {
     mistake: Option<Mistake>,
     table: Table,
     pool: Pool,
-    /// Phases of puts that are still to come.
+    /// Remaining phases of puts.
     left: u32,
-    /// Of all phases: how often a vector was New.
+    /// How often each vector was New, over all phases.
     news: HashMap<usize, u64>,
-    /// What the last puts have rejected.
+    /// Vectors that the last puts have rejected.
     rejected: Vec<usize>,
     before: Rows,
     doing: Option<Doing>,
 }
 
-/// What rows there are when nobody puts.
+/// State of the rows while no lane puts.
 #[derive(Default)]
 struct Rows {
-    /// By vector.
+    /// Row of each vector.
     stored: Vec<Option<u64>>,
-    /// Rows that are given and no vector's.
+    /// Allocated rows that hold no vector.
     holes: BTreeSet<u64>,
-    /// Those of them that are no spares.
+    /// Holes that are not spares.
     lost: BTreeSet<u64>,
-    /// The cells for spares.
+    /// Contents of the cells for spares.
     cells: Vec<u64>,
 }
 
@@ -88,15 +88,15 @@ struct Puts {
     operations: Vec<Operation>,
     operations_a_lane: usize,
     script: Option<Box<ScriptArgument>>,
-    /// Of the rows that there are, while others put.
+    /// List of holes, made while other lanes put.
     listing: Option<Box<HolesArgument>>,
-    /// How often a lane may give a row.
+    /// Number of times that lanes may give back a row.
     givers: usize,
-    /// One warp has put distinct vectors, and nobody else anything.
+    /// True if one warp has put distinct vectors and no other lane has put anything.
     is_one_warp: bool,
 }
 
-/// What is done with the table between puts.
+/// Work that is done on the table between puts.
 struct Look {
     holes: Box<HolesArgument>,
     find: Batch,
@@ -107,7 +107,7 @@ struct Look {
 /// Cells that `give` tries (rows.cuh).
 const TRIES_TO_GIVE: usize = 64;
 
-/// What one launch may want of rows besides those for its vectors.
+/// Rows that one launch may need in addition to those of its vectors.
 const MOST_GIVERS: u64 = 2 * 2 * WARP as u64 + 24;
 
 impl Growth {
@@ -116,7 +116,7 @@ impl Growth {
         Self { kernels, mistake: None, case: None }
     }
 
-    /// With a host that does something wrong.
+    /// Makes the host commit a mistake.
     pub fn with(self, mistake: Mistake) -> Self {
         Self { mistake: Some(mistake), ..self }
     }
@@ -134,13 +134,13 @@ impl Rows {
     }
 }
 
-/// The rows that are in these cells.
+/// Rows named by the given cells.
 fn spares(cells: &[u64]) -> impl Iterator<Item = u64> {
     cells.iter().filter_map(|cell| cell.checked_sub(1))
 }
 
 impl Case {
-    /// Offers these vectors, by warps or as others do.
+    /// Offers vectors as a batch, by warps or by blocks, or as a script of lanes.
     fn put(&mut self, memory: &mut Memory, puts: &mut Puts, vectors: Vec<usize>, name: &str) -> Grid {
         let kernels = self.table.kernels;
         if vectors.len() <= 24 && self.rng.random_bool(0.2) && puts.script.is_none() {
@@ -175,7 +175,7 @@ impl Case {
         grid
     }
 
-    /// The next launch of puts: of what was rejected, and of others.
+    /// The next launch of puts: vectors that were rejected, and others.
     fn puts(&mut self, memory: &mut Memory) -> Vec<Grid> {
         let (mut puts, mut grids) = (Puts::default(), Vec::new());
         let mut rejected = std::mem::take(&mut self.rejected);
@@ -197,7 +197,7 @@ impl Case {
         }
         puts.is_one_warp = self.is_one_warp(&puts);
         if self.rng.random_bool(0.3) {
-            // Rows that are given meanwhile, too.
+            // The list also covers rows that are allocated meanwhile.
             let last = self.rng.random_range(0..=self.table.view.indexed.rows.capacity);
             let listing = Box::new(self.holes(memory, last, "holes meanwhile"));
             grids.push(lanes(1, self.rng.random_range(1..=WARP), self.table.kernels.list_holes, argument(&*listing)));
@@ -213,7 +213,7 @@ impl Case {
         puts.givers == WARP && puts.script.is_none() && !batch.by_blocks && distinct.len() == batch.vectors.len()
     }
 
-    /// A list of the holes before `last`, which may have too little room.
+    /// Argument for a list of the holes before `last`; the list may be too short.
     fn holes(&mut self, memory: &mut Memory, last: u64, name: &str) -> HolesArgument {
         let room = if self.rng.random_bool(0.7) { last } else { self.rng.random_range(0..=last) };
         let references: Vec<u64> = (0..last).chain([self.table.view.indexed.rows.capacity, NO_REFERENCE]).collect();
@@ -229,7 +229,7 @@ impl Case {
         }
     }
 
-    /// What all who put were told, and what has become of the rows.
+    /// Checks the results of all puts, and the state of the rows afterwards.
     fn judge_puts(&mut self, memory: &Memory, puts: &Puts) -> Result<(), Wrong> {
         let Self { table, pool, news, rejected, before, .. } = self;
         let contents = Contents::read(table, memory, pool, false)?;
@@ -237,7 +237,7 @@ impl Case {
             batch.check(table, pool, &contents, memory, news)?;
             let [_, _, full, ..] = memory.read_at::<[u64; 5]>(batch.argument.batch.counts, 1)[0];
             if batch.by_blocks {
-                // Which of them, nobody is told.
+                // A batch put by blocks does not report which of its vectors were Full.
                 rejected.extend(batch.vectors.iter().filter(|_| full > 0));
             } else {
                 let outcomes = batch.vectors.iter().zip(memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len()));
@@ -278,7 +278,7 @@ impl Case {
         Ok(())
     }
 
-    /// The launch after the puts: what reads the table, and makes a larger index of it, if there are more puts.
+    /// The launch after the puts: reads the table, and makes a larger index if more puts follow.
     fn look(&mut self, memory: &mut Memory) -> Vec<Grid> {
         let kernels = self.table.kernels;
         let given = self.table.view.indexed.given(memory);
@@ -288,7 +288,7 @@ impl Case {
             lanes(self.rng.random_range(1..=2), self.rng.random_range(1..=WARP), kernels.list_holes, argument(&*holes)),
             find.grid(kernels, 1, 1),
         ];
-        // Sometimes what was rejected is offered to the same table again.
+        // In some cases rejected vectors are offered to the same table again.
         let larger = (self.left > 0 && self.rng.random_bool(0.85)).then(|| self.larger(memory));
         if let Some((_, rebuild)) = &larger {
             grids.push(lanes(
@@ -302,7 +302,7 @@ impl Case {
         grids
     }
 
-    /// The same rows, and more, with an index of twice the slots.
+    /// The same rows and additional ones, with an index of twice the slots.
     fn larger(&mut self, memory: &mut Memory) -> (Table, Box<RebuildArgument>) {
         let others = INDEXED_TABLES.iter().copied().filter(|other| other.width == self.table.kernels.width);
         let kernels = *others.collect::<Vec<_>>().choose(&mut self.rng).expect("its own");
@@ -315,7 +315,7 @@ impl Case {
         (larger, rebuild)
     }
 
-    /// How many rows a table has: mostly enough for all slots and what lanes may own or lose; or fewer.
+    /// Draws the number of rows: mostly enough for all slots and for rows that lanes may own or lose, otherwise fewer.
     fn rows(&mut self, room: u64, at_least: u64) -> u64 {
         let enough = (room + 4 * MOST_GIVERS).max(at_least);
         if self.rng.random_bool(0.7) { enough } else { self.rng.random_range(at_least..=room.max(at_least)) }
@@ -345,7 +345,7 @@ impl Case {
         }
     }
 
-    /// As the host does when the index is made.
+    /// Does the host's work after the index was made.
     fn grow(&mut self, memory: &mut Memory, mut larger: Table) {
         let (old, rows) = (self.table.view.indexed, &mut larger.view.indexed.rows);
         let given = old.given(memory);
@@ -366,7 +366,7 @@ impl Case {
 }
 
 impl Rows {
-    /// Rows are lost only by lanes that find no cell.
+    /// Checks that rows were lost only by lanes that found no free cell.
     fn check_rows(&self, now: &Self, puts: &Puts) -> Result<(), Wrong> {
         let spares = spares(&self.cells).count();
         let tried = TRIES_TO_GIVE.min(now.cells.len());
@@ -374,15 +374,15 @@ impl Rows {
         if now.holes.len() > self.holes.len() + puts.givers {
             return fails(format!("{} holes, {} before, by {} lanes", now.holes.len(), self.holes.len(), puts.givers));
         }
-        // Of the cells that a lane tries, one has been free all the time.
+        // At least one of the cells that a lane tries was free throughout.
         if spares + puts.givers <= tried && now.lost != self.lost {
             return fails(format!("{:?} are no spares, {:?} before", now.lost, self.lost));
         }
         Ok(())
     }
 
-    /// Spares are taken first, by lanes of one warp: those that had the first vectors have looked at their own cells first, and
-    /// have used the rows that they took.
+    /// Checks that spares are taken before new numbers. One warp put the vectors: its lanes with the first vectors looked at
+    /// their own cells first, and used the rows that they took.
     fn check_reuse(&self, now: &Self, memory: &Memory, batch: &Batch) -> Result<(), Wrong> {
         let outcomes = memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len().min(WARP));
         let new = (0..outcomes.len()).filter(|at| u32::from(outcomes[*at]) == NEW);
@@ -397,7 +397,7 @@ impl Rows {
     }
 }
 
-/// A list of holes has all of `all`, as far as there is room, and none but those of `most`, each once.
+/// Checks a list of holes: it has each row of `all`, as far as it has room, and only rows of `most`, each once.
 fn check_list(memory: &Memory, list: &HolesArgument, all: &BTreeSet<u64>, most: &BTreeSet<u64>) -> Result<(), Wrong> {
     let count = memory.at(list.count, 1)[0];
     let written = memory.at(list.holes, count.min(list.room) as usize);
@@ -431,7 +431,7 @@ impl Program for Growth {
         let config = Config::of_buckets(buckets, *masks.choose(&mut rng).expect("there are masks"), [0; 4], rng.random());
         let room = buckets * self.kernels.slots_per_bucket();
         let config = Config {
-            // More than it ever has.
+            // Upper bound of the rows that the table ever has.
             rows: 6 * room + 16 + 4 * MOST_GIVERS,
             spare_cells: *[1, 8, 64, 256].choose(&mut rng).expect("there are numbers"),
             ..config

@@ -143,7 +143,7 @@ impl IndexRows for IndexedView {
         if !killed && counted != spare.len() as u64 {
             return Err(wrong("row", format!("{counted} spares are counted, there are {spare:?}"), Vec::new()));
         }
-        // A lane that gives one tries all of them.
+        // A lane that gives back a row tries all cells.
         if self.rows.spare_cells >= 8 && !killed && given <= 8 && (named.len() + spare.len()) as u64 != given {
             let detail = format!("{} rows are named, {} are spare, of {given} that were given", named.len(), spare.len());
             return Err(wrong("row", detail, Vec::new()));
@@ -156,8 +156,8 @@ impl IndexRows for IndexedView {
     }
 }
 
-/// A table of the same rows, and of others, with an index of so many buckets of slots of these `kernels`; and what makes the
-/// index of the rows that have been given.
+/// Makes a table of the same rows and additional ones, with an index of `buckets` buckets for slots of these `kernels`; and the
+/// argument of the kernel that makes the index of the allocated rows.
 pub fn larger(
     memory: &mut Memory,
     table: &Table,
@@ -178,7 +178,7 @@ pub fn larger(
     (larger, Box::new(rebuild))
 }
 
-/// As few as numbers of so many rows have, so that tags are long in tables of 4-byte slots, too.
+/// Fewest bits that hold the numbers of this many rows, so that tags are long in tables of 4-byte slots, too.
 fn row_bits(rows: u64) -> u32 {
     u64::BITS - (rows + 1).leading_zeros()
 }

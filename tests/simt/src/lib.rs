@@ -1,8 +1,8 @@
 //! The third machine that warpset's kernels run on: a GPU that is simulated, to find races in them.
 //!
 //! The headers in `cuda/` are compiled as C++ with `cuda/platform/simt`, which hands every atomic access and every collective to
-//! this crate. What it does with them, and what that proves and does not, is told in warpset's documentation, "How warpset is
-//! checked".
+//! this crate. How the simulator handles them, and what its results prove and do not prove, is described in warpset's
+//! documentation, "How warpset is checked".
 //!
 //! - [`machine`]: lanes as fibres, steps, collectives, deadlock and livelock.
 //! - [`memory`]: which values a load may see; data races; bounds.

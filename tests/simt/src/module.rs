@@ -69,10 +69,10 @@ impl Module {
         Some(module)
     }
 
-    /// A function of the object.
+    /// Returns a function of the object.
     ///
     /// # Safety
-    /// `T` is the function's type. The function is not called after the module was dropped.
+    /// `T` must be the function's type. The caller must not call the function after the module was dropped.
     pub unsafe fn symbol<T: Copy>(&self, name: &str) -> T {
         // SAFETY: the caller vouches for the type.
         *unsafe { self.0.get::<T>(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))

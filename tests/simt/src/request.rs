@@ -1,9 +1,9 @@
-//! What a lane asks of the machine. Mirrors the structures of `cuda/platform/simt/warpset/platform.cuh`.
+//! Requests of lanes to the machine. Mirrors the structures of `cuda/platform/simt/warpset/platform.cuh`.
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
-/// What kind of operation. Memory operations touch cells of memory; collectives wait for other lanes.
+/// Kind of operation. Memory operations touch cells of memory; collectives wait for other lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -11,9 +11,9 @@ pub enum Kind {
     Store,
     CompareAndSwap,
     FetchAdd,
-    /// An addition whose result nobody gets.
+    /// An addition whose result is discarded.
     Add,
-    /// A maximum whose result nobody gets.
+    /// A maximum whose result is discarded.
     Max,
     Fence,
     Ballot,
@@ -23,23 +23,23 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Waits for other lanes instead of touching memory.
+    /// Whether the operation waits for other lanes instead of touching memory.
     pub fn is_collective(self) -> bool {
         matches!(self, Self::Ballot | Self::Shuffle | Self::SyncWarp | Self::SyncBlock)
     }
 
-    /// Reads and writes in one step: no other write comes between the two in the coherence order.
+    /// Whether the operation reads and writes in one step: no other write comes between the two in the coherence order.
     pub fn is_read_modify_write(self) -> bool {
         matches!(self, Self::CompareAndSwap | Self::FetchAdd | Self::Add | Self::Max)
     }
 
-    /// Additions and maxima without results can be done in any order.
+    /// Whether operations of this kind can be done in any order: additions and maxima without results.
     pub fn is_commutative(self) -> bool {
         matches!(self, Self::Add | Self::Max)
     }
 }
 
-/// Memory order, device scope. `Weak` accesses are those that PTX calls weak: plain ones.
+/// Memory order, device scope. `Weak` accesses are PTX's weak accesses: plain ones.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -60,7 +60,7 @@ impl Order {
     }
 }
 
-/// The line of the code that asked.
+/// The line of code that made the request.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Site {
@@ -98,7 +98,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// See `warpset::simt::Request`.
+/// Mirrors `warpset::simt::Request`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
@@ -121,14 +121,14 @@ impl Request {
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }
     }
 
-    /// The same, asked for at this line.
+    /// Sets the line that made the request.
     pub fn at_line(mut self, line: u32) -> Self {
         self.site.line = line;
         self
     }
 }
 
-/// See `warpset::simt::Identity`.
+/// Mirrors `warpset::simt::Identity`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {

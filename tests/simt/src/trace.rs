@@ -1,4 +1,4 @@
-//! What happened, step by step, for people.
+//! Readable record of a run, step by step.
 
 use crate::fault::{LaneName, Location};
 use crate::memory::Memory;
@@ -16,7 +16,7 @@ pub struct Step {
     expected: [u32; 4],
     value: [u32; 4],
     site: String,
-    /// What was there, or was read.
+    /// Value that was read, or that was there before.
     pub answer: [u32; 4],
     /// Number of newer values that a load did not see, or that a write was placed before.
     pub age: u32,
@@ -39,7 +39,7 @@ impl Step {
     }
 }
 
-/// Cells as one number, the first in its low bits.
+/// Displays cells as one number, the first cell in its low bits.
 struct Number<'a>(&'a [u32]);
 
 impl fmt::Display for Number<'_> {
@@ -95,7 +95,7 @@ impl Trace {
         &self.0
     }
 
-    /// The last steps; `about` says which matter.
+    /// Formats the last `most` steps for which `about` is true.
     pub fn show(&self, most: usize, about: impl Fn(&Step) -> bool) -> String {
         let steps: Vec<_> = self.0.iter().enumerate().filter(|(_, step)| about(step)).collect();
         let left_out = steps.len().saturating_sub(most);

@@ -1,8 +1,8 @@
-//! The nodes of a tree table, seen from outside, and walks of its trees that share nothing with the kernels': from the root down,
-//! where `tree/shape.cuh` mostly goes up.
+//! The nodes of a tree table, seen from outside. The walks of trees here share no code with the kernels': they go from the root
+//! down, where `tree/shape.cuh` mostly goes up.
 //!
-//! Neighboured, a tree of n words has as many on its left as the largest power of two below n; halved, it has half of them there,
-//! rounded up.
+//! With the neighboured pairing, the left subtree of n words has the largest power of two below n words. With the halved pairing,
+//! it has half of the words, rounded up.
 
 use crate::checks::Pool;
 use crate::explorer::Wrong;
@@ -52,12 +52,12 @@ impl Nodes {
         self.slots.iter().filter(|node| **node != 0).count() as u64
     }
 
-    /// A slot that no node is in, but could be.
+    /// A free slot in which a node could be.
     pub fn free(&self, table: &Table) -> Option<usize> {
         self.slots[..table.node_slots].iter().position(|node| *node == 0)
     }
 
-    /// The vector of a root pair, if all its nodes are there.
+    /// Vector of a root pair, if all its nodes are stored.
     pub fn vector(&self, root: [u32; 2]) -> Option<Vec<u32>> {
         let mut words = vec![0; self.width];
         let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
@@ -66,7 +66,7 @@ impl Nodes {
         Some(words)
     }
 
-    /// Writes down the words that `value` stands for.
+    /// Writes the words that `value` stands for.
     fn collect(&self, tree: &Tree, value: u32, words: &mut [u32]) -> Option<()> {
         match tree {
             Tree::Word(at) => words[*at] = value,
@@ -82,19 +82,20 @@ impl Nodes {
         Some(())
     }
 
-    /// The root pair of a vector, if all its nodes are there.
+    /// Root pair of a vector, if all its nodes are stored.
     pub fn root(&self, vector: &[u32]) -> Option<[u32; 2]> {
         self.walk(vector, &mut HashSet::new())
     }
 
-    /// The same; adds all nodes of the vector that could be put: those whose own nodes are there.
+    /// As `root`; also adds to `wanted` each node of the vector that could be put, which requires that its own child nodes are
+    /// stored.
     fn walk(&self, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<[u32; 2]> {
         let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
         let (left, right) = (self.value(left, vector, wanted), self.value(right, vector, wanted));
         Some([left?, right?])
     }
 
-    /// What stands for the words of a tree.
+    /// Value that stands for the words of a tree.
     fn value(&self, tree: &Tree, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<u32> {
         let (left, right) = match tree {
             Tree::Word(at) => return Some(vector[*at]),
@@ -106,19 +107,19 @@ impl Nodes {
     }
 }
 
-/// Which words are paired.
+/// Tree shape: which words are paired.
 enum Tree {
     Word(usize),
     Pair(Box<Tree>, Box<Tree>),
 }
 
 impl Tree {
-    /// The tree of so many words, by the number of a pairing in tree/shape.cuh.
+    /// Tree of `width` words, by the number of a pairing in tree/shape.cuh.
     fn new(pairing: u32, width: usize) -> Self {
         match pairing {
             0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),
             1 => {
-                // Lengths of the rows from that above the words on.
+                // Lengths of the rows, from the row above the words upwards.
                 let mut rows = vec![width.div_ceil(2)];
                 while rows[rows.len() - 1] > 1 {
                     rows.push(rows[rows.len() - 1].div_ceil(2));
@@ -130,7 +131,7 @@ impl Tree {
         }
     }
 
-    /// The words from `first` on, of which the first `left_of(count)` are on the left.
+    /// Tree of `count` words from `first` on, with the first `left_of(count)` words on the left.
     fn cut(first: usize, count: usize, left_of: fn(usize) -> usize) -> Self {
         if count == 1 {
             return Self::Word(first);
@@ -139,8 +140,8 @@ impl Tree {
         Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
     }
 
-    /// What is at a position of the last of these rows: in the row before, that position, and the one as far behind it as this
-    /// row is long.
+    /// Tree at a position of the last of these rows. Its children are in the row before: at that position, and this row's length
+    /// further on.
     fn interleaved(width: usize, rows: &[usize], position: usize) -> Self {
         let [before @ .., length] = rows else { panic!("there is a row") };
         match before.last() {

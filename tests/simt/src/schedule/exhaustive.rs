@@ -1,22 +1,22 @@
 //! Every schedule of a tiny case, up to the order of steps that do not touch each other.
 //!
-//! Depth-first search over runs. Each run repeats the choices of the one before up to a point, makes another choice there, and
-//! goes on freely. Which choices need to be tried is found by dynamic partial-order reduction (Flanagan and Godefroid 2005):
-//! where a step and a later one of another lane touch the same 16 bytes, not both only read, and nothing orders them, the later
-//! lane must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps
-//! of runs seen before. Each value that a load may see is tried too, and each place that a write may take.
+//! Depth-first search over runs. Each run repeats the choices of the previous run up to a point, makes another choice there, and
+//! goes on freely. Dynamic partial-order reduction (Flanagan and Godefroid 2005) finds the choices that need to be tried: if two
+//! steps of different lanes touch the same 16 bytes, at least one of them writes, and nothing orders them, then the later lane
+//! must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps of
+//! runs seen before. Each value that a load may see is tried too, and each place that a write may take.
 //!
-//! Two steps are independent if they touch different 16 bytes, or both read, or both are additions whose result nobody gets: then
-//! doing them in the other order leaves the same memory, and offers the same values to later loads and the same places to later
-//! writes.
+//! Two steps are independent if they touch different 16 bytes, or both read, or both are additions whose result is discarded.
+//! Doing independent steps in the other order leaves the same memory, and offers the same values to later loads and the same
+//! places to later writes.
 
 use super::{LaneName, Ready, Scheduler};
 use crate::request::Kind;
 
-/// What a step touches.
+/// The memory that a step touches.
 #[derive(Clone, Copy, Debug)]
 struct Footprint {
-    /// The aligned 16 bytes; none for a fence.
+    /// Aligned 16 bytes; `None` for a fence.
     cell: Option<usize>,
     writes: bool,
     commutes: bool,
@@ -37,10 +37,10 @@ impl Footprint {
 /// A point of the run at which a lane was chosen.
 #[derive(Debug)]
 struct Frame {
-    /// The lanes that could make the step, and what each would have done.
+    /// Lanes that could make the step, and the footprint of each one's step.
     ready: Vec<(usize, Footprint)>,
     lane: usize,
-    /// Which value the load of the step sees, or which place its write takes; and how many there were.
+    /// Index of the value that the step's load sees, or of the place that its write takes; and the number of options.
     value: Option<(u32, u32)>,
     /// Lanes that must be tried here.
     wanted: Vec<usize>,
@@ -48,7 +48,7 @@ struct Frame {
     done: Vec<usize>,
     /// Lanes whose step here would only repeat runs that have been seen.
     asleep: Vec<usize>,
-    /// For each lane, up to which step of it (counted from 1) is before this step, by dependence.
+    /// For each lane, number of its steps (counted from 1) that are before this step, by dependence.
     clock: Vec<usize>,
 }
 
@@ -64,22 +64,22 @@ impl Frame {
 
 #[derive(Debug, Default)]
 pub struct Exhaustive {
-    /// No reduction: every order of all steps, to compare with.
+    /// Disables reduction: tries every order of all steps, to compare with.
     naive: bool,
     frames: Vec<Frame>,
     /// Steps made in this run.
     depth: usize,
-    /// As `Frame::clock`, of what each lane has done so far.
+    /// As `Frame::clock`, for the steps that each lane has done so far.
     clocks: Vec<Vec<usize>>,
 }
 
 impl Exhaustive {
-    /// Without reduction.
+    /// A search without reduction.
     pub fn naive() -> Self {
         Self { naive: true, ..Self::default() }
     }
 
-    /// Prepares the next run; false if there is none that would show anything new.
+    /// Prepares the next run; false if no run would show anything new.
     pub fn advance(&mut self) -> bool {
         while let Some(frame) = self.frames.last_mut() {
             match &mut frame.value {
@@ -100,7 +100,7 @@ impl Exhaustive {
         false
     }
 
-    /// A new point at the end of the run; false if every lane sleeps there.
+    /// Appends a new point to the run; false if every lane sleeps there.
     fn extend(&mut self, ready: &Ready) -> bool {
         let lanes: Vec<_> = ready.lanes.iter().map(|lane| (*lane, Footprint::of(ready, *lane))).collect();
         if self.naive {
@@ -131,7 +131,7 @@ impl Exhaustive {
         true
     }
 
-    /// Finds the last step that `lane`'s next one could also have come before, and wants that tried.
+    /// Finds the last step that `lane`'s next step could have preceded, and marks that order to be tried.
     fn want_before(&mut self, lane: usize, footprint: Footprint) {
         let clock = &self.clocks[lane];
         let unordered = |at: &usize| {
@@ -139,7 +139,7 @@ impl Exhaustive {
             step.lane != lane && footprint.depends_on(step.footprint()) && clock[step.lane] <= *at
         };
         let Some(at) = (0..self.frames.len()).rev().find(unordered) else { return };
-        // A lane that could not have gone then is let go by those whose steps since then led up to it.
+        // If the lane was not ready at that point, the search tries the lanes whose steps since then led up to it.
         let ready: Vec<usize> = self.frames[at].ready.iter().map(|ready| ready.0).collect();
         let wanted = if ready.contains(&lane) {
             vec![lane]

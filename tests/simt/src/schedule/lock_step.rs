@@ -1,8 +1,8 @@
 //! Warps in lock-step, as before Volta: no independent thread scheduling.
 //!
-//! The lanes of a warp that are at the same site in the program execute it together. Where they diverge, one group goes on alone
-//! until it comes to where the others are, or to a collective, or ends; the others wait, however long that takes. Which
-//! group goes first is up to the compiler, so here to chance. Warps interleave at random, an instruction at a time.
+//! The lanes of a warp that are at the same site in the program execute it together. If they diverge, one group goes on alone
+//! until it reaches the site of the others or a collective, or ends; the others wait, however long that takes. On a GPU the
+//! compiler decides which group goes first; here the choice is random. Warps interleave at random, an instruction at a time.
 
 use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::seq::SliceRandom;
@@ -12,9 +12,9 @@ use rand_pcg::Pcg64Mcg;
 pub struct LockStep {
     rng: Pcg64Mcg,
     staleness: Staleness,
-    /// The warp of each lane, numbered through.
+    /// Warp of each lane; warps of all blocks are numbered consecutively.
     warps: Vec<usize>,
-    /// By warp: the lanes of the group that goes on alone; empty if none does.
+    /// For each warp, the lanes of the group that goes on alone; empty if the warp has not diverged.
     groups: Vec<Vec<usize>>,
     /// Lanes that have yet to do the instruction that is being executed.
     instruction: Vec<usize>,
@@ -27,16 +27,16 @@ impl LockStep {
         Self { rng, staleness, warps: Vec::new(), groups: Vec::new(), instruction: Vec::new() }
     }
 
-    /// The lanes of the group of a warp whose turn it is, by position in `ready`.
+    /// Lanes of a warp's current group, by position in `ready`.
     fn group(&mut self, warp: usize, ready: &Ready) -> Vec<usize> {
         let lanes: Vec<usize> = ready.lanes.iter().copied().filter(|lane| self.warps[*lane] == warp).collect();
         let site = |lane: usize| (ready.machine)(lane).0.site;
         if lanes.iter().all(|lane| site(*lane) == site(lanes[0])) {
-            self.groups[warp].clear(); // they have come together
+            self.groups[warp].clear(); // the groups have met again
             return lanes;
         }
         self.groups[warp].retain(|lane| lanes.contains(lane));
-        // A group may diverge in itself: a part of it goes on, the rest joins those who wait.
+        // A group may itself diverge: a part of it goes on, the rest joins the waiting lanes.
         let group = if self.groups[warp].is_empty() { &lanes } else { &self.groups[warp] };
         let leader = site(group[self.rng.random_range(0..group.len())]);
         self.groups[warp] = lanes.into_iter().filter(|lane| site(*lane) == leader).collect();

@@ -1,4 +1,5 @@
-//! Which lane makes the next step, which of the values that it may see a load sees, and which of its places a write takes.
+//! Schedulers. A scheduler chooses the lane that makes the next step, the value that a load sees among those allowed, and the
+//! place that a write takes among those allowed.
 
 mod exhaustive;
 mod lock_step;
@@ -17,30 +18,31 @@ use crate::request::Request;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-/// The lanes that can make a step.
+/// Lanes that can make a step.
 pub struct Ready<'a> {
     pub lanes: &'a [usize],
-    /// What a lane will do: its request, and where its next access is, and how large.
+    /// Next request of a lane, with the address and size of its next access.
     pub machine: &'a dyn Fn(usize) -> (Request, *mut u8, u32),
 }
 
 /// Makes the choices of one run.
 pub trait Scheduler {
-    /// A run with these lanes begins.
+    /// Called when a run with these lanes begins.
     fn begin(&mut self, lanes: &[LaneName]);
 
-    /// The position in `ready.lanes`, which is not empty, of the lane that makes the next step; none to abandon the run.
+    /// Position in `ready.lanes`, which is not empty, of the lane that makes the next step; `None` abandons the run.
     fn next(&mut self, ready: &Ready) -> Option<usize>;
 
-    /// Which of the `options` values the load that has just been named sees, or which place the write takes: 0 is the newest.
+    /// Choice among the `options` values that the current load may see, or places that the current write may take: 0 is the
+    /// newest.
     fn value(&mut self, options: u32) -> u32;
 
-    /// These lanes have met in a collective.
+    /// Called when these lanes have met in a collective.
     fn met(&mut self, _lanes: &[usize]) {}
 }
 
-/// How often loads see old values and writes are placed before newer ones. Each run draws its own share: some bugs need many, and
-/// many hide others.
+/// How often loads see old values and writes are placed before newer ones. Each run draws its own share: some bugs need many such
+/// accesses, and many such accesses hide other bugs.
 #[derive(Clone, Copy, Debug)]
 struct Staleness(f64);
 

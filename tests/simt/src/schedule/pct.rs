@@ -1,14 +1,14 @@
 //! Probabilistic concurrency testing.
 //!
-//! Burckhardt, Kothari, Musuvathi and Nagarakatti, "A randomized scheduler with probabilistic guarantees of finding bugs" (2010):
-//! lanes have distinct random priorities, the ready lane of highest priority makes each step, and at d - 1 random steps the lane
-//! that would go on falls below all others. A bug of *depth* d is one that shows whenever d certain steps come in a certain
-//! order. With n lanes and at most k steps a run finds it with a probability of at least
+//! Burckhardt, Kothari, Musuvathi and Nagarakatti, "A randomized scheduler with probabilistic guarantees of finding bugs" (2010).
+//! Lanes have distinct random priorities, and the ready lane of highest priority makes each step. At d - 1 random steps the lane
+//! that would go on falls below all others. A bug of *depth* d shows whenever d certain steps come in a certain order. With n
+//! lanes and at most k steps a run finds it with a probability of at least
 //!
 //!   1 / (n k^(d-1)).
 //!
-//! The bound is for interleavings of sequentially consistent steps. Which of several values a load sees is drawn at random
-//! beside it.
+//! The bound holds for interleavings of sequentially consistent steps. The value that a load sees, if several are allowed, is
+//! drawn at random independently.
 
 use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::seq::SliceRandom;
@@ -23,13 +23,13 @@ pub struct Pct {
     step: u64,
     /// Steps at which the priority falls, latest first.
     changes: Vec<u64>,
-    /// By lane; the highest goes first. Those that a change gave are below all that were drawn.
+    /// Priority of each lane; the highest goes first. Priorities set by a change are below all that were drawn.
     priorities: Vec<usize>,
     staleness: Staleness,
 }
 
 impl Pct {
-    /// For bugs of up to this depth, in runs of about so many steps.
+    /// For bugs of up to this depth, in runs of about `steps` steps.
     pub fn new(seed: u64, depth: usize, steps: u64) -> Self {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let staleness = Staleness::draw(&mut rng);

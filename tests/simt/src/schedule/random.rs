@@ -4,8 +4,8 @@ use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Each step is made by one of the ready lanes, all equally likely; or, with a probability that is chosen for the run, by the
-/// same as before, so that also long stretches of one lane are common.
+/// A uniformly random ready lane makes each step. With a probability that is drawn for each run, the lane of the previous step
+/// goes on instead, so that long stretches of one lane are common, too.
 pub struct Random {
     rng: Pcg64Mcg,
     stays: f64,

@@ -1,4 +1,4 @@
-//! The choices of a run, taken down and made again.
+//! Records the choices of a run and replays them.
 
 use super::{LaneName, Ready, Scheduler};
 use std::fmt;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// This lane makes a step.
+    /// Lane that makes a step.
     Lane(u32),
-    /// The load of the step sees this value, or its write takes this place, not the newest (0).
+    /// Value that the load of the step sees, or place that its write takes, if not the newest (0).
     Value(u32),
 }
 
-/// All choices of a run. As text: the lanes that made steps, each with how many in a row (`3` or `3*5`), and `v1` after a step
-/// whose load saw the second newest of the values that it could see, or whose write took the second newest place.
+/// All choices of a run. As text: the lanes that made steps, each with the number of its consecutive steps (`3` or `3*5`), and
+/// `v1` after a step whose load saw the second newest of the allowed values, or whose write took the second newest place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule(pub Vec<Decision>);
 
@@ -54,7 +54,7 @@ impl FromStr for Schedule {
     }
 }
 
-/// Takes down the choices of another scheduler.
+/// Records the choices of another scheduler.
 pub struct Recorder<'a> {
     inner: &'a mut dyn Scheduler,
     pub schedule: Schedule,
@@ -90,7 +90,7 @@ impl Scheduler for Recorder<'_> {
     }
 }
 
-/// Makes the choices of a schedule again; what comes after them, the first ready lane does.
+/// Replays the choices of a schedule; after its end the first ready lane makes each step.
 pub struct Replay {
     schedule: Schedule,
     at: usize,

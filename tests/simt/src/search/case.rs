@@ -1,4 +1,4 @@
-//! A random graph and an automaton, and what plain loops find in them.
+//! A random graph and an automaton, and the expected results, which plain loops compute.
 
 use super::What;
 use rand::RngExt;
@@ -12,44 +12,44 @@ pub const COUNT: u32 = IS_ACCEPTING - 1;
 
 pub const CHOICES: usize = 4;
 pub const LOCATIONS: usize = 3;
-/// Choices, or to stay, with each move.
+/// Steps of a state: each choice, or staying in place, with each move.
 pub const MOST_STEPS: usize = (CHOICES + 1) * LOCATIONS;
 pub const NO_NODE: u32 = u32::MAX;
 
 pub type State = (u32, u32);
 
-/// A random graph, and a random automaton or none.
+/// A random graph, with a random automaton or without one.
 pub struct Case {
     pub edges: Vec<[u32; CHOICES]>,
-    /// By location, a bit for each move: the move i leads i locations on.
+    /// Moves of each location as bits: move i leads i locations on.
     pub moves: Option<[u32; LOCATIONS]>,
-    /// By location: twice its component, and whether it is accepting.
+    /// For each location: twice its component number, plus 1 if it is accepting.
     pub about: [u32; LOCATIONS],
-    /// At which a count of predecessors stays.
+    /// Value at which a count of predecessors saturates.
     pub most: u32,
 }
 
-/// What a plain search finds.
+/// Results of a plain search.
 pub struct Found {
     pub states: Vec<State>,
     pub numbers: HashMap<State, usize>,
-    /// By state, with multiplicity.
+    /// Successors of each state, with multiplicity.
     pub successors: Vec<Vec<usize>>,
-    /// The number of the first state of each level.
+    /// Number of the first state of each level.
     pub starts: Vec<usize>,
     pub deadlocks: u64,
 }
 
 impl Case {
     pub fn random(rng: &mut Pcg64Mcg, what: What) -> Self {
-        // Of a rank now and then so many that there is no room for all that comes of them; in an indexed table so many that
-        // blocks find the same states at the same time, and leave spare rows.
+        // For a rank, some graphs are so large that its buffers cannot hold all successors. In an indexed table, they are so
+        // large that blocks find the same states at the same time, and leave spare rows.
         let many = matches!(what, What::Level | What::Rows) && rng.random_bool(0.5);
         let nodes = rng.random_range(1..=if many { 300u32 } else { 40 });
-        // From trees, in which all is eliminated, to where every step leads to somewhere.
+        // Densities range from trees, which elimination removes completely, to graphs in which every step leads somewhere.
         let present = if !many && rng.random_bool(0.5) { rng.random_range(0.15..0.45) } else { rng.random_range(0.45..1.0) };
         let mut edge = |from: u32| match rng.random_bool(present) {
-            // Most of them lead near and on, so that there are levels, and chains without a cycle.
+            // Most edges lead a short way forward, so that levels exist, and chains without a cycle.
             true if !many && rng.random_bool(0.8) => (from + rng.random_range(1..5)).min(nodes - 1),
             true => rng.random_range(0..nodes),
             false => NO_NODE,
@@ -72,7 +72,7 @@ impl Case {
         let steps: Vec<u32> = self.edges[node as usize].into_iter().filter(|target| *target != NO_NODE).collect();
         let is_deadlock = steps.is_empty();
         let Some(moves) = self.moves else { return (is_deadlock, steps.into_iter().map(|to| (to, 0)).collect()) };
-        // In a deadlock the automaton moves alone.
+        // In a deadlock only the automaton moves.
         let steps = if is_deadlock { vec![node] } else { steps };
         let moved: Vec<u32> = (0..LOCATIONS as u32).filter(|by| moves[location as usize] >> by & 1 == 1).collect();
         let to = |by: &u32| (location + by) % LOCATIONS as u32;
@@ -107,7 +107,7 @@ impl Case {
         found
     }
 
-    /// The flags of all states after so many rounds.
+    /// Flags of all states after `rounds` rounds.
     pub fn passes(&self, found: &Found, rounds: usize) -> Vec<u32> {
         let about = |state: usize| self.about[found.states[state].1 as usize];
         let mut flags: Vec<u32> = (0..found.states.len())

@@ -1,4 +1,4 @@
-//! What the kernels get (cpp/search.inl), and what they leave.
+//! Arguments of the kernels (cpp/search.inl), and their results in memory.
 
 use super::What;
 use super::case::{Case, Found, MOST_STEPS};
@@ -34,7 +34,7 @@ pub struct Kernels {
     pub go_back: Kernel,
 }
 
-// SAFETY: constants: numbers and function pointers.
+// SAFETY: the fields are constants: numbers and function pointers.
 unsafe impl Sync for Kernels {}
 
 unsafe extern "C" {
@@ -74,7 +74,7 @@ pub struct Argument {
     pub members: *mut u32,
 }
 
-/// `explore::Trail`.
+/// Mirrors `explore::Trail`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Trail {
@@ -86,7 +86,7 @@ pub struct Trail {
     pub places: *mut u64,
 }
 
-/// `explore::Limits`.
+/// Mirrors `explore::Limits`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Limits {
@@ -99,7 +99,7 @@ pub struct Limits {
 
 pub const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks: 0, keep_going: 0 };
 
-/// Of `warpset::BatchCounts`.
+/// Index in `warpset::BatchCounts`.
 pub const REJECTED: usize = 2;
 
 // Words of `explore::Search` and of `explore::Sweep`.
@@ -114,20 +114,20 @@ pub const DEADLOCKS: usize = 9;
 pub const OVERFLOWS: usize = 10;
 pub const FOUND: usize = 11;
 pub const FAULTY: usize = 13;
-/// What is counted, and what it was when the level began.
+/// Each counter, and the word that holds its value at the start of the level.
 pub const BEFORE: [(usize, usize); 3] = [(TRANSITIONS, 15), (DEADLOCKS, 16), (OVERFLOWS, 17)];
-/// With levels and the widest.
+/// Words of the counters: levels, widest level, transitions, deadlocks, found, faulty.
 pub const COUNTED: [usize; 6] = [4, 5, TRANSITIONS, DEADLOCKS, FOUND, FAULTY];
 pub const SWEEP_WORDS: usize = 11;
 pub const APPENDED: usize = 3;
 pub const LISTED: usize = 8;
-/// Accepting, inside, at most.
+/// Counters of a sweep: accepting states, states inside the residue, states inside whose count has reached `most`.
 pub const TALLIED: [usize; 3] = [5, 6, 7];
 
 impl Kernels {
-    /// For what is searched.
+    /// Kernels for one kind of search.
     pub fn of(what: What) -> &'static Self {
-        // SAFETY: constants that C++ defines, and nobody writes.
+        // SAFETY: C++ defines these as constants, which no code writes.
         unsafe {
             match what {
                 What::System => &warpset_simt_search_system,
@@ -143,12 +143,12 @@ impl Kernels {
         self.threads as usize
     }
 
-    /// A launch of so many blocks.
+    /// A launch of `blocks` blocks.
     pub fn launch(&self, of: &Argument, kernel: Kernel, blocks: usize, threads: usize) -> Vec<Grid> {
         vec![Grid { blocks, threads, scratch_bytes: self.shared_bytes as usize, kernel, argument: argument(of) }]
     }
 
-    /// A search; and if there are rounds, so many rounds of passes, and what a run is made of.
+    /// Launches of a search; if `rounds` is not zero, also of that many rounds of passes, and of the kernels that prepare a run.
     pub fn launches(&self, of: &Argument, blocks: usize, rounds: usize) -> Vec<Vec<Grid>> {
         let threads = self.block();
         let launch = |kernel, blocks, threads| self.launch(of, kernel, blocks, threads);
@@ -203,7 +203,7 @@ impl Kernels {
 }
 
 impl Argument {
-    /// For this case: random room, and random choices of what there is.
+    /// Argument for a case, with random buffer sizes and random options.
     pub fn random(
         memory: &mut Memory,
         what: What,
@@ -214,13 +214,13 @@ impl Argument {
         rng: &mut Pcg64Mcg,
     ) -> Self {
         let slots = table.slots as usize;
-        // Room for what a tile of a warp may want, or more; and the states of a level are any.
+        // Room for at least what a tile of a warp may need; a level may have any number of states.
         let rows_of_tile = |states: usize| 4 * threads + MOST_STEPS * states;
         let room = rows_of_tile(rng.random_range(32..120));
         let mut search = [0u64; SEARCH_WORDS];
         (search[ROOM], search[TILE]) = (room as u64, if room >= rows_of_tile(threads) { threads as u64 } else { 32 });
         let level: Vec<u32> = found.states.iter().flat_map(|(node, location)| [*node, *location]).collect();
-        // Sometimes too little.
+        // In some cases the room is too small.
         let steps: usize = found.successors.iter().map(Vec::len).sum();
         let room_for_steps = if rng.random_bool(0.7) { steps + 1 } else { 1 + steps / 3 };
         let labels: Vec<u32> = (0..found.states.len() as u32).collect();
@@ -261,7 +261,7 @@ impl Argument {
             first: memory.allocate_with("first", Use::Shared, &[u64::MAX]),
             members: memory.allocate("members", Use::Shared, 8 * found.states.len()).cast(),
         };
-        // Of all slots, or of those that are listed.
+        // Passes look at all slots, or at the listed slots.
         Self {
             listed: if rng.random_bool(0.5) { of.order } else { std::ptr::null_mut() },
             trail: Trail { starts: of.starts, ..of.trail },

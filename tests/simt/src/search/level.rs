@@ -1,8 +1,8 @@
-//! A level of a product, by a rank of several: the model checker's kernel, which makes offers of the states' successors, of as
-//! many states as there is room for. Here a rank has the level, and nobody has the offers.
+//! A level of a product, processed by one rank of several: the model checker's kernel makes offers of the successors of as many
+//! states as it has room for. In this simulation one rank has the level, and no rank receives the offers.
 //!
-//! What becomes of them is the library's: that it sorts a batch by owner, and gives answers back, is in [`crate::partition`]. The
-//! two share no kernel and no memory, as the host lies between them, so there is one simulation for each.
+//! The library processes the offers: [`crate::partition`] simulates how it sorts a batch by owner and returns answers. The two
+//! share no kernel and no memory, because the host lies between them, so each has its own simulation.
 
 use super::Run;
 use super::case::State;
@@ -13,7 +13,7 @@ use crate::table::wrong;
 use std::collections::HashSet;
 
 impl Run {
-    /// What a rank has written of a level's states: of as many as it had room for.
+    /// Checks what a rank has written for a level's states, as far as it had room.
     pub fn judge_level(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { case, found, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));

@@ -1,9 +1,9 @@
 //! The model checker's kernels (examples/explore/search/src/gpu): a search level by level, and passes for accepting cycles, for
-//! random graphs and automata, against plain loops.
+//! random graphs and automata, compared with plain loops.
 //!
 //! - `case`: the graphs, the automata, the plain loops.
-//! - `kernels`: what the kernels are launched with.
-//! - `rows`, `residue`, `level`: what must be true of what they leave, besides what must be of every search.
+//! - `kernels`: arguments that the kernels are launched with.
+//! - `rows`, `residue`, `level`: checks of particular searches, beyond those of every search.
 
 mod case;
 mod kernels;
@@ -22,14 +22,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rows::Growing;
 
-/// What is searched.
+/// Kind of search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A system by itself.
+    /// A system without an automaton.
     System,
-    /// The same in an indexed table, whose rows are the order, with parents beside them.
+    /// A system in an indexed table, whose rows are the order, with parents beside them.
     Rows,
-    /// A product with an automaton, and then accepting cycles of it.
+    /// A product with an automaton, followed by a search for its accepting cycles.
     Product,
     /// A level of a product, by a rank of several: successors become offers.
     Level,
@@ -48,18 +48,18 @@ pub struct Search {
     run: Option<Run>,
 }
 
-/// A case, and what it is searched with.
+/// A case, and the data that its search uses.
 struct Run {
     case: Case,
     found: Found,
     table: Table,
     of: Box<Argument>,
-    /// Of passes.
+    /// Rounds of passes.
     rounds: usize,
     growing: Option<Growing>,
 }
 
-/// More rounds of passes are not made.
+/// Largest number of rounds of passes.
 const ROUNDS: usize = 3;
 const MOST_BLOCKS: usize = 2;
 
@@ -71,14 +71,14 @@ impl Search {
         Self { what, kernels, run: None }
     }
 
-    /// Large enough for all states, or, if it is `small`, mostly not.
+    /// Draws a table: large enough for all states, or, if `small`, mostly too small.
     fn table(&self, memory: &mut Memory, found: &Found, small: bool, rng: &mut Pcg64Mcg) -> Table {
         let kernels = if self.what == What::Rows { indexed(2, 32) } else { bucket(2, 16, 32) };
         let fill = if small { rng.random_range(0.1..1.0) } else { rng.random_range(1.5..2.5) };
         let slots = (found.states.len() as f64 * fill) as u64 + if small { 1 } else { 16 };
         let buckets = next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into();
         let empty = [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3];
-        // Of the rows each lane may lose one a level, and one whenever a level is done again.
+        // Each lane may lose one row per level, and one more each time that a level is repeated.
         let times = found.starts.len() + 1 + if small { 8 } else { 0 };
         let rows = (found.states.len() + MOST_BLOCKS * self.kernels.block() * times) as u64;
         let spare_cells = *[8, 64, 256].get(rng.random_range(0..3usize)).expect("there are three");
@@ -90,13 +90,13 @@ impl Search {
 }
 
 impl Run {
-    /// How many there are of what.
+    /// Checks the counts of states, transitions and deadlocks.
     fn judge_counts(&self, memory: &Memory, what: What) -> Result<(), Wrong> {
         let Self { found, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let (count, counts) = (found.states.len(), memory.at(of.counts.cast_const(), 5));
         let search = memory.at(of.search.cast_const(), SEARCH_WORDS);
-        // In an order, or in rows.
+        // States are listed in an order, or in rows.
         let listed = if what == What::Rows { counts[1] } else { counts[3] };
         if (listed, counts[2]) != (count as u64, 0) {
             return no("states", format!("{listed} and {} rejected, not {count} and none", counts[2]));
@@ -118,7 +118,7 @@ impl Run {
         Ok(())
     }
 
-    /// Each level's states are those of the plain search's, in any order; `starts` has the levels that began later.
+    /// Checks that each level has the same states as in the plain search, in any order; `starts` has the levels that began later.
     fn judge_order(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { found, table, of, rounds, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));

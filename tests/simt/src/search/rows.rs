@@ -1,5 +1,5 @@
 //! A search whose states are the rows of an indexed table, with parents beside them. In half of the cases the table is too small:
-//! then it grows, and the level is done again.
+//! then it grows, and the level is repeated.
 
 use super::kernels::*;
 use super::{MOST_BLOCKS, Run};
@@ -13,21 +13,21 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// How a table grows that is too small at first.
+/// Growth of a table that is too small at first.
 pub struct Growing {
     rng: Pcg64Mcg,
-    /// Rows that there are memory and parents for.
+    /// Rows for which memory and parents exist.
     most_rows: u64,
-    /// The table with an index that is under way, and what makes it.
+    /// The table with an index that is under way, and the argument of the kernel that makes the index.
     larger: Option<(Table, Box<RebuildArgument>)>,
     growths: u32,
 }
 
-/// More are not needed: slots and rows become twice as many each time.
+/// Upper bound of growths; slots and rows double each time.
 const MOST_GROWTHS: u32 = 12;
 
 impl Run {
-    /// Takes rows from the table, for which there is memory; it may grow to what it was.
+    /// Makes the table small: takes rows away whose memory exists, so that the table may later grow to its original size.
     pub fn begin_small(&mut self, mut rng: Pcg64Mcg) {
         let most_rows = self.table.slots;
         let rows = if rng.random_bool(0.6) { most_rows } else { rng.random_range(1..=self.found.states.len() as u64) };
@@ -44,8 +44,8 @@ impl Run {
         self.of.view = table.view;
     }
 
-    /// If states found the table full, the host makes a larger index of the rows, and the level is done again, as
-    /// `grow_by_rows` of the model checker has it (by_rows.rs).
+    /// If states found the table full, makes a larger index of the rows and repeats the level, as `grow_by_rows` of the model
+    /// checker does (by_rows.rs).
     pub fn go_on_by_rows(&mut self, memory: &mut Memory, kernels: &Kernels) -> Result<Vec<Vec<Grid>>, Wrong> {
         let Some(growing) = &mut self.growing else { return Ok(Vec::new()) };
         if let Some((larger, rebuild)) = growing.larger.take() {
@@ -69,7 +69,7 @@ impl Run {
         Ok(vec![vec![grid]])
     }
 
-    /// When the index is made. The numbers of spares go to the first cells.
+    /// Installs the new index. The numbers of spares go to the first cells.
     fn take_index(&mut self, memory: &mut Memory, larger: Table, rebuild: &RebuildArgument) -> Result<(), Wrong> {
         let [offered, named, full, ..] = memory.at(rebuild.counts, 1)[0];
         let stored = memory.read_at::<u64>(larger.view.roots.stored, 1)[0];
@@ -84,7 +84,7 @@ impl Run {
         Ok(())
     }
 
-    /// What was counted since the level began is taken back, but for states that were found.
+    /// Resets the counters to their values at the start of the level. The number of stored states stays.
     fn do_level_again(&self, memory: &mut Memory) {
         let search = memory.at_mut(self.of.search, SEARCH_WORDS);
         (search[NEXT], search[FOUND], search[FAULTY]) = (search[FIRST], u64::MAX, u64::MAX);
@@ -94,7 +94,7 @@ impl Run {
         memory.at_mut(self.of.counts, REJECTED + 1)[REJECTED] = 0;
     }
 
-    /// States in the rows of the table, level by level, each with a parent in the level before.
+    /// Checks states in the rows of the table, level by level, each with a parent in the level before.
     pub fn judge_rows(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { found, table, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
