@@ -1,12 +1,12 @@
 //! The simulated GPU: grids of blocks of warps of lanes, each lane a fibre of this thread.
 //!
-//! A lane runs until it asks for something that others could notice (`Request`) and is suspended. The machine then knows of every
-//! lane what it will do next, and does one of these things at a time:
+//! A lane runs until it makes a request that others could notice (`Request`), and is suspended. The machine then knows the next
+//! operation of every lane, and does one of these things at a time:
 //!
-//!   - A *step*: the scheduler names a lane whose next operation is on memory; one atomic access is carried out (several
-//!     neighbouring accesses that were asked for together are several steps), and the lane goes on to its next request.
-//!   - A collective, as soon as all its lanes have come to it. Coming to one touches no memory, so the order of arrival
-//!     cannot be noticed, and is not the scheduler's to choose.
+//! - A *step*: the scheduler chooses a lane whose next operation is on memory; one atomic access is carried out (a request for
+//!   several neighbouring accesses takes several steps), and the lane goes on to its next request.
+//! - A collective, as soon as all its lanes have arrived. Arriving touches no memory, so the order of arrival cannot be noticed,
+//!   and the scheduler does not choose it.
 //!
 //! Votes and shuffles order nothing in memory, as in CUDA; `Warp::sync` and the block barrier do.
 
@@ -22,16 +22,16 @@ use std::ffi::c_void;
 
 pub const WARP: usize = 32;
 
-/// A kernel: gets the grid's argument.
+/// A kernel; its parameter is the grid's argument.
 pub type Kernel = unsafe extern "C" fn(*const c_void);
 
-/// One kernel launch; all grids of a run are under way together, as on streams of their own.
+/// One kernel launch; all grids of a run are under way together, each as on its own stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
     pub blocks: usize,
-    /// Lanes a block.
+    /// Lanes per block.
     pub threads: usize,
-    /// Shared memory a block.
+    /// Bytes of shared memory per block.
     pub scratch_bytes: usize,
     pub kernel: Kernel,
     pub argument: *const c_void,
@@ -41,7 +41,7 @@ pub struct Grid {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub loads: Loads,
-    /// Data races are faults. Without, a race shows only by what comes of it.
+    /// Data races are faults. If false, a race shows only by its consequences.
     pub races: bool,
     /// Steps without progress until a launch counts as a livelock.
     pub patience: u64,
@@ -57,22 +57,22 @@ impl Default for Rules {
     }
 }
 
-/// How a run ended that broke no rule of the machine.
+/// Ending of a run that broke no rule of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// All lanes have ended.
     Finished,
-    /// The grids were killed, by the rules.
+    /// The rules killed the grids.
     Killed,
-    /// The scheduler did not want to see the end.
+    /// The scheduler abandoned the run.
     Abandoned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Has a request for a memory operation.
+    /// The lane requests a memory operation.
     Ready,
-    /// Has come to a collective.
+    /// The lane has arrived at a collective.
     Waiting,
     Ended,
 }
@@ -93,7 +93,7 @@ struct Lane {
     block_lanes: usize,
 }
 
-/// What the hooks must know of the run that is under way on this thread.
+/// State of the run on this thread, for the hooks.
 struct Running {
     memory: *mut Memory,
     lane: usize,
@@ -111,10 +111,10 @@ thread_local! {
 /// Bytes of a lane's stack.
 const STACK: usize = 64 << 10;
 
-/// Runs grids to their end under a scheduler. `trace` takes down every step.
+/// Runs grids to their end under a scheduler. `trace` records every step.
 ///
 /// # Safety
-/// The kernels touch only simulated memory, their stacks, and what lies behind their arguments; those are valid for them.
+/// The kernels must touch only simulated memory, their stacks, and the data behind their arguments, which must be valid for them.
 pub unsafe fn run(
     memory: &mut Memory,
     grids: &[Grid],
@@ -186,9 +186,9 @@ fn fibre(grid: Grid) -> Fibre {
 
 struct Machine<'a> {
     lanes: Vec<Lane>,
-    /// Lanes that have a memory operation to do.
+    /// Lanes whose next operation is on memory.
     ready: Vec<usize>,
-    /// By the first lane of a warp: how many of its lanes have come to a collective and not met.
+    /// For the first lane of each warp: number of the warp's lanes that wait at a collective.
     waiting: Vec<u32>,
     running: *mut Running,
     rules: &'a Rules,
@@ -218,7 +218,7 @@ impl Machine<'_> {
         if self.lanes.iter().all(|lane| lane.state == State::Ended) { Ok(Ending::Finished) } else { Err(self.stuck()) }
     }
 
-    /// What a lane wants to do next: its request, and the part of it that is next.
+    /// Next operation of a lane: its request, and the address and size of the next access.
     fn pending(&self, lane: usize) -> (Request, *mut u8, u32) {
         let request = self.request(lane);
         let size = self.access_size(&request);
@@ -230,13 +230,13 @@ impl Machine<'_> {
         unsafe { *self.lanes[lane].request }
     }
 
-    /// The size of the single accesses that a request is carried out as.
+    /// Size of each single access of a request.
     fn access_size(&self, request: &Request) -> u32 {
         let torn = self.rules.loads.torn && request.kind == Kind::Load && request.size == 16;
         if torn { 8 } else { request.size }
     }
 
-    /// Carries out one access of a lane. Whether that was the last of its request.
+    /// Carries out one access of a lane. Returns whether it was the last access of the request.
     fn step(&mut self, lane: usize, scheduler: &mut dyn Scheduler) -> Result<bool, Box<Fault>> {
         let (request, address, size) = self.pending(lane);
         // SAFETY: no fibre is running, so nothing else uses the memory of the run.
@@ -280,7 +280,7 @@ impl Machine<'_> {
         Ok(lane.done == accesses)
     }
 
-    /// Lets a lane run to its next request, and others whose collective that completes.
+    /// Runs a lane to its next request, and then each lane whose collective that completes.
     fn resume(&mut self, lane: usize, scheduler: &mut dyn Scheduler) -> Result<(), Box<Fault>> {
         let mut next = vec![lane];
         while let Some(lane) = next.pop() {
@@ -329,7 +329,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The lanes that meet in a collective because `lane` has come to it, or has ended.
+    /// Lanes that meet in a collective because `lane` has arrived at it, or has ended.
     fn met_by(&self, lane: usize) -> Option<Vec<usize>> {
         let Lane { block, block_lanes, warp, state, .. } = self.lanes[lane];
         let block_barrier = || {
@@ -404,7 +404,7 @@ impl Machine<'_> {
         unsafe { &*(*self.running).memory }.names()[lane]
     }
 
-    /// Nobody has a memory operation to do, and some lanes wait.
+    /// Fault of a run in which some lanes wait and no lane has a memory operation to do.
     fn stuck(&self) -> Box<Fault> {
         let waiting = (0..self.lanes.len()).filter(|lane| self.waits(*lane));
         let who = waiting.map(|lane| (lane, self.request(lane))).collect::<Vec<_>>();
@@ -418,17 +418,17 @@ impl Machine<'_> {
         Box::new(if ended || apart { Fault::Divergence(list) } else { Fault::Deadlock(list) })
     }
 
-    /// Gives the stacks of lanes that have not ended back.
+    /// Returns the stacks of lanes that have not ended.
     fn release_stacks(&mut self) {
         for mut fibre in self.lanes.iter_mut().filter_map(|lane| lane.fibre.take()) {
-            // SAFETY: kernels own nothing that must be dropped, and nobody refers to their stacks any more.
+            // SAFETY: kernels own nothing that must be dropped, and no reference to their stacks is left.
             unsafe { fibre.force_reset() };
             STACKS.with_borrow_mut(|stacks| stacks.push(fibre.into_stack()));
         }
     }
 }
 
-/// A list in a message: long ones without their end.
+/// Formats a list for a message; a long list is shortened.
 fn summary(list: &[String]) -> String {
     let more = if list.len() > 4 { format!("; and {} more", list.len() - 4) } else { String::new() };
     list[..list.len().min(4)].join("; ") + &more
@@ -437,7 +437,7 @@ fn summary(list: &[String]) -> String {
 /// Hands a lane's request to the machine, and returns when it has been carried out.
 ///
 /// # Safety
-/// Called by the code of a lane; `request` is valid until the call returns.
+/// Only the code of a lane may call this; `request` must be valid until the call returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
     // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to
@@ -446,7 +446,7 @@ pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
     yielder.suspend(request);
 }
 
-/// Who the lane is that calls it.
+/// Identity of the calling lane.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpset_simt_identity() -> *const Identity {
     // SAFETY: lanes run only while RUNNING is valid.
@@ -483,11 +483,11 @@ pub(crate) extern "C" fn warpset_simt_misaligned(address: *const u8, bytes: u32,
     fail(Box::new(Fault::Misaligned(crate::fault::Access { lane, location, size, write: false, strong: false, site })))
 }
 
-/// A plain access that is about to be done, by the code of a lane.
+/// Records a plain access that the code of a lane is about to make.
 pub fn plain(address: *mut u8, size: usize, write: bool) {
     let running = RUNNING.get();
     if running.is_null() {
-        return; // the same code, called from outside of a launch
+        return; // called outside of a launch
     }
     // SAFETY: lanes run only while RUNNING is valid, and the machine does not use the memory while a lane runs.
     let (running, memory) = unsafe { (&*running, &mut *(*running).memory) };
@@ -497,18 +497,18 @@ pub fn plain(address: *mut u8, size: usize, write: bool) {
     }
 }
 
-/// The line of C++ that is being executed, as far as debug information tells.
+/// The line of C++ that is being executed, if debug information has it.
 fn line_of_kernel() -> Option<String> {
     let stack = std::backtrace::Backtrace::force_capture().to_string();
     let mut lines = stack.lines().filter_map(|line| line.trim().strip_prefix("at "));
     // Functions of the machine, of a module (cpp/module.h) and of the C library are not the kernel.
     let line = lines.find(|line| ![".rs:", "/module.h:", ".c:"].iter().any(|other| line.contains(other)))?;
     let line = line.rsplit('/').next().unwrap_or(line);
-    // Without the column.
+    // The column is cut off.
     Some(line.rsplit_once(':').filter(|(start, _)| start.contains(':')).map_or(line, |(start, _)| start).to_owned())
 }
 
-/// The functions that code compiled with `-fsanitize=thread` calls.
+/// Functions that code compiled with `-fsanitize=thread` calls.
 mod instrumentation {
     use super::plain;
 

@@ -1,5 +1,5 @@
-//! Random cases: whatever users may do at once, on tables that are too small, with hashes that collide and vectors that
-//! look alike.
+//! Random cases: any operations that users may do concurrently, on tables that are too small, with hashes that collide and
+//! vectors that look alike.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::compact::{Layout, Level};
@@ -18,17 +18,17 @@ use std::collections::{HashMap, HashSet};
 /// The size of a stress trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A few lanes, each by itself, as in a user's kernel: thousands of stress trials a second.
+    /// A few independent lanes, as in a user's kernel: thousands of stress trials a second.
     Lanes,
-    /// Whole warps with batches, readers and such lanes together.
+    /// Whole warps with batches, readers and independent lanes together.
     Warps,
 }
 
-/// A batch that whole warps put, as whole vectors or incrementally, or look up.
+/// A batch that warps put, as whole vectors or incrementally, or look up.
 pub(crate) struct Batch {
     finds: bool,
     incremental: bool,
-    /// By blocks that gather its vectors: there are no results for each.
+    /// Blocks gather the vectors and put them: the batch then has no results of single vectors.
     pub by_blocks: bool,
     pub vectors: Vec<usize>,
     pub argument: Box<BatchArgument>,
@@ -39,7 +39,7 @@ struct Export {
     argument: Box<ExportArgument>,
 }
 
-/// The case that a seed made.
+/// The case of one seed.
 struct Case {
     table: Table,
     pool: Pool,
@@ -56,7 +56,7 @@ struct Case {
     sequential: bool,
 }
 
-/// The second launch: looks at the table when the first has ended.
+/// The second launch: reads the table after the first launch has ended.
 struct Afterwards {
     find: Batch,
     export: Export,
@@ -103,8 +103,8 @@ impl Program for Stress {
     fn rules(&self, rules: Rules, seed: u64) -> Rules {
         let mut rng = Pcg64Mcg::seed_from_u64(seed ^ 0x6B69_6C6C);
         let killed_after = rng.random_bool(0.1).then(|| rng.random_range(0..2 * self.steps()));
-        // A vector that finds the node table full has looked at all of it, for each node: the wider, the longer nothing is
-        // written.
+        // A vector that finds the node table full has looked at all of it, once per node: the wider the vector, the more steps
+        // without a write.
         let wide = if self.kernels.is_tree() { 1 + u64::from(self.kernels.width) / 4 } else { 1 };
         let mut rules = Rules { killed_after, patience: rules.patience * wide, ..rules };
         rules.loads.stale &= self.stale;
@@ -135,7 +135,7 @@ impl Program for Stress {
         let mut grids = Vec::new();
         let mut earlier: Option<Batch> = None;
         if self.scale == Scale::Warps {
-            // A batch that has been put when the others come: its vectors may be parents.
+            // A batch that is put before the other grids start: its vectors may be parents.
             if self.kernels.is_tree() && rng.random() {
                 let vectors = (0..rng.random_range(1..20)).map(|_| rng.random_range(0..case.pool.len())).collect();
                 earlier = Some(batch(memory, &case.table, &case.pool, vectors, false, "earlier batch"));
@@ -162,7 +162,7 @@ impl Program for Stress {
                 grids.push(lanes(1, WARP, self.kernels.get, argument(&*get)));
                 case.live_get = Some(get);
             }
-            // Drawn by a generator of its own, so that nothing else depends on it.
+            // Drawn by a separate generator, so that the rest of the case does not depend on it.
             if Pcg64Mcg::seed_from_u64(seed ^ 0x6D65_6173).random_bool(0.25) {
                 let measure = Box::new(measure(memory, &case.table, "live measure"));
                 grids.push(lanes(1, WARP, self.kernels.measure, argument(&*measure)));
@@ -257,7 +257,7 @@ impl Program for Stress {
 }
 
 impl Batch {
-    /// By blocks of one warp or of two.
+    /// The launch, in blocks of one warp or of two.
     pub(crate) fn grid(&self, kernels: &Kernels, blocks: usize, warps_a_block: usize) -> Grid {
         let (kernel, scratch_bytes) = match self {
             Self { by_blocks: true, .. } => (kernels.put_by_blocks, kernels.scratch_of_block(warps_a_block)),
@@ -268,7 +268,8 @@ impl Batch {
         Grid { blocks, threads: warps_a_block * WARP, scratch_bytes, kernel, argument: argument(&*self.argument) }
     }
 
-    /// Its vectors get parents: those of an earlier batch, and mostly masks; or whatever is in some slots, and no masks.
+    /// Gives the vectors parents: the vectors of an earlier batch, mostly with masks; or the contents of random slots, without
+    /// masks.
     fn make_incremental(&mut self, memory: &mut Memory, pool: &Pool, earlier: Option<&Batch>, slots: u64, rng: &mut Pcg64Mcg) {
         self.incremental = true;
         let view = &mut self.argument.batch;
@@ -278,7 +279,7 @@ impl Batch {
             view.parents = memory.allocate_with("parents", Use::Constant, &parents) as u64;
             return;
         };
-        // The references that the earlier batch is given are the parents of this one, position by position.
+        // The references that the earlier batch returns are the parents of this batch, position by position.
         self.vectors.truncate(earlier.vectors.len());
         view.count = self.vectors.len() as u64;
         view.parents = earlier.argument.batch.references;
@@ -291,7 +292,7 @@ impl Batch {
             for (at, (word, old)) in pool.vector(vector).iter().zip(pool.vector(parent)).enumerate() {
                 mask[at / 32] |= u32::from(word != old || rng.random_bool(0.1)) << (at % 32);
             }
-            // Bits of no word are of no account.
+            // Mask bits beyond the last word are ignored.
             if !pool.width.is_multiple_of(32) && rng.random_bool(0.3) {
                 mask[pool.width / 32] |= rng.random::<u32>() << (pool.width % 32);
             }
@@ -302,7 +303,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// What it was told, against what the table holds by now. Adds to `news` how often each vector was New.
+    /// Checks the batch's results against the table's contents. Adds to `news` how often each vector was New.
     pub(crate) fn check(
         &self,
         table: &Table,
@@ -352,7 +353,7 @@ impl Batch {
         Ok(())
     }
 
-    /// A batch that blocks gathered: of equal vectors that were in one cache only one was looked for.
+    /// Checks a batch that blocks gathered. Of equal vectors in one cache, only one was looked for.
     fn check_blocks(
         &self,
         table: &Table,
@@ -396,7 +397,7 @@ impl Batch {
 }
 
 impl Case {
-    /// The rows of an export are stored vectors with their references, each once. Gives how many.
+    /// Checks that the rows of an export are stored vectors with their references, each once. Returns their number.
     fn check_export(&self, contents: &Contents, memory: &Memory, export: &Export) -> Result<usize, Wrong> {
         let argument = &export.argument;
         let rows = memory.at(argument.cursor, 1)[0] as usize;
@@ -412,7 +413,8 @@ impl Case {
         Ok(rows)
     }
 
-    /// For all slots, words that were read are those of the vector that is there in the end; the others have been counted.
+    /// Checks for all slots that words that were read are those of the slot's final vector, and that the others have been
+    /// counted.
     fn check_get(&self, contents: &Contents, memory: &Memory, get: &GetArgument) -> Result<(), Wrong> {
         let words = memory.at(get.vectors, get.count as usize * self.pool.width);
         for (slot, vector) in contents.slots.iter().zip(words.chunks(self.pool.width)) {
@@ -425,7 +427,7 @@ impl Case {
             }
         }
         let (invalid, unread) = (memory.at(get.invalid, 1)[0], words.iter().filter(|word| **word == UNREAD).count() as u64);
-        // A word may be what unread ones are.
+        // A stored word may equal the value that marks unread words.
         if invalid > unread || invalid + stored_words_like_unread(contents) < unread {
             return Err(wrong("get", format!("{unread} words were not read, {invalid} counted"), Vec::new()));
         }
@@ -463,7 +465,8 @@ impl Case {
     }
 }
 
-/// A vector stays where it is, so none that was met while others put was farther from its first bucket than it is at last.
+/// Checks probe lengths measured while others put. A vector stays in its slot, so no length may exceed the vector's final
+/// distance from its first bucket.
 fn check_live_measure(memory: &Memory, live: &MeasureArgument, last: &MeasureArgument) -> Result<(), Wrong> {
     let lengths = |of: &MeasureArgument| memory.at(of.lengths, BINS).to_vec();
     let longest = |of: &MeasureArgument| memory.at(of.totals.cast::<u64>().cast_const(), 1)[0];
@@ -487,7 +490,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     let hash_mask = *masks.choose(rng).expect("there are masks");
     let mut config = Config::of_buckets(buckets, hash_mask, *empties.choose(rng).expect("there are patterns"), rng.random());
     if kernels.is_indexed() {
-        // Mostly enough for all slots and what every lane may own at once; or fewer.
+        // Mostly enough for all slots and for the rows that every lane may own at once; otherwise fewer.
         let room = config.buckets * kernels.slots_per_bucket();
         let lanes = if scale == Scale::Lanes { 6 } else { 6 * WARP as u64 };
         config.rows = if rng.random_bool(0.8) { room + lanes } else { rng.random_range(1..=room) };
@@ -495,11 +498,11 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     }
     config.layout = kernels.is_compact().then(|| layout(kernels, config.buckets, config.hash_mask, rng));
     if kernels.is_tree() {
-        // Two slots a bucket: enough for all nodes of all vectors, or for some.
+        // Two slots per bucket: enough for all nodes of all vectors, or for some.
         let enough = most_vectors(config.buckets * kernels.slots_per_bucket(), scale) as u32 * (kernels.width - 2) / 2 + 1;
         let buckets = if rng.random_bool(0.6) { enough } else { rng.random_range(2..=enough.max(2)) };
         config.node_buckets = next_prime(buckets);
-        // As many as references of a compact root tell apart.
+        // Number of nodes that references of a compact root can distinguish.
         let most = if kernels.is_compact() { 1u64 << (kernels.left_bits() - 1) } else { 1 << 31 };
         assert!(u64::from(config.node_buckets) < most, "{}: {} buckets of nodes", kernels.name(), config.node_buckets);
         let masks = [u32::MAX, u32::MAX, 0, 1 << 31, 3 << 30, 0x8000_0001];
@@ -509,7 +512,7 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
     config
 }
 
-/// A compact table in which few slots may be taken, in one round or several; with a stash or none.
+/// Draws the layout of a compact table in which few slots may be taken, in one round or several, with or without a stash.
 fn layout(kernels: &Kernels, buckets: u64, hash_mask: u64, rng: &mut Pcg64Mcg) -> Layout {
     let (key_bits, slot_bits) = (kernels.key_bits, kernels.slot_bits);
     let limits = |slots: u64, rng: &mut Pcg64Mcg| {
@@ -541,13 +544,13 @@ pub fn next_prime(at_least: u32) -> u32 {
     (at_least.max(2)..).find(is_prime).expect("there is one")
 }
 
-/// How many vectors a stress trial may have: more than there are slots.
+/// Largest number of vectors of a stress trial: it exceeds the number of slots.
 fn most_vectors(slots: u64, scale: Scale) -> usize {
     if scale == Scale::Lanes { 4 } else { (slots * 5 / 4 + 3).min(48) as usize }
 }
 
-/// Vectors that differ everywhere, or little, or are made of EMPTY patterns; for a tree, of words that as halves of pairs would
-/// mean something.
+/// Draws vectors that differ everywhere, or in few words, or consist of EMPTY patterns; for a tree, of words that would be valid
+/// halves of pairs.
 pub(crate) fn pool(table: &Table, most: usize, rng: &mut Pcg64Mcg) -> Pool {
     let width = table.kernels.width();
     let count = rng.random_range(1..=most);
@@ -572,7 +575,7 @@ pub(crate) fn pool(table: &Table, most: usize, rng: &mut Pcg64Mcg) -> Pool {
                 vector.iter_mut().for_each(|word| *word = *odd.choose(rng).expect("there are words"));
             }
             _ => {
-                // Chunks of 16, 8 and 4 bytes all start at a word that a pattern's first word may be in.
+                // Chunks of 16, 8 and 4 bytes all start at a word where a pattern's first word may be.
                 let classed = |rng: &mut Pcg64Mcg| empty[0] ^ rng.random_range(0..2 * classes);
                 for (at, word) in vector.iter_mut().enumerate() {
                     *word = if at % 2 == 0 && rng.random_bool(0.7) { classed(rng) } else { empty[at % 4] };
@@ -585,7 +588,7 @@ pub(crate) fn pool(table: &Table, most: usize, rng: &mut Pcg64Mcg) -> Pool {
     Pool::new(width, (0..count).map(|number| vector(number, rng)).collect::<Vec<_>>())
 }
 
-/// A key that is small, or random, or stands at an end of a window; a few have too many bits.
+/// Draws a key that is small, or random, or at an end of a window; a few keys have too many bits.
 fn key(layout: &Layout, number: u64, rng: &mut Pcg64Mcg) -> Vec<u32> {
     let mask = u64::MAX >> (64 - layout.key_bits);
     let key = match rng.random_range(0..8) {
@@ -645,14 +648,14 @@ fn export(memory: &mut Memory, table: &Table, name: &str) -> Export {
     Export { argument: Box::new(argument) }
 }
 
-/// What the words of a get are before it.
+/// Contents of the output words before a get.
 const UNREAD: u32 = 0x5EED_0BAD;
 
 fn stored_words_like_unread(contents: &Contents) -> u64 {
     contents.slots.iter().flat_map(|slot| &slot.words).filter(|word| **word == UNREAD).count() as u64
 }
 
-/// References to every slot, and to no slot.
+/// A get of every slot's reference, and of one reference to no slot.
 fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     let all: Vec<u64> = (0..table.slots).chain([NO_REFERENCE]).collect();
     GetArgument {
@@ -664,7 +667,7 @@ fn get_all(memory: &mut Memory, table: &Table, name: &str) -> GetArgument {
     }
 }
 
-/// Probe lengths of all slots.
+/// A measurement of the probe lengths of all slots.
 fn measure(memory: &mut Memory, table: &Table, name: &str) -> MeasureArgument {
     MeasureArgument {
         view: table.view,

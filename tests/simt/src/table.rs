@@ -1,4 +1,4 @@
-//! Tables in simulated memory, of all kinds: their kernels, and what a test can see of them from outside.
+//! Tables of all kinds in simulated memory: their kernels, and their contents as seen from outside.
 
 use crate::compact::Layout;
 use crate::explorer::Wrong;
@@ -14,28 +14,28 @@ use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
-/// See `warpset_simt_table_kernels` in cpp/harness.h.
+/// Mirrors `warpset_simt_table_kernels` in cpp/harness.h.
 #[repr(C)]
 pub struct Kernels {
     indexed: u32,
     tree: u32,
     pub width: u32,
-    /// Words that a slot of a bucket table takes: more than the width, if it is padded.
+    /// Words of a slot of a bucket table: more than the width if slots are padded.
     padded_words: u32,
     pub chunk_bytes: u32,
     pub line_bytes: u32,
-    /// Bits a key of a compact table, or of a tree's compact roots; else 0.
+    /// Key bits of a compact table, or of a tree's compact roots; else 0.
     pub key_bits: u32,
     pub slot_bits: u32,
-    /// The number of a tree's `warpset::Pairing`.
+    /// Number of a tree's `warpset::Pairing`.
     pub pairing: u32,
     strategy: *const c_char,
     geometry: &'static Geometry,
     cache_bytes: [u32; 2],
     pub find_or_put: Kernel,
-    /// The same but for the batch's parents, which a bucket table has no use for.
+    /// As `find_or_put`, but uses the batch's parents; a bucket table ignores them.
     pub find_or_put_incremental: Kernel,
-    /// By blocks of at most two warps that gather vectors (block_cache.cuh): gives counts and new references only.
+    /// Blocks of at most two warps gather vectors and put them (block_cache.cuh): reports counts and new references only.
     pub put_by_blocks: Kernel,
     pub find: Kernel,
     pub clear: Kernel,
@@ -43,20 +43,20 @@ pub struct Kernels {
     pub export: Kernel,
     pub measure: Kernel,
     pub script: Kernel,
-    /// Only compact tables relocate.
+    /// Compact tables only.
     pub relocate: Kernel,
     pub put_back: Kernel,
-    /// Only indexed tables have rows.
+    /// Indexed tables only.
     pub rebuild: Kernel,
     pub list_holes: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
 
-// SAFETY: constants: function pointers, and a pointer to a constant.
+// SAFETY: the fields are constants: function pointers, and a pointer to a constant.
 unsafe impl Sync for Kernels {}
 
-/// See `Views` in cpp/script.h. Of compact tables `compact` counts, and of `roots` only where slots and their count are.
+/// Mirrors `Views` in cpp/script.h. Compact tables use `compact`, and of `roots` only the address and number of slots.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct View {
@@ -112,11 +112,11 @@ pub struct RelocateArgument {
     pub view: View,
     pub seed: u64,
     pub keys: *mut u64,
-    /// Keys that were taken from the stash, and keys that are left over.
+    /// Number of keys taken from the stash, and number of keys left over.
     pub counts: *mut [u64; 2],
 }
 
-/// A batch of the keys that relocation has left over, as many as it has counted.
+/// A batch of the keys that relocation has left over; relocation has counted them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PutBackArgument {
@@ -149,7 +149,7 @@ pub struct HolesArgument {
     pub invalid: *mut u64,
 }
 
-/// See cpp/script.h.
+/// Mirrors `Script` in cpp/script.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptArgument {
@@ -161,7 +161,7 @@ pub struct ScriptArgument {
     pub cell: *mut u64,
 }
 
-/// See `warpset_simt_operation`.
+/// Mirrors `warpset_simt_operation`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operation {
@@ -170,7 +170,7 @@ pub struct Operation {
     pub outcome: u32,
     pub reads_back: u32,
     pub misread: u32,
-    /// For INCREMENTAL, the slot of its parent, unless the operation before it says one.
+    /// Slot of the parent for INCREMENTAL, unless the previous operation of the lane names a parent.
     pub parent: u32,
     pub reference: u64,
     pub began: u64,
@@ -180,13 +180,13 @@ pub struct Operation {
 pub const NOTHING: u32 = 0;
 pub const PUT: u32 = 1;
 pub const FIND: u32 = 2;
-/// Reads what a slot (the `vector` of the operation) holds.
+/// Reads a slot; the operation's `vector` is the slot number.
 pub const SCAN: u32 = 3;
 /// Puts a vector and passes its reference on.
 pub const GIVE: u32 = 4;
-/// Reads the vector back whose reference was passed on.
+/// Reads back the vector whose reference was passed on.
 pub const TAKE: u32 = 5;
-/// Puts a vector incrementally: as a stored one, its parent, but for some words.
+/// Puts a vector incrementally: it equals a stored vector, its parent, except in some words.
 pub const INCREMENTAL: u32 = 6;
 
 /// As in `warpset::Outcome`.
@@ -205,30 +205,30 @@ struct ChunkLocation {
     empty: [u32; 4],
 }
 
-/// The bucket table of a spec of build.rs.
+/// Bucket table of a spec of build.rs.
 pub fn bucket(width: u32, chunk: u32, line: u32) -> &'static Kernels {
     spec(BUCKETS, width, chunk, line)
 }
 
-/// The compact table of a spec of build.rs.
+/// Compact table of a spec of build.rs.
 pub fn compact(key_bits: u32, slot_bits: u32) -> &'static Kernels {
     let is = |spec: &&&'static Kernels| (spec.key_bits, spec.slot_bits) == (key_bits, slot_bits);
     COMPACTS.iter().find(is).expect("a spec of build.rs")
 }
 
-/// The tree table with compact roots of a spec of build.rs.
+/// Tree table with compact roots of a spec of build.rs.
 pub fn compact_tree(width: u32, key_bits: u32, slot_bits: u32) -> &'static Kernels {
     let is = |spec: &&&'static Kernels| (spec.width, spec.key_bits, spec.slot_bits) == (width, key_bits, slot_bits);
     TREE_COMPACTS.iter().find(is).expect("a spec of build.rs")
 }
 
-/// The indexed table of a spec of build.rs.
+/// Indexed table of a spec of build.rs.
 pub fn indexed(width: u32, slot_bits: u32) -> &'static Kernels {
     let is = |spec: &&&'static Kernels| (spec.width, spec.slot_bits) == (width, slot_bits);
     INDEXED_TABLES.iter().find(is).expect("a spec of build.rs")
 }
 
-/// The tree table of a spec of build.rs.
+/// Tree table of a spec of build.rs.
 pub fn tree(width: u32, chunk: u32, line: u32) -> &'static Kernels {
     spec(TREES, width, chunk, line)
 }
@@ -241,7 +241,7 @@ fn spec(specs: &[&'static Kernels], width: u32, chunk: u32, line: u32) -> &'stat
 impl Kernels {
     pub fn name(&self) -> String {
         let Self { width, chunk_bytes, line_bytes, key_bits, slot_bits, .. } = self;
-        // SAFETY: a constant text of C++.
+        // SAFETY: C++ defines this text as a constant.
         let strategy = unsafe { CStr::from_ptr(self.strategy) }.to_string_lossy();
         if self.is_indexed() {
             return format!("indexed-{width}-{slot_bits}");
@@ -263,7 +263,7 @@ impl Kernels {
         self.key_bits != 0
     }
 
-    /// Bits of the left half of a compact root: of a reference.
+    /// Bits of the left half of a compact root, which is a reference.
     pub fn left_bits(&self) -> u32 {
         if (self.width - 1).is_power_of_two() { self.key_bits - 32 } else { self.key_bits / 2 }
     }
@@ -272,17 +272,17 @@ impl Kernels {
         self.tree != 0
     }
 
-    /// Words a vector.
+    /// Words per vector.
     pub fn width(&self) -> usize {
         self.width as usize
     }
 
-    /// Words a slot: a vector, or a root pair.
+    /// Words per slot, which holds a vector or a root pair.
     pub fn slot_words(&self) -> usize {
         if self.is_tree() { 2 } else { self.width() }
     }
 
-    /// Slots of vectors, or of root pairs.
+    /// Slots per bucket; a slot holds a vector or a root pair.
     pub fn slots_per_bucket(&self) -> u64 {
         self.geometry.slots_per_bucket.into()
     }
@@ -291,17 +291,17 @@ impl Kernels {
         self.geometry.chunks
     }
 
-    /// Shared memory that a warp of the search kernels needs.
+    /// Bytes of shared memory that a warp of the search kernels needs.
     pub fn scratch_of_warp(&self) -> usize {
         (self.geometry.search_scratch_bytes / (self.geometry.search_threads / 32)) as usize
     }
 
-    /// Shared memory that a block of so many warps needs to put by blocks.
+    /// Bytes of shared memory that a block of `warps` warps needs to put by blocks.
     pub fn scratch_of_block(&self, warps: usize) -> usize {
         self.cache_bytes[warps - 1] as usize
     }
 
-    /// Device memory that a warp of the search kernels needs.
+    /// Bytes of device memory that a warp of the search kernels needs.
     pub fn workspace_of_warp(&self) -> usize {
         self.geometry.search_workspace_bytes as usize
     }
@@ -321,27 +321,27 @@ impl Kernels {
     }
 }
 
-/// What may differ between tables of one spec.
+/// Properties that may differ between tables of one spec.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub buckets: u64,
     pub hash_mask: u64,
     pub empty: [u32; 4],
     pub seed: u64,
-    /// 0 but in a tree table.
+    /// Buckets of nodes; 0 except in a tree table.
     pub node_buckets: u32,
     pub node_hash_mask: u32,
-    /// Buckets that are looked at for a node, if not all.
+    /// Buckets that a search for a node looks at; may be fewer than all.
     pub node_probe_limit: u32,
-    /// Only a compact table has one.
+    /// Layout of a compact table; `None` for others.
     pub layout: Option<Layout>,
-    /// Of an indexed table, and the cells for spare ones.
+    /// Rows of an indexed table, and cells for spare rows.
     pub rows: u64,
     pub spare_cells: u32,
 }
 
 impl Config {
-    /// Of a bucket table, with a prime number of buckets: of others a search does not come to all.
+    /// Configuration of a bucket table. The number of buckets must be prime, otherwise a search does not reach all buckets.
     pub fn of_buckets(buckets: u64, hash_mask: u64, empty: [u32; 4], seed: u64) -> Self {
         Self {
             buckets,
@@ -357,7 +357,7 @@ impl Config {
         }
     }
 
-    /// Of a compact table.
+    /// Configuration of a compact table.
     pub fn of_compact(layout: Layout, seed: u64) -> Self {
         Self { layout: Some(layout), ..Self::of_buckets(layout.levels[0].buckets, u64::MAX, [0; 4], seed) }
     }
@@ -368,13 +368,13 @@ impl Config {
 pub struct Table {
     pub kernels: &'static Kernels,
     pub view: View,
-    /// Slots of vectors, or of root pairs; rows of an indexed table.
+    /// Slots of vectors or of root pairs; rows of an indexed table.
     pub slots: u64,
-    /// Vectors that there are slots for: in an indexed table, slots of the index.
+    /// Number of vectors that slots exist for; in an indexed table, slots of the index.
     pub room: u64,
-    /// Slots of nodes that every search of the node table can come to.
+    /// Node slots that every search of the node table can reach.
     pub node_slots: usize,
-    /// Only a compact table has one.
+    /// Layout of a compact table; `None` for others.
     pub layout: Option<Layout>,
 }
 
@@ -383,9 +383,9 @@ pub struct Table {
 pub struct Slot {
     /// For each chunk, whether it is decided.
     pub decided: Vec<bool>,
-    /// The words of the vector; of the root pair, where a tree table's is read by itself.
+    /// Words of the vector. For the root slot of a tree table: words of the root pair.
     pub words: Vec<u32>,
-    /// Where in `slots` its chunks are.
+    /// Byte ranges of its chunks in `slots`.
     pub ranges: Vec<Range<usize>>,
 }
 
@@ -398,14 +398,14 @@ impl Slot {
         !self.decided.iter().any(|decided| *decided)
     }
 
-    /// For a report: the history of these bytes explains what is wrong.
+    /// Byte ranges for a report: their history explains the error.
     pub fn about(&self) -> Vec<(String, Range<usize>)> {
         self.ranges.iter().map(|range| ("slots".to_owned(), range.clone())).collect()
     }
 }
 
 impl Table {
-    /// Allocates a table whose slots hold garbage: a kernel must clear it, or `clear`.
+    /// Allocates a table whose slots hold garbage. A kernel, or `clear`, must clear it.
     pub fn allocate(memory: &mut Memory, kernels: &'static Kernels, config: Config) -> Self {
         let mut random = Random::new(config.seed);
         let seeds: Vec<u64> = (0..2 * (kernels.slot_words() + 1)).map(|_| random.number()).collect();
@@ -446,7 +446,7 @@ impl Table {
         Self { kernels, view: View { roots, nodes, compact, indexed }, slots, room: slots, node_slots, layout }
     }
 
-    /// For a cuckoo table, the view for keys that are put back.
+    /// View of a cuckoo table for keys that are put back.
     pub fn view_to_put_back(&self) -> View {
         let mut view = self.view;
         view.compact.stash.rounds = view.compact.stash.all_rounds;
@@ -481,8 +481,8 @@ impl Table {
         }
     }
 
-    /// For a compact table that is no tree's: puts a key into the first slot of its walk that is free, from outside of any
-    /// launch, if `accepts` that. Gives which.
+    /// Puts a key into the first free slot of its walk for which `accepts` returns true, outside of any launch. Returns the slot.
+    /// For compact tables that are not trees.
     pub fn fill(&self, memory: &mut Memory, key: u64, accepts: impl FnOnce(u64) -> bool) -> Option<u64> {
         let layout = self.layout.expect("a compact table");
         let address = |range: &Range<usize>| self.view.roots.slots + range.start as u64;
@@ -500,7 +500,7 @@ impl Table {
         Some(slot)
     }
 
-    /// All slots of nodes, and the one behind them.
+    /// All node slots, and one slot beyond them.
     pub fn nodes<'a>(&self, memory: &'a Memory) -> &'a [u64] {
         memory.read_at(self.view.nodes.slots, 2 * self.view.nodes.buckets as usize + 1)
     }
@@ -529,7 +529,7 @@ impl Table {
         seen
     }
 
-    /// The same for a compact table. What is no key's code reads as words that no vector has.
+    /// A slot of a compact table. A code that is no key's reads as words that no vector has.
     fn compact_slot(&self, memory: &Memory, layout: &Layout, slot: u64) -> Slot {
         let range = layout.range(slot);
         let bytes = memory.read_at::<u8>(self.view.roots.slots + range.start as u64, range.len());
@@ -545,7 +545,7 @@ impl Table {
         Slot { decided: vec![code != 0], words, ranges: vec![range] }
     }
 
-    /// The key of a vector, or of a root pair, in a compact table.
+    /// Key of a vector, or of a root pair, in a compact table.
     pub fn key(&self, words: &[u32]) -> u64 {
         let right = if self.kernels.is_tree() { self.kernels.left_bits() } else { 32 };
         u64::from(words[0]) | u64::from(words[1]) << right
@@ -560,12 +560,12 @@ impl Table {
             return words.len() != 2 || !layout.walk(self.key(words)).contains(&slot);
         }
         assert_eq!(words.len(), self.kernels.slot_words());
-        // SAFETY: there are as many words as a slot has; the function touches nothing else.
+        // SAFETY: `words` has as many words as a slot; the function touches nothing else.
         unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }
     }
 }
 
-/// A grid's argument, as kernels get it.
+/// Argument of a grid, as kernels get it.
 pub fn argument<T>(value: &T) -> *const c_void {
     std::ptr::from_ref(value).cast()
 }

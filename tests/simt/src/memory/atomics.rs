@@ -1,18 +1,18 @@
-//! Atomic accesses: what they see and leave.
+//! Atomic accesses: the values that they see, and those that they leave.
 
 use super::view::{self, Event, Moment};
 use super::{Access, Accessed, Cell, Fault, Kind, Memory, Order, Request, Value, Write};
 use std::ops::Range;
 
-/// How a machine treats the accesses of a kernel. All but the default are broken machines, for negative controls.
+/// How a machine treats the accesses of a kernel. All values but the default describe broken machines, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loads {
-    /// Loads may see older values, and writes may be placed before newer ones, as far as their order allows. Without, memory is
+    /// Loads may see older values, and writes may be placed before newer ones, as far as their order allows. If false, memory is
     /// sequentially consistent.
     pub stale: bool,
     /// Relaxed loads are done as plain ones, which a stale line of an L1 may serve.
     pub weak: bool,
-    /// A 16-byte load is two of 8 bytes, as if it were a vector load.
+    /// A 16-byte load is done as two loads of 8 bytes, like a vector load.
     pub torn: bool,
 }
 
@@ -25,12 +25,12 @@ impl Default for Loads {
 /// A place in the coherence order that a write may take.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The newest write before it.
+    /// Moment of the newest write before it.
     after: Moment,
     at: Moment,
 }
 
-/// Moment of a write that is newer than all writes carried out before it. Between it and the one before there is room for others.
+/// Moment of a write that is newer than all writes carried out before it. The gap to the previous moment leaves room for others.
 fn moment_of(event: Event) -> Moment {
     Moment::from(event) << 32
 }
@@ -88,7 +88,7 @@ impl Memory {
         Ok(Accessed { cells: request.value, age })
     }
 
-    /// A read-modify-write; gives what was there before. `choose` as for a store.
+    /// A read-modify-write; returns the previous value. `choose` as for a store.
     pub fn read_modify_write(
         &mut self,
         lane: usize,
@@ -130,7 +130,7 @@ impl Memory {
         }
     }
 
-    /// These lanes are at a barrier: what each did before happens before what any does after.
+    /// Barrier of these lanes: all their accesses before it happen before all their accesses after it.
     pub fn barrier(&mut self, lanes: &[usize]) {
         view::meet(&mut self.lanes, lanes);
     }
@@ -168,12 +168,12 @@ impl Memory {
         (self.storage[cell / 4] >> (cell % 4 * 32)) as u32
     }
 
-    /// The newest value of a cell at a moment; none if the cell was not written atomically, and so has one value only.
+    /// Newest value of a cell at a moment; `None` if the cell was not written atomically, and so has one value only.
     fn value_as_of(&self, cell: usize, moment: Moment) -> Option<Value> {
         self.cells[cell].values.iter().rev().find(|value| value.at <= moment).copied()
     }
 
-    /// The oldest write to a cell whose value a lane may see, and after which it may place a write.
+    /// Oldest write to a cell whose value a lane may see, and after which it may place a write.
     fn oldest_visible(&self, lane: usize, cell: usize) -> Moment {
         let me = &self.lanes[lane];
         let seen = me.seen(cell as u32);
@@ -206,13 +206,13 @@ impl Memory {
         let is_free = |moment| cells.clone().all(|cell| self.value_as_of(cell, moment).is_none_or(|value| !value.followed));
         let place = |(&after, later): (&Moment, Moment)| {
             let at = if later == newest { newest } else { after + (later - after) / 2 };
-            // Places that have been halved too often are full.
+            // A gap between two moments that has been halved too often has no free place.
             (at > after && is_free(after)).then_some(Place { after, at })
         };
         moments.iter().zip(later).filter_map(place).collect()
     }
 
-    /// Tells a lane what the write that its load or read-modify-write reads from has released.
+    /// Gives a lane the knowledge that was released by the write that its load or read-modify-write reads from.
     fn learn(&mut self, lane: usize, event: Event, order: Order) {
         let Some(released) = self.writes[event as usize].released.clone() else { return };
         if order.acquires() {
@@ -222,7 +222,7 @@ impl Memory {
         }
     }
 
-    /// Puts values in place. `read`: the write before, if this is a read-modify-write.
+    /// Puts values in place. `read`: for a read-modify-write, the write that it read.
     fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, place: Place, read: Option<Event>) {
         let event = self.writes.len() as Event;
         for (cell, &value) in (first..).zip(values) {
@@ -252,7 +252,7 @@ impl Memory {
     }
 }
 
-/// The value that a read-modify-write leaves; none if it writes nothing.
+/// Value that a read-modify-write leaves; `None` if it writes nothing.
 fn modified(request: &Request, old: &[u32]) -> Option<[u32; 4]> {
     let wide = |cells: &[u32]| u64::from(cells[0]) | cells.get(1).map_or(0, |high| u64::from(*high) << 32);
     let narrow = |value: u64| [value as u32, (value >> 32) as u32, 0, 0];

@@ -1,6 +1,6 @@
-//! The memory of the simulated GPU: what each access may see, and which accesses must not meet.
+//! The memory of the simulated GPU: the values that each access may see, and the accesses that race.
 //!
-//! Memory is a row of 4-byte *cells*. The newest value of each lies where the kernels believe it to be. For cells that were
+//! Memory is a row of 4-byte *cells*. The newest value of each cell lies at the address that the kernels use. For cells that were
 //! written atomically during the launch, the older values are kept too, in the *coherence order*: the one order of all writes to
 //! the cell. It may differ from the order in which the writes were carried out, because on a GPU two writes of one lane to
 //! different addresses may arrive in either order.
@@ -9,16 +9,16 @@
 //!   - whose write happened before the load (program order, barriers, release to acquire), or
 //!   - that this lane, or a lane whose accesses happened before, has seen in that cell by a *strong* (atomic) access.
 //!
-//! Writing. A store is placed anywhere in the coherence order that is after these values. A read-modify-write takes a place in
-//! the same way and reads the value just before it; nothing is placed between the two later on. So a read-modify-write always
-//! reads the newest value as of its own place.
+//! Writing. A store is placed anywhere in the coherence order after these values. A read-modify-write takes a place in the same
+//! way and reads the value just before it; no later write is placed between the two. So a read-modify-write always reads the
+//! newest value as of its own place.
 //!
-//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. What a
-//! *weak* load sees binds nothing after it: of two in a row the second may be served by the older line of an L1.
-//! An access of several cells sees all of them as of one moment.
+//! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. A *weak*
+//! load does not constrain later loads: of two in a row, the older line of an L1 may serve the second. An access of several cells
+//! sees all of them as of one moment.
 //!
-//! Data races. Two accesses of one byte, one of them a write, one of them plain, and neither happened before the other.
-//! Whatever order they came in here, on a GPU it could have been the other: the race is reported at once.
+//! Data races. Two accesses of one byte race if one of them is a write, one of them is plain, and neither happened before the
+//! other. Their order in this run does not matter, because a GPU could have chosen the other: the race is reported at once.
 
 mod atomics;
 pub mod view;
@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use view::{Event, Knowledge, Lane, Moment};
 
-/// Who may do what with an allocation.
+/// Permitted uses of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Read and written by kernels.
@@ -48,7 +48,7 @@ struct Allocation {
     bytes: usize,
 }
 
-/// When an access was done, by whom. Time 0 is before the launch.
+/// Time and lane of an access. Time 0 is before the launch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
     lane: u16,
@@ -80,7 +80,7 @@ impl Readers {
         }
     }
 
-    /// A reader whose read did not happen before what `lane` does now.
+    /// A reader whose read did not happen before the present access of `lane`.
     fn unknown_to(&self, lane: &Lane) -> Option<usize> {
         match self {
             Self::None => None,
@@ -90,7 +90,7 @@ impl Readers {
     }
 }
 
-/// Who accessed a cell (or a byte of one) during this launch.
+/// Latest accesses of a cell (or of one byte of it) during this launch.
 #[derive(Clone, Debug, Default)]
 struct Accesses {
     write: Stamp,
@@ -103,7 +103,7 @@ struct Cell {
     accesses: Accesses,
     /// Single bytes were accessed: `Memory::bytes` has the accesses.
     split: bool,
-    /// The values since the last plain write, or since the launch, oldest first; none if there was no atomic write since.
+    /// Values since the last plain write, or since the launch, oldest first; empty if there was no atomic write since.
     values: Vec<Value>,
     /// The write that `values` begin with: the last plain one, or 0.
     first: Event,
@@ -115,7 +115,7 @@ struct Value {
     at: Moment,
     event: Event,
     value: u32,
-    /// The next value is that of a read-modify-write that has read this one: no write comes between them.
+    /// A read-modify-write has read this value and wrote the next one: no write comes between them.
     followed: bool,
 }
 
@@ -126,7 +126,7 @@ struct Write {
     released: Option<Rc<Knowledge>>,
 }
 
-/// The cells that an access saw, or left, and its age.
+/// Cells that an access saw, or left, and its age.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accessed {
     pub cells: [u32; 4],
@@ -149,11 +149,11 @@ pub struct Memory {
     detects_races: bool,
 }
 
-/// Bytes between allocations that belong to nobody.
+/// Bytes between allocations that belong to no allocation.
 const GAP: usize = 256;
 
 impl Memory {
-    /// Room for allocations of so many bytes in all.
+    /// Memory for allocations of `bytes` bytes in total.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(16);
         Self {
@@ -171,14 +171,15 @@ impl Memory {
         }
     }
 
-    /// Takes back all allocations.
+    /// Frees all allocations.
     pub fn clear(&mut self) {
         self.owners[..self.used / 4].fill(0);
         self.allocations.clear();
         self.used = 0;
     }
 
-    /// Memory for kernels, aligned to 256 bytes and filled with a value that no test uses. The address stays until `clear`.
+    /// Allocates memory for kernels, aligned to 256 bytes and filled with a value that no test uses. The address stays until
+    /// `clear`.
     pub fn allocate(&mut self, name: impl Into<String>, usage: Use, bytes: usize) -> *mut u8 {
         let start = (self.used + GAP).next_multiple_of(GAP);
         let size = bytes.next_multiple_of(16);
@@ -190,7 +191,7 @@ impl Memory {
         self.base().wrapping_add(start)
     }
 
-    /// An allocation that holds these elements.
+    /// Allocates memory that holds these elements.
     pub fn allocate_with<T: bytemuck::Pod>(&mut self, name: impl Into<String>, usage: Use, elements: &[T]) -> *mut T {
         let address = self.allocate(name, usage, size_of_val(elements));
         self.at_mut(address.cast(), elements.len()).copy_from_slice(elements);
@@ -201,7 +202,7 @@ impl Memory {
         self.storage.as_ptr().cast_mut().cast()
     }
 
-    /// The newest contents of memory, from outside of a launch.
+    /// Newest contents of memory, outside of a launch.
     pub fn at<T: bytemuck::Pod>(&self, address: *const T, count: usize) -> &[T] {
         let start = self.offset(address.cast()).expect("an address in simulated memory");
         &bytemuck::cast_slice(&bytemuck::cast_slice::<u128, u8>(&self.storage)[start..start + count * size_of::<T>()])[..count]
@@ -213,12 +214,12 @@ impl Memory {
         bytemuck::cast_slice_mut(bytes)
     }
 
-    /// [`at`](Self::at) for an address as views have it.
+    /// [`at`](Self::at) for an address as views hold it.
     pub fn read_at<T: bytemuck::Pod>(&self, address: u64, count: usize) -> &[T] {
         self.at(address as *const T, count)
     }
 
-    /// [`at_mut`](Self::at_mut) for an address as views have it.
+    /// [`at_mut`](Self::at_mut) for an address as views hold it.
     pub fn write_at<T: bytemuck::Pod>(&mut self, address: u64, count: usize) -> &mut [T] {
         self.at_mut(address as *mut T, count)
     }
@@ -228,7 +229,7 @@ impl Memory {
         (offset < self.storage.len() * 16).then_some(offset)
     }
 
-    /// What lies at an address, in words.
+    /// Location of an address, in words for reports.
     pub fn location(&self, address: *const u8) -> Location {
         let Some(offset) = self.offset(address) else {
             return Location { name: "no simulated memory".into(), offset: address as usize };
@@ -240,7 +241,7 @@ impl Memory {
         )
     }
 
-    /// A launch with so many lanes begins.
+    /// Begins a launch with one lane per name.
     pub fn begin(&mut self, names: Vec<LaneName>, detects_races: bool) {
         self.lanes = Lane::all(names.len());
         self.names = names;
@@ -249,7 +250,7 @@ impl Memory {
         self.detects_races = detects_races;
     }
 
-    /// All lanes have ended: what they did is known to everyone.
+    /// Ends a launch: every lane then knows all accesses of the others.
     pub fn end(&mut self) {
         for cell in self.touched.drain(..) {
             self.cells[cell as usize] = Cell::default();
@@ -261,8 +262,8 @@ impl Memory {
         &self.names
     }
 
-    /// A plain access, seen by instrumentation just before it is done. Accesses of other memory, such as a lane's stack, are none
-    /// of ours.
+    /// Checks a plain access; instrumentation calls this just before the access. Accesses of other memory, such as a lane's
+    /// stack, are ignored.
     pub fn plain(&mut self, lane: usize, address: *mut u8, size: usize, write: bool) -> Result<(), Box<Fault>> {
         let Some(offset) = self.offset(address) else { return Ok(()) };
         let access = |memory: &Self| Access {
@@ -281,7 +282,7 @@ impl Memory {
             self.check_race(lane, byte, size, write, false, access)?;
         }
         if write {
-            // All atomic writes so far happened before this one, or there is a race: no access may see them any more.
+            // All atomic writes so far happened before this access, or there is a race: no access may see their values any more.
             for cell in offset / 4..(offset + size).div_ceil(4) {
                 if !self.cells[cell].values.is_empty() {
                     self.cells[cell].values.clear();
@@ -312,13 +313,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Starts of the units in which an access is compared with others: cells, or bytes where an access has less than a cell.
+    /// Start offsets of the units in which an access is compared with others: cells, or bytes if the access has less than a cell.
     fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = usize> + use<> {
         let whole = offset.is_multiple_of(4) && size.is_multiple_of(4);
         (offset..offset + size).step_by(if whole { 4 } else { 1 })
     }
 
-    /// Compares an access of one cell, or of one byte, with earlier ones, and takes it down.
+    /// Compares an access of one cell, or of one byte, with earlier ones, and records it.
     fn check_race(
         &mut self,
         lane: usize,
@@ -359,7 +360,7 @@ impl Memory {
 }
 
 impl Accesses {
-    /// An earlier access that this one races with: whose, and whether it was a write.
+    /// Lane of an earlier access that this one races with, and whether that access was a write.
     fn conflict(&self, me: &Lane, write: bool, strong: bool) -> Option<(usize, bool)> {
         let last = self.write;
         if last.time != 0 && !(strong && last.strong) && !me.knows(last.lane as usize, last.time) {

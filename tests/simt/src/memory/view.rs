@@ -1,16 +1,16 @@
-//! Views: how much a lane knows of the accesses of others.
+//! Views: each lane's knowledge of the accesses of others.
 
 use std::rc::Rc;
 
-/// The number of a write, in the order in which writes were carried out. 0 stands for the contents of memory before the launch.
+/// Number of a write, in the order in which writes were carried out. 0 stands for the contents of memory before the launch.
 pub type Event = u32;
 
-/// The place of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
+/// Place of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
 ///
 /// Moments are not the order in which writes were carried out: a write may be placed before writes that its lane does not know.
 pub type Moment = u64;
 
-/// For each cell the moment of the newest write that was seen; cells that are not named were seen as they were at the start.
+/// For each cell, the moment of the newest write that was seen; cells that are not listed were seen as they were at the start.
 #[derive(Clone, Debug, Default)]
 pub struct View(Vec<(u32, Moment)>);
 
@@ -36,7 +36,7 @@ impl View {
 pub struct Knowledge {
     /// For each lane the time up to which its accesses happened before: a vector clock.
     pub clock: Vec<u32>,
-    /// For each cell the newest write that a strong access saw: a later strong access sees no older one, and a later write is
+    /// For each cell the newest write that a strong access saw: a later strong access sees no older write, and a later write is
     /// placed after it.
     pub seen: View,
 }
@@ -48,29 +48,29 @@ impl Knowledge {
     }
 }
 
-/// One lane's state. What it shares with others since they last met is held once (`base`).
+/// One lane's state. `base` is the knowledge that it shares with other lanes since they last met; it is stored once.
 #[derive(Clone, Debug)]
 pub struct Lane {
     index: usize,
     base: Rc<Knowledge>,
-    /// The lane's own time; it moves on whenever others may learn of what was before.
+    /// The lane's own time; it advances whenever others may learn of earlier accesses.
     pub time: u32,
     own: View,
-    /// Knowledge that relaxed loads have seen released; an acquire fence adds it to the lane's.
+    /// Knowledge released to this lane's relaxed loads; an acquire fence adds it to the lane's own.
     unfenced: Vec<Rc<Knowledge>>,
     /// Knowledge at the last release fence; later relaxed writes pass it on.
     pub fenced: Option<Rc<Knowledge>>,
 }
 
 impl Lane {
-    /// The lanes of a launch: each knows what was before the launch, and nothing of the others.
+    /// Initial states of the lanes of a launch: each knows the memory before the launch, and nothing of the others.
     pub fn all(count: usize) -> Vec<Lane> {
         let base = Rc::new(Knowledge { clock: vec![0; count], seen: View::default() });
         let lane = |index| Lane { index, base: base.clone(), time: 1, own: View::default(), unfenced: Vec::new(), fenced: None };
         (0..count).map(lane).collect()
     }
 
-    /// Whether what a lane did at a time happened before now.
+    /// Whether an access of `lane` at this time happened before now.
     pub fn knows(&self, lane: usize, time: u32) -> bool {
         if lane == self.index { time <= self.time } else { time <= self.base.clock[lane] }
     }
@@ -104,7 +104,7 @@ impl Lane {
         Rc::make_mut(&mut self.base).join(released);
     }
 
-    /// A relaxed load saw something released: of use only after a fence.
+    /// Keeps knowledge that a relaxed load saw released; it takes effect only after a fence.
     pub fn remember(&mut self, released: &Rc<Knowledge>) {
         self.unfenced.push(released.clone());
     }
@@ -120,7 +120,7 @@ impl Lane {
     }
 }
 
-/// A barrier: afterwards all of these lanes know what any of them knew.
+/// A barrier: afterwards each of these lanes has the knowledge of all.
 pub fn meet(lanes: &mut [Lane], who: &[usize]) {
     let Some(first) = who.first() else { return };
     let shared = lanes[*first].base.clone();
@@ -142,7 +142,7 @@ pub fn meet(lanes: &mut [Lane], who: &[usize]) {
     }
 }
 
-/// Joins what two writes pass on: a read-modify-write passes on what the write that it read passed on.
+/// Joins the knowledge that two writes pass on: a read-modify-write passes on that of the write that it read.
 pub fn join(one: Option<Rc<Knowledge>>, other: Option<&Rc<Knowledge>>) -> Option<Rc<Knowledge>> {
     match (one, other) {
         (Some(mut one), Some(other)) => {
