@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Width in words, chunk and line in bytes.
+/// Width in words; chunk and line in bytes.
 type Layout = (u32, u32, u32);
 
-/// Each kind of layout: one chunk, several, each tail, slots that share a bucket or a line,
-/// buckets of several rows, classes of EMPTY in more than a word.
+/// Each kind of layout: one chunk, several chunks, each tail, slots that share a bucket or a line, buckets of several rows,
+/// classes of EMPTY in more than a word.
 const BUCKETS: &[Layout] = &[
     (1, 16, 32),
     (1, 8, 64),
@@ -38,13 +38,13 @@ const BUCKETS: &[Layout] = &[
     (256, 8, 64),
 ];
 
-/// Bucket tables with padded slots: width, chunk and line, and words a slot. One chunk and several, the end of a vector at each
-/// word of its last chunk, a bucket of several slots and one.
+/// Bucket tables with padded slots: width in words, chunk and line in bytes, words per slot. One chunk and several, the end of a
+/// vector at each word of its last chunk, a bucket of several slots and one.
 const PADDED: &[(u32, u32, u32, u32)] = &[(3, 16, 64, 4), (5, 16, 64, 8), (6, 16, 64, 8), (7, 16, 32, 8), (33, 16, 64, 36)];
 
-/// The layouts of tree tables. Shapes: a word that moves up to the root pair, or to a level between, or from none; whole trees;
-/// nodes that move up; several rounds of tasks a level. Roots: one and both sizes of chunks (alike for two words), buckets of 4
-/// and 8.
+/// Layouts of tree tables. Shapes: a word that moves up to the root pair, a word that moves up to a level between, no such word;
+/// whole trees; nodes that move up; several rounds of tasks per level. Roots: one and both sizes of chunks (equal for two words),
+/// buckets of 4 and 8.
 const TREES: &[Layout] = &[
     (3, 16, 32),
     (3, 8, 64),
@@ -85,10 +85,10 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// The layouts that each of them is tried with: an odd row of words, and one above.
+/// Layouts for each of these strategies: an odd row of words, and one above.
 const STRATEGY_TREES: &[Layout] = &[(7, 8, 64)];
 
-/// Trees that are whole, of each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
+/// Whole trees for each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
 const WIDE: &[(&str, &[Layout])] = &[
     ("_clr", &[(16, 16, 32)]),
     ("_1_ip_gm", &[(16, 16, 32)]),
@@ -97,29 +97,29 @@ const WIDE: &[(&str, &[Layout])] = &[
     ("_ld_np_s_sm", &[(16, 16, 32), (37, 16, 32)]),
 ];
 
-/// Bits a key and bits a slot of compact tables. Slots: alone in a word, two in a word, in the way of others or not; codes that
-/// are all of a slot's bits; keys of all bits of two words.
+/// Key bits and slot bits of compact tables. Slots: one per word, two per word, slots whose
+/// neighbours interfere and slots whose neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
 const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 32), (40, 64), (64, 64)];
 
-/// Words, bits a root and bits a slot of trees with compact roots. Roots that are two references, or (3, 5, 33 words) one and a
+/// Words, root bits and slot bits of trees with compact roots. Roots are two references, or (3, 5, 33 words) a reference and a
 /// word.
 const COMPACT_TREES: &[(u32, u32, u32)] =
     &[(3, 44, 64), (4, 14, 16), (4, 24, 32), (5, 44, 64), (7, 24, 32), (8, 24, 32), (16, 24, 32), (33, 44, 64)];
 
-/// Words and bits a slot of indexed tables. Rows of one unit and of several, of units of each size, of more than a warp has
+/// Words and slot bits of indexed tables. Rows of one unit and of several units, units of each size, more units than a warp has
 /// lanes.
 const INDEXED: &[(u32, u32)] =
     &[(1, 64), (2, 32), (2, 64), (3, 64), (4, 32), (6, 64), (8, 32), (16, 64), (33, 32), (70, 64), (132, 32)];
 
-/// One spec: its kind, the numbers of its name, the end of it, and its macros: tree, width, chunk, line, key bits, slot bits;
-/// lanes, pairing, workspace.
+/// One spec: its kind, the numbers of its name, the suffix of its name, and its macros: tree, width, chunk, line, key bits, slot
+/// bits; lanes, pairing, workspace.
 #[derive(Clone)]
 struct Spec {
     kind: &'static str,
     numbers: Vec<u32>,
     strategy: &'static str,
     shape: [u32; 6],
-    /// Of a bucket table: words a slot.
+    /// Words per slot of a bucket table.
     slot_words: u32,
     makes: [u32; 3],
 }
@@ -156,9 +156,9 @@ fn main() {
     if env::var_os("CARGO_FEATURE_KERNELS").is_none() {
         return;
     }
-    // Another folder of headers, to try changed ones (tests/mutants).
+    // An alternative folder of headers, to try changed ones (tests/mutants).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
-    // Only the specs whose kind and numbers (`tree_4_8`) begin with one of these, separated by commas.
+    // Compiles only the specs whose kind and numbers (`tree_4_8`) begin with one of these prefixes, separated by commas.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_SPECS");
     let wanted = env::var("WARPSET_SIMT_SPECS").unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -169,12 +169,12 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").include(&headers).include(headers.join("platform/simt")).include("cpp");
-    // Plain accesses call the simulator; nothing of the sanitizer's own runtime is linked.
+    // Plain accesses call the simulator; the sanitizer's own runtime is not linked.
     build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti").opt_level(1).debug(true);
-    // GCC tells the sanitizer of every function call unless told not to; Clang does not know the option.
+    // GCC reports every function call to the sanitizer unless this option is set; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
-    // The library's tables for threads have the same functions for another platform. A program may link both, and a linker keeps
-    // one definition of each inline function: so these are in a namespace of their own.
+    // The library's tables for threads have the same functions for another platform. If a program links both, the linker keeps
+    // one definition of each inline function. The simulated functions are therefore in a namespace of their own.
     build.define("warpset", "warpset_simulated");
     let mut bindings = String::new();
     let specs = specs();
@@ -216,7 +216,7 @@ fn main() {
         .expect("writing to a string");
     }
     build.file("cpp/controls.cpp").file("cpp/partition.cpp");
-    // The model checker's kernels, or changed ones. Their pragmas are NVRTC's.
+    // The model checker's kernels, or changed ones. Their pragmas are meant for NVRTC.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_CHECKER");
     let checker = env::var_os("WARPSET_SIMT_CHECKER").map_or_else(|| root.join("examples/explore/search/src/gpu"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", checker.display());

@@ -1,4 +1,4 @@
-// Names of CUDA that the model checker's kernels (examples/explore) use, for the simulated GPU.
+// CUDA names that the model checker's kernels (examples/explore) use, for the simulated GPU.
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -25,7 +25,7 @@ inline void fence(Site site)
     warpset::simt::warpset_simt_request(&request);
 }
 
-// Whether one of the block has it, as `__syncthreads_or`.
+// Whether `has` is true in any lane of the block, as `__syncthreads_or`.
 inline bool any_of_block(bool has, warpset::u32* word, Site site)
 {
     using warpset::platform::Block;
@@ -57,7 +57,7 @@ inline bool any_of_block(bool has, warpset::u32* word, Site site)
 #define atomicExch(address, value) \
     ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here())
 
-// Behind what the launch asks for: 16 bytes for each place in the text, and the first for `__syncthreads_or`.
+// Address behind the shared memory that the launch requests: 16 bytes for each use in the text, the first for `__syncthreads_or`.
 #define SIMT_SHARED_AT(number) (::warpset::platform::Block::scratch() + explore::Chosen::shared_bytes + 16 * (number))
 #define EXPLORE_SHARED(type, name, count) type* const name = reinterpret_cast<type*>(SIMT_SHARED_AT(1 + __COUNTER__ % 7))
 #define EXPLORE_SHARED_OF_LAUNCH(name) u8* const name = ::warpset::platform::Block::scratch()

@@ -1,10 +1,10 @@
-// The model that the model checker's kernels (examples/explore) are compiled with here: a graph.
+// The model of these tests, a graph, which the model checker's kernels (examples/explore) are compiled with.
 //
-// A state is a node and, of a product, a location of a property's automaton. `tables` has the graph:
+// A state is a node and, in a product, a location of a property's automaton. `tables` holds the graph:
 //
-//   the number of nodes
-//   by node, for each of `choices_a_node`: the node that the step leads to, or no_node
-//   by location, the moves that it has, a bit each: the move i leads i locations on, around
+// - the number of nodes
+// - for each node and each of `choices_a_node`: the node that the step leads to, or no_node
+// - for each location: its moves as bits; move i leads i locations on, modulo the number of locations
 #pragma once
 
 #include "explore.h"
@@ -43,7 +43,7 @@ struct Moves {
     bool has(u32 move) const { return bits >> move & 1; }
 };
 
-// It carries the graph to where steps are taken.
+// Carries the graph to the code that takes steps.
 struct Cursor {
     const u32* tables;
     explicit Cursor(const u32* tables) : tables(tables) {}

@@ -1,16 +1,16 @@
-// What the tests' C++ and Rust (src/table.rs) agree on.
+// Interface of the tests' C++ and Rust (src/table.rs).
 #pragma once
 
 #include "warpset/platform.cuh"
 
 extern "C" {
 
-// `give` puts a vector and passes its reference on; `take` reads back the vector whose reference was passed on, if one was;
-// `scan` reads what a slot holds, if anything; `incremental` puts a vector whose parent is the one of the lane's operation
-// before, with a mask, or if that one is not stored, of whatever is in slot `parent`, without.
+// `give` puts a vector and passes its reference on. `take` reads back the vector whose reference was passed on, if there was one.
+// `scan` reads the contents of a slot. `incremental` puts a vector with a parent: the vector of the lane's previous operation,
+// with a mask; or, if that vector is not stored, the contents of slot `parent`, without a mask.
 enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_incremental };
 
-// One operation of a lane, and how it went. In memory that the simulator does not watch.
+// One operation of a lane, and its result. In memory that the simulator does not watch.
 struct warpset_simt_operation {
     warpset::u32 kind, vector;  // of a scan: the slot
     warpset::u32 outcome, reads_back, misread, parent;
@@ -38,6 +38,6 @@ struct warpset_simt_table_kernels {
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
 };
 
-// Steps that the machine has made.
+// Number of steps that the machine has made.
 warpset::u64 warpset_simt_steps();
 }

@@ -1,6 +1,8 @@
-// The simulator's functions for a shared object that a test compiles and loads (src/module.rs). The first header of its text.
+// The simulator's functions for a shared object that a test compiles and loads (src/module.rs). Its text must include this header
+// first.
 //
-// The program that loads it hands over its functions. Instrumented code calls those below by the names of the sanitizer's own.
+// The program that loads the object hands over its functions. Instrumented code calls the functions below by the sanitizer's
+// names.
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -18,7 +20,7 @@ inline Functions functions;
 
 }  // namespace simt_module
 
-// Called by instrumented code, so not instrumented.
+// Instrumented code calls these functions, so they are not instrumented.
 #define SIMT_HOOK __attribute__((no_sanitize("thread"), used))
 
 extern "C" {

@@ -1,5 +1,5 @@
-// The kernels by which a rank of a cluster sorts a batch (warpset/cluster/partition.cuh) on the simulated GPU, and what the host
-// does between them, as kernels of one lane. (What a rank of the model checker offers, another kernel makes: search_rank.cpp.)
+// The kernels with which a rank of a cluster sorts a batch (warpset/cluster/partition.cuh) on the simulated GPU; the host's work
+// between them is done by kernels of one lane. (search_rank.cpp has the kernel that makes the offers of a model checker's rank.)
 #include "warpset/cluster/partition.cuh"
 
 using namespace warpset;
@@ -17,7 +17,7 @@ struct Argument {
 
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
 
-// The outcome of a row, as an owner might say.
+// Outcome of a row, as an owner might report it.
 Outcome outcome_of(u64 row) { return static_cast<Outcome>(1 + row % 3); }
 
 }  // namespace
@@ -30,7 +30,7 @@ void warpset_simt_partition_claim(const void* argument) { Partition::claim(as_ar
 void warpset_simt_partition_scatter(const void* argument) { Partition::scatter(as_argument(argument).view); }
 void warpset_simt_partition_gather(const void* argument) { Partition::gather(as_argument(argument).view, Outcome::New); }
 
-// Runs of as many rows as were counted, in other memory.
+// Lays out runs of as many rows as were counted, in other memory.
 void warpset_simt_partition_lay_out(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -46,7 +46,7 @@ void warpset_simt_partition_lay_out(const void* of)
     }
 }
 
-// What the owners answer: outcomes, and references that are their rows.
+// Writes the owners' answers: outcomes, and references that equal the row numbers.
 void warpset_simt_partition_answer(const void* of)
 {
     const Argument& argument = as_argument(of);

@@ -1,26 +1,26 @@
-// What lanes do with a table one after another, as a user's kernel does: with one of ours, or with a control's.
+// Operations that lanes do with a table one after another, as in a user's kernel: with the library's table, or with a control's.
 #pragma once
 
 #include "harness.h"
 #include "warpset/indexed/table.cuh"
 #include "warpset/tree/table.cuh"
 
-// The views of all kinds of tables: of a compact table `compact` counts, of a tree with compact roots `tree.nodes` too. Mirrored
-// by `View` in src/table.rs.
+// Views of all kinds of tables. A compact table uses `compact`; a tree with compact roots also uses `tree.nodes`. Mirrored by
+// `View` in src/table.rs.
 struct Views {
     warpset::TreeView tree;
     warpset::CompactView compact;
     warpset::IndexedView indexed;
 };
 
-// Each lane does `operations_a_lane` of them.
+// Each lane does `operations_a_lane` of the operations.
 struct Script {
     Views view;
     const warpset::u32* vectors;
-    warpset::u64 count;  // of vectors
+    warpset::u64 count;  // number of vectors
     warpset_simt_operation* operations;
     warpset::u64 operations_a_lane;
-    warpset::u64* cell;  // through which references go from lane to lane: one more than the reference, or 0
+    warpset::u64* cell;  // passes references from lane to lane: one more than the reference, or 0
 };
 
 inline bool is_vector(const Script& script, warpset::u32 number, const warpset::u32* words, warpset::u32 width)
@@ -38,7 +38,7 @@ bool misreads(const Table& table, const Script& script, warpset::u64 reference, 
     return !is_vector(script, vector, words, table.width());
 }
 
-// Whoever comes upon a slot that holds a vector must read one that was put.
+// Reads a slot: if it holds a vector, that vector must be one that was put.
 template <class Table>
 void scan(const Table& table, const Script& script, warpset_simt_operation& operation)
 {
@@ -54,8 +54,8 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
-// Puts the vector incrementally. Its parent is the one that `before` is about, with a mask of what differs; or what is in a slot,
-// without. (Controls have no such operation.)
+// Puts the vector incrementally. Its parent is the vector of `before`, with a mask of the differing words; or the contents of a
+// slot, without a mask. (Controls have no such operation.)
 template <class Table>
 warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
 {

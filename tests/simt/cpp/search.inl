@@ -1,10 +1,11 @@
-// The model checker's kernels on the simulated GPU (examples/explore/search/src/gpu, unchanged), for a graph, and what the host
-// does between them, as kernels of one lane.
+// The model checker's kernels on the simulated GPU (examples/explore/search/src/gpu, unchanged), for a graph; the host's work
+// between them is done by kernels of one lane.
 //
-// Compiled for a system by itself, also in an indexed table whose rows are the order; for a product, and for a rank of several
-// that searches a product: GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS, and GRAPH_NAME, the name of what it defines.
+// Compiled once for each kind of search: a system without an automaton; the same in an indexed table whose rows are the order; a
+// product; and a rank of several that searches a product. The macros GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS select the
+// kind, and GRAPH_NAME is the name of the structure that the file defines.
 //
-// What a rank offers here, the library sorts by owner: partition.cpp.
+// partition.cpp simulates how the library sorts a rank's offers by owner.
 #ifndef EXPLORE_BY_ROWS
 #define EXPLORE_BY_ROWS 0
 #endif
@@ -26,7 +27,7 @@
 #define WARPSET_PAIRING 0
 #define WARPSET_WORKSPACE 0
 
-// Inline functions of one name are one function: so each file has a namespace of its own, and C names of its own for kernels.
+// Inline functions of one name are merged when linking, so each file has a namespace of its own, and its own C names for kernels.
 #define explore GRAPH_NAMED(explore)
 #define search_levels GRAPH_NAMED(search_levels)
 #define read_states GRAPH_NAMED(read_states)
@@ -71,29 +72,29 @@ struct Argument {
     const u32* locations;
     Sweep* sweep;
     u64 most;
-    u64 count;     // of initial states, one after another: of a rank
+    u64 count;  // number of initial states, one after another, of a rank
     u32* offers;
-    const u64* listed;  // `order`, or null: then all slots are looked at
-    Sweep* runs;        // of the list of steps, and of the way back
+    const u64* listed;  // `order`; if null, all slots are looked at
+    Sweep* runs;  // sweeps of the list of steps, and of the way back
     Trail trail;
     u32* kinds;
-    const u32* labels;  // of members
+    const u32* labels;  // labels of members
     const u32* marks;
-    u64* first;         // that `find_first` finds
-    u32* members;       // that `read_members` reads: all
+    u64* first;  // result of `find_first`
+    u32* members;  // all members; input of `read_members`
 };
 
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
 #if EXPLORE_BY_ROWS
 warpset::View view_of(const Argument& argument) { return argument.view.indexed; }
-// Parents where others have references; the bits above the low ones, if these are kept, where others have beginnings of levels.
+// Parents take the place of references; the bits above the low ones, if they are kept, take the place of the levels' beginnings.
 States states_of(const Argument& argument) { return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)}; }
 #else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
 #endif
 
 #if EXPLORE_RANKS
-// The states of a level, as gpu/rank.rs has put them: their references have tags.
+// Initial states of a level, as gpu/rank.rs puts them: their references have tags.
 void begin(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -119,7 +120,7 @@ void search(const void* of)
 States states_of(const Argument& argument) { return {argument.order, argument.starts}; }
 #endif
 
-// The initial state, as gpu/mod.rs puts it.
+// Puts the initial state, as gpu/mod.rs does.
 void begin(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -144,7 +145,7 @@ void search(const void* of)
 }
 #endif
 
-// States that the list has, or slots.
+// Number of states in the list, or of slots.
 u64 listed(const Argument& argument)
 {
     return argument.listed != nullptr ? load_relaxed(&argument.counts->new_references) : argument.slots;
@@ -156,7 +157,7 @@ void begin_passes(const void* of)
     begin_residue(view_of(argument), argument.listed, listed(argument), argument.flags, argument.locations, argument.sweep);
 }
 
-// Between passes; what was counted of all states stays.
+// Resets the counters between passes, except those of all states.
 void forget(const void* of)
 {
     Sweep& sweep = *as_argument(of).sweep;
@@ -187,7 +188,7 @@ template <unsigned task>
 void sweep(const void* of)
 {
     const Argument& argument = as_argument(of);
-    if (load_relaxed(&argument.sweep->last) == 0) return;  // the host starts none
+    if (load_relaxed(&argument.sweep->last) == 0) return;  // the host starts no pass then
     sweep_levels(view_of(argument), argument.tables, argument.flags, argument.queue, argument.locations, argument.sweep,
                  static_cast<unsigned>(argument.most), task, ~0ull, {});
 }
@@ -198,7 +199,7 @@ void tally(const void* of)
     tally_residue(argument.listed, listed(argument), argument.flags, static_cast<unsigned>(argument.most), argument.sweep);
 }
 
-// What gpu/lasso.rs does for a run.
+// Does what gpu/lasso.rs does for a run.
 void list(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -215,7 +216,7 @@ void listed_members(const void* of)
 void list_steps(const void* of)
 {
     const Argument& argument = as_argument(of);
-    if (load_relaxed(&argument.runs->last) == 0) return;  // the host starts none
+    if (load_relaxed(&argument.runs->last) == 0) return;  // the host starts no pass then
     sweep_levels(view_of(argument), argument.tables, argument.flags, argument.queue, argument.locations, argument.runs,
                  static_cast<unsigned>(argument.most), lists_steps, ~0ull, argument.trail);
 }
@@ -234,7 +235,7 @@ void find(const void* of)
                argument.labels, argument.marks, 6, argument.first);
 }
 
-// The way to the state that was found last.
+// Begins the way to the state that was found last.
 void begin_way(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -254,7 +255,7 @@ void begin_way(const void* of)
 void go_back(const void* of)
 {
     const Argument& argument = as_argument(of);
-    if (load_relaxed(&argument.runs[1].last) == 0) return;  // the host starts none
+    if (load_relaxed(&argument.runs[1].last) == 0) return;  // the host starts no pass then
     sweep_levels(view_of(argument), argument.tables, argument.flags, argument.order, argument.locations, argument.runs + 1,
                  static_cast<unsigned>(argument.most), goes_back, ~0ull, argument.trail);
 }

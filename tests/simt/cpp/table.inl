@@ -1,9 +1,9 @@
-// The table of one spec on the simulated GPU: its kernels (cuda/table_kernels.cu, unchanged) and what tests ask of it.
+// The table of one spec on the simulated GPU: its kernels (cuda/table_kernels.cu, unchanged) and functions for the tests.
 //
 // Arguments have the views of all kinds of tables. Slots and their chunks are those of the roots.
 //
-// Compiled once for each spec, with the macros of warpset/table.cuh, WARPSET_SIMT_NAME, the name of the structure it defines, and
-// WARPSET_SIMT_STRATEGY, the end of the table's name.
+// Compiled once for each spec, with the macros of warpset/table.cuh; WARPSET_SIMT_NAME, the name of the structure that the file
+// defines; and WARPSET_SIMT_STRATEGY, the suffix of the table's name.
 #include "table_kernels.cu"
 
 #include "script.h"
@@ -39,14 +39,14 @@ struct Batch {
     BatchView batch;
 };
 
-// Interleaved trees have none.
+// Interleaved trees have no cache.
 constexpr bool has_cache = Table::is_incremental || !Table::has_nodes;
 template <u32 rows>
 using CacheOf = warpset::BlockCache<warpset::Choose<has_cache, Table, Table::Roots>::Type, rows, true>;
-using Cache = CacheOf<64>;  // as many rows as two warps have lanes
+using Cache = CacheOf<64>;  // one row for each lane of two warps
 
-// Puts what a cache has gathered. Tables that do not use the parents of vectors get their numbers for these, and tell by them
-// which vectors are new: at each reference there must be the vector that it is told for.
+// Puts the vectors that a cache has gathered. Tables that do not use parents get the vectors' numbers in their place; the numbers
+// show which vectors are new: each reference must lead to the vector that it was reported for.
 template <class Cache, class Table>
 void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
 {
@@ -65,8 +65,8 @@ void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
     }
 }
 
-// Puts a batch by blocks that gather its vectors, a thread one at a time. Either makes sure that there is room, or offers what
-// found none again.
+// Puts a batch by blocks that gather its vectors, one vector per thread at a time. If `makes_sure`, empties the cache before it
+// can lack room; otherwise empties it when it is full, and offers again the vectors that found no room.
 template <class Cache, class Table>
 void put_by_blocks_of(const Table& table, const BatchView& batch, bool makes_sure)
 {
@@ -96,7 +96,7 @@ void put_by_blocks(const View& view, const BatchView& batch)
 {
     if constexpr (has_cache) {
         const bool makes_sure = batch.count % 2 == 0;
-        // Two warps that do not make sure find room for half of what they offer.
+        // If two warps do not make sure, the cache has room for half of what they offer.
         if (!makes_sure && warpset::platform::Block::threads() > 32) put_by_blocks_of<CacheOf<32>>(Table::of(view), batch, makes_sure);
         else put_by_blocks_of<Cache>(Table::of(view), batch, makes_sure);
     }
@@ -140,7 +140,7 @@ void relocate([[maybe_unused]] const Relocate& argument)
 #endif
 }
 
-// A batch whose vectors are the keys that relocation has left over: it has counted them.
+// A batch whose vectors are the keys that relocation has left over; relocation has counted them.
 struct PutBack {
     Batch batch;
     const warpset::Relocated* relocated;
@@ -153,7 +153,7 @@ void put_back(const PutBack& argument)
     warpset_find_or_put(view_of(argument.batch.view), batch);
 }
 
-// An index of another size is made of the rows before `last`.
+// Makes an index of another size from the rows before `last`.
 struct Rebuild {
     Views view, larger;
     u32 larger_slot_bits;
@@ -161,7 +161,7 @@ struct Rebuild {
     warpset::BatchCounts* counts;
 };
 
-// The rows before `last` that are not stored, and how many of these references are to such rows.
+// Lists the rows before `last` that are not stored, and counts the references to such rows.
 struct Holes {
     Views view;
     u64 last;
@@ -186,7 +186,7 @@ void list_holes(const Holes&) {}
 #endif
 
 #if WARPSET_KEY_BITS || WARPSET_INDEXED
-// For compact tables (src/compact.rs) and indexed tables (src/indexed.rs) the tests know that by themselves.
+// For compact tables (src/compact.rs) and indexed tables (src/indexed.rs) the tests compute this themselves.
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
 #else
@@ -198,7 +198,7 @@ struct Nothing {
     void read(u32, warpset::u128& chunk) const { chunk = {0, 0}; }
 };
 
-// For the tests, outside of any launch: where a chunk of a slot is, and what it holds while it is undecided.
+// For the tests, outside of any launch: location of a slot's chunk, and its contents while it is undecided.
 void chunk_of_slot(const Views& view, u64 slot, u32 chunk, warpset_simt_chunk* result)
 {
     const Table table = Table::of(view_of(view));

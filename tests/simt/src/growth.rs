@@ -302,7 +302,7 @@ impl Case {
         grids
     }
 
-    /// The same rows and additional ones, with an index of twice the slots.
+    /// Makes a table of the same rows and additional ones, with an index of twice the slots.
     fn larger(&mut self, memory: &mut Memory) -> (Table, Box<RebuildArgument>) {
         let others = INDEXED_TABLES.iter().copied().filter(|other| other.width == self.table.kernels.width);
         let kernels = *others.collect::<Vec<_>>().choose(&mut self.rng).expect("its own");

@@ -10,7 +10,7 @@
 //! - [`explorer`]: many schedules for one program, and the report of the first that breaks it.
 //! - [`module`]: kernels that a test compiles and loads.
 //!
-//! The other modules run the library's kernels and the model checker's, which the feature `kernels` compiles.
+//! Further modules run the library's kernels and the model checker's, which the feature `kernels` compiles.
 
 pub mod explorer;
 pub mod fault;

@@ -1,9 +1,9 @@
 //! The bucket table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
 //! schedule of tiny cases.
 //!
-//! `cargo test` tries a share of the schedules, with `WARPSET_TEST_FULL=1` three times as many. `WARPSET_SIMT_FULL=1 cargo test
-//! --release -p warpset-simt` tries for every spec and each of three schedulers 220,000 stress trials, and all of the tiny cases,
-//! in about an hour on two cores.
+//! `cargo test` tries a share of the schedules, and three times as many with `WARPSET_TEST_FULL=1`. `WARPSET_SIMT_FULL=1 cargo
+//! test --release -p warpset-simt` tries for every spec and each of three schedulers 220,000 stress trials, and all of the tiny
+//! cases, in about an hour on two cores.
 
 mod support;
 
@@ -27,15 +27,15 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Every schedule of: two lanes with two operations each on two vectors, in one bucket, with up to three chunks a vector; three
-/// lanes for one slot; two warps with a vector each.
+/// Every schedule of three cases: two lanes with two operations each on two vectors, in one bucket, with up to three chunks per
+/// vector; three lanes for one slot; two warps with one vector each.
 fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |name: String, make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{name}");
         trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
     };
-    // Chunks a vector and slots a bucket: 1 and 8; 2 and 4; 3 and 2; 3 (of three sizes) and 4; 1 and 4; 3 and 1 twice.
+    // Chunks per vector and slots per bucket: 1 and 8; 2 and 4; 3 and 2; 3 (of three sizes) and 4; 1 and 4; 3 and 1 twice.
     let up_to_three_chunks = [
         bucket(2, 8, 64),
         bucket(3, 8, 32),
@@ -53,7 +53,7 @@ fn exhaustive() -> Vec<Trial> {
                     add(make().name(), Box::new(make), u64::MAX);
                 }
                 for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {
-                    // Two vectors a warp have too many schedules for wide vectors.
+                    // Two vectors per warp have too many schedules for wide vectors.
                     let limit = if batches[0].len() == 1 { share(400, u64::MAX) } else { share(50, 20_000) };
                     let make = move || Exhaustive::of_warps(kernels, alike, batches.clone(), stale);
                     add(make().name(), Box::new(make), limit);
@@ -67,7 +67,7 @@ fn exhaustive() -> Vec<Trial> {
                 for vectors in [[A, A, A], [A, B, A], [A, B, C]] {
                     let players: Vec<Vec<Call>> = vectors.iter().map(|vector| vec![(PUT, *vector)]).collect();
                     let make = move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale);
-                    // Three that share all but the last of three chunks: about a million schedules each.
+                    // Three lanes whose vectors share all but the last of three chunks: about a million schedules each.
                     let limit = if stale && alike == Alike::AllButLast { share(20_000, u64::MAX) } else { u64::MAX };
                     add(make().name(), Box::new(make), limit);
                 }
@@ -77,7 +77,7 @@ fn exhaustive() -> Vec<Trial> {
     trials
 }
 
-/// What two lanes may do with two vectors: in a test run puts in either order and finds after them, in the full run everything.
+/// Scripts of two lanes with two vectors: in a test run, puts in either order followed by finds; in the full run, all scripts.
 fn two_lanes() -> Vec<Vec<Vec<Call>>> {
     if share(0, 1) == 0 {
         return vec![

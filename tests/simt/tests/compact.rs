@@ -1,7 +1,8 @@
 //! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
 //! schedule of tiny cases.
 //!
-//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
+//! warpset-simt` more.
 
 mod support;
 
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
     for kernels in COMPACTS {
         trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
     }
-    // Codes have room for a stash function.
+    // Codes with room for a stash function.
     for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
         trials.extend(relocations(kernels));
         trials.extend(crowds(kernels));
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// For each scheduler.
+/// One trial per scheduler.
 fn relocations(kernels: &'static Kernels) -> Vec<Trial> {
     let strategies = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
     let make = |strategy| {
@@ -38,7 +39,7 @@ fn relocations(kernels: &'static Kernels) -> Vec<Trial> {
     strategies.into_iter().map(make).collect()
 }
 
-/// For each scheduler.
+/// One trial per scheduler.
 fn crowds(kernels: &'static Kernels) -> Vec<Trial> {
     let mut trials = Vec::new();
     for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
@@ -54,8 +55,9 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each. One
-/// slot a bucket, in one round, or two rounds; two buckets, and a stash of one slot, and one for keys that are put back.
+/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each.
+/// Buckets have one slot, in one round or two rounds; the table has two buckets, and a stash of one slot and one more for keys
+/// that are put back.
 fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
@@ -76,7 +78,7 @@ fn exhaustive() -> Vec<Trial> {
             }
         }
     }
-    // A stash that is nearly full, or full; equal keys, and others.
+    // A stash that is nearly full, or full; equal keys, and different ones.
     for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)] {
         for stash in [Stash::Nearly, Stash::Full, Stash::PutBack] {
             for stale in [false, true] {

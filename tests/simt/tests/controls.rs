@@ -1,7 +1,8 @@
-//! Negative controls: each known-wrong algorithm must be caught, for the reason for which it is wrong, and the right one beside
-//! it must survive the same explorations.
+//! Negative controls: each known-wrong algorithm must be caught for the expected reason, and the right one beside it must survive
+//! the same explorations.
 //!
-//! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` shows how fast: a line a control and strategy.
+//! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` prints the speed: one line per control and
+//! strategy.
 
 use warpset_simt::controls::*;
 use warpset_simt::exhaustive::{Alike, Exhaustive};
@@ -18,17 +19,17 @@ const PCT: Strategy = Strategy::Pct(3);
 const LOCK_STEP: Strategy = Strategy::LockStep;
 const EXHAUSTIVE: Strategy = Strategy::Exhaustive;
 const ALL: &[Strategy] = &[RANDOM, PCT, LOCK_STEP, EXHAUSTIVE];
-/// Those that choose at random.
+/// Strategies that choose at random.
 const SAMPLING: &[Strategy] = &[RANDOM, PCT, LOCK_STEP];
 
-/// Explorations a strategy, each with seeds of its own: one could be lucky.
+/// Explorations per strategy, each with its own seeds: a single one could be lucky.
 const EXPLORATIONS: u64 = 10;
-/// Schedules until an exploration that caught nothing has failed.
+/// Number of schedules after which an exploration without a catch has failed.
 const MOST: u64 = 20_000;
-/// Schedules that what is right must survive: more than any exploration for what is wrong needs.
+/// Schedules that a right program must survive: more than any exploration of a wrong one needs.
 const SURVIVED: u64 = 2_000;
 
-/// Small programs: who makes no progress for so long never will.
+/// Rules for small programs: a lane without progress for 1,000 steps will never make any.
 fn rules() -> Rules {
     Rules { patience: 1000, ..Rules::default() }
 }
@@ -37,7 +38,7 @@ fn loads(loads: Loads) -> Rules {
     Rules { loads, races: false, ..rules() }
 }
 
-/// Each of these strategies catches the program in every exploration, for one of these reasons. Gives the last catch.
+/// Asserts that each strategy catches the program in every exploration, for one of these reasons. Returns the last catch.
 fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], reasons: &[&str]) -> Box<Catch> {
     let mut last = None;
     for &strategy in strategies {
@@ -57,13 +58,13 @@ fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], rea
     last.expect("some strategy")
 }
 
-/// In what the machine differs from a sound one that is watched.
+/// Differences between the machine and a sound one with race detection.
 fn machine(rules: &Rules) -> String {
     let differences = [(rules.loads.torn, " torn"), (rules.loads.weak, " weak"), (!rules.races, " unwatched")];
     differences.into_iter().filter_map(|(differs, how)| differs.then_some(how)).collect()
 }
 
-/// Means over the explorations, and the slowest.
+/// Formats the means over the explorations, and the slowest.
 fn speed(name: &str, strategy: Strategy, catches: &[Box<Catch>]) -> String {
     let count = catches.len() as f64;
     let mean = |of: &dyn Fn(&Catch) -> f64| catches.iter().map(|catch| of(catch)).sum::<f64>() / count;
@@ -96,13 +97,13 @@ fn survives(mut program: impl Program, rules: &Rules, strategies: &[Strategy]) {
     }
 }
 
-/// In one warp and in blocks of their own, with and without stale loads.
+/// The control in one warp and in separate blocks, with and without stale loads.
 fn everywhere(algorithm: Algorithm, case: Case) -> [Control; 4] {
     let control = || Control::new(algorithm, case.clone());
     [control(), control().apart(), control().sequential(), control().apart().sequential()]
 }
 
-/// The control of the controls: what is right survives all that what is wrong is subjected to.
+/// The control of the controls: a right algorithm survives all trials of the wrong ones.
 #[test]
 fn chained_claiming_survives() {
     for algorithm in [CHAINED, BACKWARDS] {
@@ -112,8 +113,8 @@ fn chained_claiming_survives() {
     }
 }
 
-/// Nothing is wrong with any of the algorithms but what others do at the same time. (Where lanes work together they are such
-/// others to each other, so this is on a machine that has no stale loads and does not watch for races.)
+/// Every algorithm is right without concurrency. (Lanes that work together are concurrent with each other, so this test runs on a
+/// machine without stale loads and race detection.)
 #[test]
 fn alone_all_survive() {
     let unwatched = Rules { races: false, ..rules() };
@@ -128,7 +129,7 @@ fn alone_all_survive() {
     alone(PUT_BACKWARDS_FIND_FORWARDS, Case::crowd_and_find());
 }
 
-/// GPUexplore 1.0 claims the first word only: the same vector is stored twice, and New twice.
+/// GPUexplore 1.0 claims the first word only: the same vector is stored twice, and is New twice.
 #[test]
 fn gpuexplore_1() {
     for control in everywhere(GPUEXPLORE_1, Case::equal()) {
@@ -136,20 +137,20 @@ fn gpuexplore_1() {
     }
 }
 
-/// GPUexplore 2.0 claims all words at once, as if that were atomic. It is not, so vectors are mixed, and stored twice.
+/// GPUexplore 2.0 assumes that claiming all words at once is atomic. It is not, so vectors are mixed, or stored twice.
 #[test]
 fn gpuexplore_2() {
     for (case, reason) in [(Case::different(), "mixed vectors"), (Case::equal(), "replication")] {
         caught(Control::new(GPUEXPLORE_2, case.clone()), &rules(), ALL, &[reason]);
         caught(Control::new(GPUEXPLORE_2, case.clone()).sequential(), &rules(), ALL, &[reason]);
-        // Where all lanes of a warp do an instruction before another warp goes on, what it takes for granted holds.
+        // The assumption holds if all lanes of a warp do an instruction before another warp goes on.
         let apart = || Control::new(GPUEXPLORE_2, case.clone()).apart().sequential();
         survives(apart(), &rules(), &[LOCK_STEP]);
         caught(apart(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &[reason]);
     }
 }
 
-/// The thesis' table waits for who is writing: for ever, if that one is not let go on.
+/// The thesis' table waits for the lane that writes: for ever, if the scheduler never runs that lane.
 #[test]
 fn thesis_spinlock() {
     caught(Control::new(THESIS_SPINLOCK, Case::equal()), &rules(), &[LOCK_STEP], &["livelock"]);
@@ -163,8 +164,8 @@ fn thesis_spinlock() {
     }
 }
 
-/// Without release and acquire the thesis' table needs more than luck with the schedule: the mark may be seen to go before the
-/// words that it guards are seen to come.
+/// Without release and acquire the thesis' table can fail under any schedule: a lane may see the mark disappear before it sees
+/// the words that the mark guards.
 #[test]
 fn thesis_spinlock_without_order() {
     let control = || Control::new(THESIS_SPINLOCK_RELAXED, Case::equal());
@@ -173,7 +174,7 @@ fn thesis_spinlock_without_order() {
     survives(control().sequential(), &rules(), &[RANDOM]);
 }
 
-/// The real headers where a 16-byte load is two of 8: half a chunk passes for another one.
+/// The real headers on a machine whose 16-byte load is two loads of 8: half a chunk is taken for another chunk.
 #[test]
 fn chained_torn() {
     for stale in [true, false] {
@@ -183,8 +184,8 @@ fn chained_torn() {
             caught(trial, &torn, ALL, &["replication"]);
         }
         for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
-            // A replica; where there is room for none, Full; and Seen in a slot where the vector is not, when the look that
-            // confirms it is torn too.
+            // Possible results: a replica; Full if a replica finds no slot; Seen in a slot without the vector, if the load that
+            // confirms the match is torn too.
             caught(
                 Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
@@ -197,7 +198,7 @@ fn chained_torn() {
     }
 }
 
-/// The real headers where every load may be served by a stale line.
+/// The real headers on a machine where a stale line may serve every load.
 #[test]
 fn chained_stale() {
     let weak = loads(Loads { weak: true, ..Loads::default() });
@@ -207,7 +208,7 @@ fn chained_stale() {
     }
 }
 
-/// Chained claiming that looks again where it lost a compare-and-swap, instead of taking what that returned.
+/// Chained claiming that loads a chunk again after a lost compare-and-swap, instead of using the value that this returned.
 #[test]
 fn chained_looks_again() {
     let unwatched = Rules { races: false, ..rules() };
@@ -217,12 +218,13 @@ fn chained_looks_again() {
     for algorithm in [LOOKS_AGAIN_WEAK, LOOKS_AGAIN_TOGETHER_WEAK] {
         caught(Control::new(algorithm, Case::equal()), &rules(), ALL, &["data race"]);
     }
-    // By the lane that lost: its compare-and-swap saw the value, and in the model (src/memory) no later load of that lane sees an
-    // older one, not even a weak one. So only the race detector objects.
+    // The lane that lost loads again: its compare-and-swap saw the value, and in the model (src/memory) no later load of that
+    // lane sees an older one, not even a weak one. So only the race detector objects.
     survives(Control::new(LOOKS_AGAIN_WEAK, Case::equal()), &unwatched, ALL);
 }
 
-/// Lanes that claim the chunks of a slot in different orders mix vectors; those that find in another order than they put forget.
+/// Lanes that claim the chunks of a slot in different orders mix vectors; lanes that find in another order than they put miss
+/// stored vectors.
 #[test]
 fn chained_out_of_order() {
     for control in everywhere(OUT_OF_ORDER, Case::different()) {
@@ -234,7 +236,7 @@ fn chained_out_of_order() {
     }
 }
 
-/// The last chunk stored, not claimed: each believes to have been first.
+/// The last chunk is stored, not claimed: each lane believes that it was first.
 #[test]
 fn chained_last_stored() {
     for control in everywhere(LAST_STORED, Case::equal()) {
@@ -245,19 +247,19 @@ fn chained_last_stored() {
     }
 }
 
-/// A key that cuckoo hashing has evicted is nowhere until it has arrived at its other slot.
+/// A key that cuckoo hashing has evicted is in no slot until it has arrived at its other slot.
 #[test]
 fn cuckoo_find() {
     for make in [|| Control::new(CUCKOO, Case::evicted()), || Control::new(CUCKOO, Case::evicted()).sequential()] {
         caught(make(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["forgotten vector"]);
         caught(make().apart(), &rules(), &[LOCK_STEP], &["forgotten vector"]);
-        // Lanes of a warp in lock-step that have parted do not interrupt each other.
+        // In lock-step, diverged lanes of one warp do not interrupt each other.
         survives(make(), &rules(), &[LOCK_STEP]);
     }
     caught(Control::new(CUCKOO, Case::evicted_and_put()).sequential(), &rules(), &[RANDOM], &["replication"]);
 }
 
-/// A tree table of which one part is wrong, and the same scripts with nothing wrong.
+/// Tree tables with one wrong part are caught, and the correct one survives the same scripts.
 #[test]
 fn trees() {
     let trial = |control: TableControl, alike, players: &[&[Call]], stale| {
@@ -271,20 +273,20 @@ fn trees() {
         survives(trial(TREE, Alike::AllButLast, players, true), &rules(), ALL);
         survives(trial(TREE, Alike::AllButLast, players, false), &rules(), ALL);
     }
-    // The root may be seen before its nodes are, as no order binds them.
+    // A root may be seen before its nodes, because no order binds them.
     let not_in_step = &[RANDOM, PCT, EXHAUSTIVE];
     caught(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, true), &rules(), not_in_step, &["wrong row"]);
     survives(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, false), &rules(), ALL);
     caught(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, true), &rules(), not_in_step, &["wrong row"]);
     survives(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, false), &rules(), ALL);
     for stale in [true, false] {
-        // One node goes over another, and with it a vector; or over an equal one, and both count as new.
+        // One node overwrites another, and a vector is lost; or it overwrites an equal one, and both count as new.
         caught(trial(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
         caught(trial(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
     }
 }
 
-/// An indexed table of which one part is wrong, and the same scripts with nothing wrong.
+/// Indexed tables with one wrong part are caught, and the correct one survives the same scripts.
 #[test]
 fn indexed_tables() {
     let trial = |control: TableControl, players: &[&[Call]], stale| {
@@ -300,7 +302,7 @@ fn indexed_tables() {
             survives(trial(right, players, false), &rules(), ALL);
         }
     }
-    // The row is seen as it was before, so it passes for another vector's.
+    // The row is seen in its earlier state, so it is taken for another vector's.
     let unordered = [
         INDEXED_PUBLISHED_RELAXED,
         INDEXED_READ_WITHOUT_ACQUIRE,
@@ -360,7 +362,7 @@ fn bounds_and_alignment() {
     survives(Breach::aligned_load(), &rules(), ALL);
 }
 
-/// What is published must be written before, and read after; on a GPU only release and acquire (or fences) see to that.
+/// A node must be written before and read after its publication; on a GPU only release and acquire (or fences) guarantee that.
 #[test]
 fn publication() {
     caught(Breach::published_relaxed(), &rules(), ALL, &["misread"]);
@@ -370,7 +372,8 @@ fn publication() {
     }
 }
 
-/// A report says who did what to which memory, where in the code, and how to see it again; doing so shows the same.
+/// A report names the lane, the access, the memory and the line of code, and how to repeat the run; a repeated run shows the
+/// same.
 #[test]
 fn reports() {
     for &strategy in ALL {
@@ -407,7 +410,7 @@ fn reports() {
     }
 }
 
-/// What a host may do wrong with the rows of a table that grows. (Without it, tests/indexed.rs has it survive.)
+/// Mistakes of the host with the rows of a table that grows. (tests/indexed.rs shows that a correct host survives.)
 #[test]
 fn hosts_that_grow_a_table_wrongly_are_caught() {
     for (mistake, reasons) in [

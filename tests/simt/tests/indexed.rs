@@ -1,4 +1,4 @@
-//! The kernels of indexed tables on the simulated GPU, as those of bucket tables (tests/bucket.rs).
+//! The kernels of indexed tables on the simulated GPU, tested as those of bucket tables (tests/bucket.rs).
 
 mod support;
 
@@ -21,11 +21,11 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// For each scheduler.
+/// One trial per scheduler.
 fn growths(kernels: &'static Kernels) -> Vec<Trial> {
     let make = |strategy| {
         let name = format!("growth::{}::{strategy}", Growth::new(kernels).name());
-        // Of wide ones each takes long.
+        // Trials of wide vectors take long.
         let few = if kernels.width() > 16 { 12 } else { 60 };
         trial(name, move || (Box::new(Growth::new(kernels)), strategy, share(few, 20_000)))
     };

@@ -1,7 +1,7 @@
-//! The simulator itself: which behaviours its memory allows and which not, and that its searches find what they promise to find.
+//! Tests of the simulator: which behaviours its memory allows and forbids, and that its searches find what they promise to find.
 //!
 //! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the
-//! model allows. Kernels are written in Rust and ask the machine themselves.
+//! model allows. The kernels are written in Rust and make requests to the machine directly.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use warpset_simt::request::Order::{Acquire, AcquireRelease, Relaxed, Release, We
 use warpset_simt::request::{Kind, Order, Request};
 use warpset_simt::schedule::{Decision, Exhaustive, LockStep, Pct, Random, Recorder, Replay, Schedule, Scheduler};
 
-/// An operation of a lane on a variable of 16 bytes, of which it touches the first `bytes`, from `offset` on.
+/// An operation of a lane on a variable of 16 bytes. It touches `bytes` bytes, from `offset` on.
 #[derive(Clone, Copy)]
 struct Op {
     kind: Kind,
@@ -20,11 +20,11 @@ struct Op {
     variable: usize,
     offset: usize,
     bytes: u32,
-    /// What compare-and-swap expects, in every word.
+    /// Value that compare-and-swap expects in every word.
     expected: u32,
-    /// Every word of what is written.
+    /// Value of every word that is written.
     value: u32,
-    /// Which of the lane's results gets the words read, joined; none if nobody looks.
+    /// Whether the words read are added to the lane's results, joined into one number.
     looks: bool,
 }
 
@@ -62,7 +62,7 @@ impl Op {
     }
 }
 
-/// What the lanes of a litmus test share.
+/// Data that the lanes of a litmus test share.
 struct Litmus {
     threads: Vec<Vec<Op>>,
     variables: *mut u8,
@@ -89,7 +89,7 @@ unsafe extern "C" fn litmus(argument: *const c_void) {
     }
 }
 
-/// One run; what each lane read, in order, and what the variables hold at the end.
+/// Does one run. Returns the values that each lane read, in order, and the final values of the variables.
 fn once(
     memory: &mut Memory,
     threads: &[Vec<Op>],
@@ -106,7 +106,7 @@ fn once(
     Ok((ending == Ending::Finished).then(|| case.results.concat()))
 }
 
-/// All results of all schedules.
+/// Returns all results of all schedules.
 fn results_of(threads: &[Vec<Op>], rules: &Rules, mut schedules: Exhaustive) -> (BTreeSet<Vec<u64>>, u64) {
     let mut memory = Memory::new(4096);
     let mut results = BTreeSet::new();
@@ -120,7 +120,7 @@ fn results_of(threads: &[Vec<Op>], rules: &Rules, mut schedules: Exhaustive) -> 
     }
 }
 
-/// The same, having compared the reduced search with that of every order.
+/// Returns all results of all schedules, after asserting that the reduced search and the search of every order agree.
 fn all(threads: &[Vec<Op>], rules: &Rules) -> BTreeSet<Vec<u64>> {
     let (reduced, few) = results_of(threads, rules, Exhaustive::default());
     let (naive, many) = results_of(threads, rules, Exhaustive::naive());
@@ -144,7 +144,7 @@ fn set<const N: usize>(results: &[[u64; N]]) -> BTreeSet<Vec<u64>> {
 #[test]
 fn message_passing() {
     let threads = |write, read| [vec![store(0, 1, Relaxed), store(1, 1, write)], vec![load(1, read), load(0, Relaxed)]];
-    let stale = vec![1, 0]; // the flag is seen, the data not
+    let stale = vec![1, 0]; // the lane sees the flag, but not the data
     assert!(!all(&threads(Relaxed, Relaxed), &sequential()).contains(&stale));
     assert_eq!(all(&threads(Relaxed, Relaxed), &relaxed()), set(&[[0, 0], [0, 1], [1, 0], [1, 1]]));
     assert_eq!(all(&threads(Release, Acquire), &relaxed()), set(&[[0, 0], [0, 1], [1, 1]]));
@@ -172,7 +172,7 @@ fn message_passing_with_fences() {
     assert!(!all(&threads(&[fence(AcquireRelease)], &[fence(AcquireRelease)]), &relaxed()).contains(&vec![1, 0]));
 }
 
-/// A read-modify-write between keeps what was released alive: a release sequence.
+/// A read-modify-write between the store and the load continues the release sequence.
 #[test]
 fn message_passing_through_a_compare_and_swap() {
     let middle = vec![swap(1, 1, 2, Relaxed)];
@@ -182,10 +182,10 @@ fn message_passing_through_a_compare_and_swap() {
     assert!(!results.contains(&vec![1, 2, 0]), "the last lane saw 2, which passes on the release of 1");
 }
 
-/// A flag that is raised by a read-modify-write and seen by one: only release and acquire pass on what was stored before.
+/// One read-modify-write raises a flag and another sees it: only release and acquire pass on earlier stores.
 #[test]
 fn message_passing_by_read_modify_writes() {
-    let stale = vec![0, 1, 0]; // the flag is seen, the data not
+    let stale = vec![0, 1, 0]; // the lane sees the flag, but not the data
     for raise in [|order| add(1, 1, order), |order| swap(1, 0, 1, order)] {
         for see in [|order| add(1, 1, order), |order| swap(1, 1, 2, order)] {
             let results = |raises, sees| {
@@ -212,15 +212,15 @@ fn release_sequences() {
     for last in [load(1, Acquire), add(1, 1, Acquire)] {
         let through = all(&threads(add(1, 4, Relaxed), last), &relaxed());
         assert!(through.contains(&vec![1, 5, 1]) && !through.contains(&vec![1, 5, 0]), "{through:?}");
-        // Added to what was there before the release: nothing was released with that.
+        // The counter was incremented before the release, so that increment released nothing.
         assert!(through.contains(&vec![0, 4, 0]), "{through:?}");
     }
     let ended = all(&threads(store(1, 4, Relaxed), load(1, Acquire)), &relaxed());
     assert!(ended.contains(&vec![4, 0]) && ended.contains(&vec![1, 1]) && !ended.contains(&vec![1, 0]), "{ended:?}");
 }
 
-/// Two lanes write two variables in opposite orders. Each may win where it wrote first, as writes to different variables are not
-/// ordered. Only sequentially consistent fences would forbid that, and the machine has none.
+/// Two lanes write two variables in opposite orders. Each lane may win the variable that it wrote first, because writes to
+/// different variables are not ordered. Only sequentially consistent fences would forbid that, and the machine has none.
 #[test]
 fn writes_to_different_variables_are_not_ordered() {
     let threads = |order, between: &[Op]| {
@@ -242,7 +242,7 @@ fn writes_to_different_variables_are_not_ordered() {
 /// acquires.
 #[test]
 fn writes_before_and_after_a_hand_over() {
-    let lost = vec![0, 1, 1]; // it was handed over, and in the end holds what the first owner wrote
+    let lost = vec![0, 1, 1]; // the memory was handed over, and finally holds the first owner's value
     for (gives, takes) in [(Relaxed, Relaxed), (Relaxed, Acquire), (Release, Relaxed), (Release, Acquire)] {
         let threads = [
             vec![store(0, 1, Relaxed), swap(1, 0, 1, gives), barrier()],
@@ -255,7 +255,7 @@ fn writes_before_and_after_a_hand_over() {
     }
 }
 
-/// A lane that has read a value passes that on, too: by release and acquire, or by fences.
+/// A lane passes on the values that it has read, too: by release and acquire, or by fences.
 #[test]
 fn what_was_read_is_before_what_others_write() {
     let threads = |gives, takes| {
@@ -283,7 +283,8 @@ fn what_was_read_is_before_what_others_write() {
     assert!(fenced(&[], &[acquire]).contains(&vec![1, 1]));
 }
 
-/// Writes to one variable have one order, which keeps that of each lane, and puts a write after what its lane has read.
+/// Writes to one variable have one order. It keeps the order of each lane, and puts a write after the writes that its lane has
+/// read.
 #[test]
 fn writes_to_one_variable_are_ordered() {
     let last = |writes: &[Op], others: &[Op]| {
@@ -295,7 +296,7 @@ fn writes_to_one_variable_are_ordered() {
     // A lane that has read 1 or 2 writes after it.
     let results = last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[load(0, Relaxed), store(0, 3, Relaxed)]);
     assert_eq!(results, set(&[[2, 0, 2], [2, 1, 2], [3, 0, 3], [3, 1, 3], [3, 2, 3]]));
-    // One of two stores of 16 bytes is whole in the end; a store of 4 bytes is under it or over it.
+    // After two stores of 16 bytes, one of them is whole; a store of 4 bytes is under it or over it.
     let wide = |value| store(0, value, Relaxed).of(16);
     let narrow = last(&[wide(1)], &[store(0, 2, Relaxed).at(4), wide(3)]);
     assert_eq!(narrow, set(&[[1, 1], [3, 3]]));
@@ -303,13 +304,13 @@ fn writes_to_one_variable_are_ordered() {
     assert_eq!(all(&whole, &relaxed()), set(&[[1111], [1211]]));
 }
 
-/// No write comes between what a read-modify-write reads and what it writes; otherwise it is placed as a store is.
+/// No write comes between the read and the write of a read-modify-write; otherwise it is placed like a store.
 #[test]
 fn read_modify_writes_are_atomic() {
-    // With a store of 5: before it, and lost to it; or after it.
+    // With a store of 5: the addition comes before the store, and is lost; or after it.
     let threads = [vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)], vec![store(0, 5, Relaxed), barrier()]];
     assert_eq!(all(&threads, &relaxed()), set(&[[0, 5], [5, 6]]));
-    // With each other: all add up, in one order.
+    // Three additions: all add up, in one order.
     let adder = vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)];
     let three = all(&[adder.clone(), adder.clone(), adder], &relaxed());
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -344,7 +345,7 @@ fn plain_writes_are_ordered_by_what_happened_before() {
     assert_eq!(all(&[one, threads[1].clone()], &relaxed()), set(&[[0, 3, 3], [1, 3, 3]]));
 }
 
-/// Cumulativity: what a lane has read is passed on with what it writes.
+/// Cumulativity: a lane passes on the values that it has read with those that it writes.
 #[test]
 fn what_was_read_is_passed_on() {
     let threads = |read, write| {
@@ -373,7 +374,7 @@ fn independent_reads_of_independent_writes() {
     assert!(all(&threads, &relaxed()).contains(&vec![1, 0, 1, 0]));
 }
 
-/// Two loads of one cell never go backwards if they are strong; weak ones may.
+/// Two loads of one cell never go backwards if both are strong; weak loads may.
 #[test]
 fn coherence() {
     let threads = |first, second| [vec![store(0, 1, Relaxed), store(0, 2, Relaxed)], vec![load(0, first), load(0, second)]];
@@ -411,7 +412,7 @@ fn barriers() {
     assert_eq!(all(&threads, &relaxed()), set(&[[1, 1]]));
 }
 
-/// 16 bytes in one access are seen whole, and torn on a machine that tears them.
+/// A 16-byte access is seen whole, and torn on a machine that tears loads.
 #[test]
 fn wide_loads() {
     let threads = [vec![swap(0, 0, 1, Relaxed).of(16)], vec![load(0, Relaxed).of(16)]];
@@ -435,7 +436,7 @@ fn mixed_sizes() {
     assert!(results.contains(&vec![0, 0, 1, 11]));
 }
 
-/// Random schedules stay within what exhaustive search finds, and with enough of them reach all of it.
+/// Random schedules give only results of the exhaustive search, and with enough schedules all of them.
 #[test]
 fn random_searches_find_what_there_is() {
     let threads = [
@@ -452,13 +453,13 @@ fn random_searches_find_what_there_is() {
     };
     assert_eq!(found(&|seed| Box::new(Random::new(seed))), there);
     assert_eq!(found(&|seed| Box::new(Pct::new(seed, 3, 6))), there);
-    // Here all lanes are of one warp: in lock-step they are at one line together, and not all orders exist.
+    // All lanes are of one warp here: in lock-step they execute one line together, so some orders do not occur.
     let lock_step = found(&|seed| Box::new(LockStep::new(seed)));
     assert!(lock_step.is_subset(&there) && lock_step.len() < there.len(), "{} of {}", lock_step.len(), there.len());
 }
 
-/// A bug of depth 2 among n lanes and k steps is found by at least one in n k runs: here it needs the last of one lane's steps
-/// before the first of another's, while the rest only adds steps.
+/// A bug of depth 2 among n lanes and k steps is found by at least one in n k runs. This bug needs the last of one lane's steps
+/// before the first of another's; the other lanes only add steps.
 #[test]
 fn pct_keeps_its_bound() {
     let mut long = vec![load(2, Relaxed); 18];
@@ -475,7 +476,7 @@ fn pct_keeps_its_bound() {
     assert!(hits >= runs / (lanes * steps), "{hits} of {runs}");
 }
 
-/// A schedule that was written down, printed and read again does the same.
+/// A schedule that was recorded, printed and parsed gives the same run.
 #[test]
 fn schedules_can_be_repeated() {
     let threads = [

@@ -1,8 +1,9 @@
-//! The kernels of a cluster's rank on the simulated GPU, under random schedules, schedules for bugs of a depth, and in lock-step.
+//! The kernels of a cluster's rank on the simulated GPU, under random, PCT and lock-step schedules.
 //!
-//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
+//! warpset-simt` more.
 
-#[allow(dead_code)] // what the tests of tables need besides
+#[allow(dead_code)] // for functions that only the tests of tables need
 mod support;
 
 use libtest_mimic::{Arguments, Trial};

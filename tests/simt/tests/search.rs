@@ -1,9 +1,10 @@
 //! The model checker's kernels on the simulated GPU, under random schedules and in lock-step. (Blocks wait for each other at the
-//! end of a level: where a schedule prefers one lane for good, as those for bugs of a depth do, they would wait for ever.)
+//! end of a level. PCT prefers one lane permanently, so they would wait for ever.)
 //!
-//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
+//! warpset-simt` more.
 
-#[allow(dead_code)] // what the tests of tables need besides
+#[allow(dead_code)] // for functions that only the tests of tables need
 mod support;
 
 use libtest_mimic::{Arguments, Trial};

@@ -1,7 +1,8 @@
 //! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build
 //! strategy, and every schedule of tiny cases.
 //!
-//! As tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p warpset-simt` more.
+//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
+//! warpset-simt` more.
 
 mod support;
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         let wide = 1 + u64::from(kernels.width) / 8;
         trials.extend(stress_of_warps(kernels, 30 / wide));
     }
-    // What a lane does by itself depends on the pairing alone.
+    // The operations of a single lane depend on the pairing alone.
     for pairing in [1, 2] {
         let kernels: Vec<_> = STRATEGY_TREES.iter().filter(|kernels| kernels.pairing == pairing).collect();
         let widths: BTreeSet<u32> = kernels.iter().map(|kernels| kernels.width).collect();
@@ -41,8 +42,9 @@ fn main() -> ExitCode {
 const A: u32 = 0;
 const B: u32 = 1;
 
-/// Two lanes with up to two operations each on two vectors of 3 or 4 words, which have one or two nodes and share none or one, in
-/// one bucket of nodes (two slots: not always enough) or two, and one of roots; and two warps with a vector or two each.
+/// Two lanes with up to two operations each on two vectors of 3 or 4 words; and two warps with one or two vectors each. The
+/// vectors have one or two nodes and share at most one. The table has one bucket of roots, and one bucket of nodes (two slots:
+/// not always enough) or two.
 fn exhaustive() -> Vec<Trial> {
     let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
@@ -56,7 +58,7 @@ fn exhaustive() -> Vec<Trial> {
                     for players in two_lanes() {
                         let make =
                             move || Exhaustive::of_lanes(kernels, alike, players.clone(), stale).with_node_buckets(node_buckets);
-                        // Two puts each of vectors that share nothing have up to a few millions.
+                        // Two puts each, of vectors that share nothing, have up to a few million schedules.
                         add(Box::new(make), share(2000, 5_000_000));
                     }
                     for batches in [vec![vec![A], vec![A]], vec![vec![A], vec![B]], vec![vec![A, B], vec![B, A]]] {

@@ -1,4 +1,4 @@
-// Ways to claim a slot of several words: the right one, and known-wrong ones.
+// Ways to claim a slot of several words: the right way, and known-wrong ones.
 #pragma once
 
 #include "controls/frame.h"
@@ -21,8 +21,8 @@ struct Chained : FindsForwards {
 
 // GPUexplore 1.0 (Wijs and Bosnacki 2014, Algorithm 2, for vectors of more than one word; thesis of Bergsma 2019, 5.1.2).
 //
-// The flaw: only the first word is claimed, the rest is stored. Whoever loses the claim, or finds the rest not yet there, takes
-// the slot for another vector's and goes on, also if it is being filled with its own.
+// The flaw: only the first word is claimed, the rest is stored. A lane that loses the claim, or finds the rest not yet stored,
+// assumes that the slot holds another vector and goes on, even if the slot is being filled with its own vector.
 struct GpuExplore1 : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
     {
@@ -37,10 +37,10 @@ struct GpuExplore1 : FindsForwards {
     }
 };
 
-// GPUexplore 2.0 (thesis of Bergsma 2019, 3.1.2 and 5.1.1): a lane for each word, which all compare and swap at once.
+// GPUexplore 2.0 (thesis of Bergsma 2019, 3.1.2 and 5.1.1): one lane per word; all lanes compare and swap at once.
 //
-// The flaw: it takes for granted that the hardware does the compare-and-swaps of a half-warp as one. It does not, so of two
-// groups each may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
+// The flaw: the algorithm assumes that the hardware does the compare-and-swaps of a half-warp as one. The hardware does not, so
+// each of two groups may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
 struct GpuExplore2 : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
     {
@@ -55,13 +55,13 @@ struct GpuExplore2 : FindsForwards {
     }
 };
 
-// The table without replication of Bergsma's thesis (2019, 5.1.3), here with a lane for a vector: the first word is claimed by a
-// mark that has its highest bit set and tells the vector's hash; it becomes the vector's first word when the others are there.
-// Whoever meets the mark with the hash of its own vector waits.
+// The table without replication of Bergsma's thesis (2019, 5.1.3), here with one lane per vector. The first word is claimed by a
+// mark, which has its highest bit set and contains the vector's hash. When the other words are stored, the vector's first word
+// replaces the mark. A lane that meets a mark with the hash of its own vector waits.
 //
-// The flaw: it waits. Where the lanes of a warp go in lock-step, the one that waits may keep the one that it waits for from going
-// on. And the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen before
-// the others.
+// The flaw: the lane waits. If the lanes of a warp go in lock-step, the waiting lane may keep the lane that it waits for from
+// going on. Also, the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen
+// before the others.
 template <Order publish, Order observe>
 struct ThesisSpinlock : FindsForwards {
     static constexpr u64 in_progress = 1ull << 63;
@@ -83,19 +83,19 @@ struct ThesisSpinlock : FindsForwards {
             }
         }
         while (seen == mark) seen = load(first, observe);
-        if (seen != vector[0]) return Claim::Next;  // also if it is the mark of another hash
+        if (seen != vector[0]) return Claim::Next;  // or the mark has another hash
         for (u32 chunk = 1; chunk < script.chunks; ++chunk)
             if (load_relaxed(script.chunk(slot, chunk)) != vector[chunk]) return Claim::Next;
         return Claim::Seen;
     }
 };
 
-// Chained claiming that loads a chunk again when the compare-and-swap of it was lost, instead of taking the value that this
-// returned. `together`: the lane that looks again is not the one that lost, but another of its group, as where a warp reads a
-// bucket again after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
+// Chained claiming that loads a chunk again after its compare-and-swap was lost, instead of using the value that the
+// compare-and-swap returned. `together`: not the lane that lost loads again, but another lane of its group, as in a warp that
+// reads a bucket again after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
 //
-// The flaw: the load may see less than the compare-and-swap did, EMPTY even, and a slot that is being filled with the same vector
-// passes for another's.
+// The flaw: the load may see an older value than the compare-and-swap did, even EMPTY, so that a slot that is being filled with
+// the same vector appears to hold another vector.
 template <Order order, bool together>
 struct LooksAgain : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
@@ -118,12 +118,12 @@ struct LooksAgain : FindsForwards {
     }
 };
 
-// Chained claiming from the last chunk to the first, by every second lane or by all; and looking for a vector in that order or
-// not.
+// Chained claiming from the last chunk to the first, by every second lane or by all lanes; a find reads the chunks in that order,
+// too, or in the usual order.
 //
-// The flaw, if lanes differ: each has decided a chunk that the other has not compared. If all put backwards and find forwards: a
-// slot that another vector has begun from its end passes for one that no equal vector can have left. (If all go backwards always,
-// nothing is wrong: any order will do, as long as it is the same for all.)
+// The flaw, if lanes differ: each lane has decided a chunk that the other has not compared. The flaw, if all lanes put backwards
+// and find forwards: a slot that another vector has begun from its end appears to be one that no equal vector can have left. (If
+// all lanes always go backwards, nothing is wrong: any order is right if it is the same for all.)
 template <bool all, bool finds>
 struct OutOfOrder {
     static constexpr bool finds_backwards = finds;
@@ -143,7 +143,7 @@ struct OutOfOrder {
 
 // Chained claiming that stores the last chunk where it finds it EMPTY.
 //
-// The flaw: of several that find it so, each believes to have decided it.
+// The flaw: each of several lanes that find the chunk EMPTY believes that it has decided the chunk.
 struct LastStored : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
     {
@@ -158,10 +158,10 @@ struct LastStored : FindsForwards {
     }
 };
 
-// Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. A key has two
-// slots, told by its two lowest bytes; it goes to the second if the first is taken, and evicts if both are.
+// Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. The two lowest
+// bytes of a key are the numbers of its two slots. The key goes to the second slot if the first is taken, and evicts if both are.
 //
-// The flaw, where others search at the same time: between its eviction and its arrival at its other slot a key is in no slot.
+// The flaw, if other lanes search at the same time: between its eviction and its arrival at its other slot a key is in no slot.
 struct Cuckoo {
     static constexpr u32 most_evictions = 8;
 
@@ -187,7 +187,7 @@ struct Cuckoo {
         for (u32 i = 0; i < most_evictions; ++i) {
             const u64 evicted = exchange(script.cells + to, key);
             if (evicted == EMPTY) return {New, slot_of(*vector, 0)};
-            key = evicted;  // now it is nowhere
+            key = evicted;  // now the key is in no slot
             to = slot_of(key, to == slot_of(key, 0) ? 1 : 0);
         }
         return {Full, no_reference};

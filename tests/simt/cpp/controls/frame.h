@@ -1,6 +1,6 @@
-// What the negative controls have in common: a table of few slots in a row, and lanes that do scripts of operations on it.
+// Common parts of the negative controls: a table of few slots in a row, and lanes that do scripts of operations on it.
 //
-// All searches begin at slot 0 and go through the slots in order: as bad as a hash can be, and the same for all.
+// All searches begin at slot 0 and go through the slots in order, as with the worst possible hash.
 #pragma once
 
 #include "harness.h"
@@ -28,7 +28,7 @@ inline u64 compare_and_swap(u64* address, u64 expected, u64 desired, Order order
     return warpset::simt::compare_and_swap(address, expected, desired, order, site);
 }
 
-// What the lanes get. Mirrored by `Argument` in src/controls.rs.
+// Argument of the lanes. Mirrored by `Argument` in src/controls.rs.
 struct Script {
     u64* cells;
     u32 slots, chunks;
@@ -40,7 +40,7 @@ struct Script {
     u64* chunk(u32 slot, u32 chunk) const { return cells + slot * chunks + chunk; }
 };
 
-// The lanes of a warp that do one operation together.
+// Lanes of a warp that do one operation together.
 struct Group {
     u32 rank, lanes, mask;
 
@@ -53,7 +53,7 @@ struct Group {
     bool any(bool vote, Site site = Site::here()) const { return ballot(vote, site) != 0; }
 };
 
-// What a claiming policy did about one slot.
+// Result of a claiming policy for one slot.
 enum class Claim { New, Seen, Next };
 
 struct Found {

@@ -1,5 +1,5 @@
-// Indexed tables with one part of the publication of rows that is known to be wrong, and as they should be. The rest is the real
-// headers.
+// Indexed tables in which one part of the publication of rows is known to be wrong, and a correct one. The other parts are the
+// real headers.
 #pragma once
 
 #include "controls/frame.h"
@@ -13,12 +13,12 @@ enum class Flaw {
     PublishedRelaxed,     // the claim does not release
     ReadWithoutAcquire,   // the slot is seen by a relaxed load
     LostWithoutAcquire,   // the claim that is lost does not acquire
-    NextWithoutComparing, // whoever loses a claim goes on to the next slot, also if its own vector has won
+    NextWithoutComparing, // a lane that loses a claim goes on to the next slot, even if its own vector has won
     // All accesses of slots are relaxed, and fences order them, as by a warp:
     Fenced,               // nothing is wrong
     FencedBeforeWriting,  // the fence before the claim comes before the row is written
     FencedAfterClaiming,  // the fence comes after the claim
-    ReadWithoutFence,     // no fence between the look at a slot and the comparison with its row
+    ReadWithoutFence,  // no fence between the load of a slot and the comparison with its row
     LostWithoutFence      // no fence between a claim that is lost and the comparison
 };
 

@@ -1,7 +1,7 @@
-// Kernels that break a rule of the machine, not of a table; beside each the one that keeps it. Those that read what they should
-// not say so in `misread` of the lane's operation. Cells are zero at the start.
+// Kernels that break a rule of the machine, not of a table; beside each is a kernel that keeps the rule. A kernel that reads a
+// wrong value reports it in `misread` of the lane's operation. Cells are zero at the start.
 //
-// Plain accesses are volatile so that the compiler leaves them there; to the machine they are plain all the same.
+// Plain accesses are volatile so that the compiler does not remove them; the machine treats them as plain.
 #pragma once
 
 #include "controls/frame.h"
@@ -34,7 +34,7 @@ void exchange_in_scratch(const Script& script)
     script.operations[Grid::thread()].misread = scratch[neighbour] != neighbour;
 }
 
-// One lane writes a cell by a plain store, the others read it atomically.
+// One lane writes a cell by a plain store, the others read the cell atomically.
 inline void plain_store_atomic_load(const Script& script)
 {
     if (Grid::thread() == 0)
@@ -43,7 +43,7 @@ inline void plain_store_atomic_load(const Script& script)
         load_relaxed(script.cells);
 }
 
-// Half of the warp is at another vote of the whole warp.
+// Half of the warp votes at one site, the other half at another; both votes are of the whole warp.
 inline void two_votes(const Script&)
 {
     if (Warp::lane() < 16)
@@ -52,30 +52,31 @@ inline void two_votes(const Script&)
         Warp::ballot(false);
 }
 
-// The same vote for all, where only what they vote depends on the lane.
+// All lanes vote at the same site; only the value that they vote depends on the lane.
 inline void one_vote(const Script& script)
 {
     script.operations[Grid::thread()].misread = Warp::ballot(Warp::lane() < 16) != 0xFFFF;
 }
 
-// A lane ends where the others count on its vote.
+// A lane ends although the others wait for its vote.
 inline void leaves_before_the_vote(const Script&)
 {
     if (Warp::lane() == 31) return;
     Warp::ballot(true);
 }
 
-// A vote of 32 lanes, in a block that has fewer.
+// A vote of 32 lanes in a block that has fewer.
 inline void vote_of_a_whole_warp(const Script&) { Warp::ballot(true); }
 
-// The first warp is at a barrier of the block, which the second comes to only after a vote that one of its lanes is missing from.
+// The first warp waits at a barrier of the block. The second warp reaches that barrier only after a vote, which one of its lanes
+// never joins.
 inline void barrier_in_a_branch(const Script&)
 {
     if (Grid::thread() >= Warp::size && Warp::lane() != 0) Warp::ballot(true);
     sync_block();
 }
 
-// A lane waits before a barrier for what another lane does after it.
+// A lane waits before a barrier for a write that another lane makes after the barrier.
 inline void waits_before_the_barrier(const Script& script)
 {
     if (Grid::thread() == 0)
@@ -95,7 +96,7 @@ inline void barrier_between(const Script& script)
 
 enum class Reach { PlainLoad, PlainStore, AtomicLoad, CompareAndSwap, Last };
 
-// Accesses of the cell behind the last one; or of the last one.
+// Accesses to the cell behind the last one; or to the last one.
 template <Reach reach>
 void one_past_the_end(const Script& script)
 {
@@ -109,7 +110,7 @@ void one_past_the_end(const Script& script)
 
 enum class Wide { Load, CompareAndSwap, Row, Input };
 
-// 16 bytes at an address that is a multiple of 8 only, or of 16.
+// An access of 16 bytes at an address that is a multiple of 8 only, or of 16.
 template <Wide wide, u32 offset>
 void sixteen_bytes(const Script& script)
 {
@@ -125,7 +126,7 @@ void sixteen_bytes(const Script& script)
 
 enum class Publication { Relaxed, Orders, Fences };
 
-// A node of two words is written, and then its index is published; who sees the index reads the node.
+// A lane writes a node of two words and then publishes its index; a lane that sees the index reads the node.
 template <Publication publication, bool plain>
 void publishes_a_node(const Script& script)
 {

@@ -1,4 +1,4 @@
-// Trees of 4 words, with one part that is known to be wrong, and as they should be. The rest is the real headers.
+// Trees of 4 words in which one part is known to be wrong, and correct ones. The other parts are the real headers.
 #pragma once
 
 #include "controls/frame.h"
@@ -8,12 +8,13 @@ namespace controls {
 
 using warpset::NodeTable;
 
-// How warpset puts a node: by a compare-and-swap.
+// Puts a node as warpset does: by a compare-and-swap.
 struct ClaimedNodes {
     static u32 put(const NodeTable& nodes, u64 node, u32& fresh) { return nodes.find<warpset::Operation::FindOrPut>(node, fresh); }
 };
 
-// The flaw: whoever sees a slot EMPTY stores its node there, so the node of another may go, or be stored twice.
+// The flaw: a lane that sees a slot EMPTY stores its node there, so another lane's node may be overwritten, or a node may be
+// stored twice.
 template <bool plain>
 struct StoredNodes {
     static u32 put(const NodeTable& nodes, u64 node, u32& fresh)
@@ -55,7 +56,7 @@ struct Tree {
         return real.roots.find_or_put(Real::Key{Real::pair_of(left, right)});
     }
 
-    // The flaw of `Believed`: a root is there, so its nodes must be.
+    // The flaw of `Believed`: it assumes that the nodes of a stored root are visible.
     bool read_word(u64 slot, u32 word, u32& value) const
     {
         if (reading == Reading::Validated) return real.read_word(slot, word, value);

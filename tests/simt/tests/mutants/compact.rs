@@ -1,4 +1,4 @@
-//! Of compact tables, and of compact roots of trees.
+//! Mutants of compact tables, and of compact roots of trees.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! Of indexed tables: rows, and the index that names them.
+//! Mutants of indexed tables: rows, and the index that names them.
 
 use crate::{Group, Mutant};
 

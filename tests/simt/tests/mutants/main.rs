@@ -2,8 +2,9 @@
 //! copy of `cuda/` and of `examples/explore/search/src/gpu` with one change that must make a test of tests/bucket.rs,
 //! tests/compact.rs, tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture`, about three quarters of an hour: everything is compiled
-//! and run again for each. `WARPSET_SIMT_MUTANT` picks those whose description or file has this in it.
+//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture` takes about three quarters of an hour: everything is
+//! compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or file contains its
+//! value.
 
 mod compact;
 mod indexed;
@@ -22,12 +23,12 @@ use std::process::Command;
 /// Mutants, and the tests that must notice them.
 struct Group {
     tests: &'static [&'static str],
-    /// What is compiled for it, as `WARPSET_SIMT_SPECS` has it: all if it is empty.
+    /// Specs to compile, in the form of `WARPSET_SIMT_SPECS`; empty means all.
     specs: &'static str,
     mutants: &'static [Mutant],
 }
 
-/// By what is changed.
+/// Groups of mutants, by the changed part.
 const GROUPS: &[Group] = &[
     tables::GROUP,
     nodes::GROUP,
@@ -41,9 +42,9 @@ const GROUPS: &[Group] = &[
 ];
 
 struct Mutant {
-    /// Description of what is missing.
+    /// Description of the missing part.
     what: &'static str,
-    /// `warpset/...` in the headers, or one of the model checker's kernels.
+    /// Path of the changed file: `warpset/...` in the headers, or one of the model checker's kernels.
     file: &'static str,
     from: &'static str,
     to: &'static str,
@@ -54,7 +55,7 @@ impl Mutant {
         self.file.starts_with("warpset/")
     }
 
-    /// The file with the change.
+    /// Text of the file with the change.
     fn text(&self) -> String {
         let folder = if self.is_of_headers() { headers() } else { checker() };
         let text = fs::read_to_string(folder.join(self.file)).expect("a file of the folder");
@@ -67,12 +68,12 @@ fn headers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cuda")
 }
 
-/// The model checker's kernels.
+/// Folder of the model checker's kernels.
 fn checker() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/explore/search/src/gpu")
 }
 
-/// The changes are of the files as they are.
+/// The text that each mutant replaces is present in the current files.
 #[test]
 fn every_mutant_differs() {
     GROUPS.iter().flat_map(|group| group.mutants).for_each(|mutant| drop(mutant.text()));
@@ -88,7 +89,7 @@ fn every_mutant_is_killed() {
     assert!(survivors.is_empty(), "not noticed: {survivors:#?}");
 }
 
-/// Whether all tests pass without what the mutant lacks; says which fail.
+/// Whether all tests pass with this mutant; prints the tests that fail.
 fn survives(group: &Group, mutant: &Mutant) -> bool {
     let copies = ["mutant", "mutant-checker"].map(|name| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
     for (folder, copy) in [headers(), checker()].iter().zip(&copies) {

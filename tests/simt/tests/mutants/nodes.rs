@@ -1,4 +1,4 @@
-//! Of node tables, and of what a tree table tells of its nodes.
+//! Mutants of node tables, and of the results that a tree table reports for its nodes.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! Of keys that relocation moves and that are put back, and of a full stash.
+//! Mutants of relocation, of putting keys back, and of a full stash.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! What only searches of the model checker need of a table, and their barrier of all blocks.
+//! Mutants of table functions that only the model checker's searches use, and of the searches' barrier of all blocks.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! Of the build strategies that are no default.
+//! Mutants of the build strategies that are not the default.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,5 @@
-//! Of claims of chunks, of searches of buckets, and of the loops over batches and slots, which all tables have. So all are tried.
+//! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. All specs are
+//! tested.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! Of trees that warps make of whole vectors, and that one thread makes of changes.
+//! Mutants of trees that warps make from whole vectors, and that one thread makes from changes.
 
 use crate::{Group, Mutant};
 

@@ -1,4 +1,4 @@
-//! What the tests of both kinds of tables have in common.
+//! Helpers shared by the tests of all kinds of tables.
 
 use libtest_mimic::{Failed, Trial};
 use warpset_simt::explorer::{Program, Strategy, explore};
@@ -6,7 +6,7 @@ use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// How many schedules: `few` in CI, a third of them in a usual run, many in the long run.
+/// Number of schedules: `few` in CI, a third of that in a usual run, `many` in the long run.
 pub fn share(few: u64, many: u64) -> u64 {
     if std::env::var_os("WARPSET_SIMT_FULL").is_some() {
         many
@@ -17,7 +17,7 @@ pub fn share(few: u64, many: u64) -> u64 {
     }
 }
 
-/// Rust and C++ agree on the structures that kernels get.
+/// Asserts that Rust and C++ agree on the kernels' structures.
 pub fn layouts(specs: &[&Kernels]) -> Result<(), Failed> {
     for kernels in specs {
         assert!(kernels.has_the_layouts_of_rust(), "{}", kernels.name());
@@ -25,7 +25,7 @@ pub fn layouts(specs: &[&Kernels]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Stress of each kind in a test run, for each scheduler.
+/// Stress trials of each kind in a test run, for each scheduler.
 #[derive(Clone, Copy)]
 pub struct Few {
     pub lanes: u64,
@@ -33,7 +33,7 @@ pub struct Few {
     pub warps: u64,
 }
 
-/// All of them.
+/// All stress trials of a spec.
 pub fn stress(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
     // Where loads see only the newest value, operations are also checked to be linearizable.
     let mut trials = stress_of_lanes(kernels, few.lanes);
@@ -42,17 +42,17 @@ pub fn stress(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
     trials
 }
 
-/// Lanes that act each for itself.
+/// Stress trials of independent lanes.
 pub fn stress_of_lanes(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
     stress_of(kernels, Scale::Lanes, true, few, 100_000)
 }
 
-/// Warps with batches, and all that may go on beside them.
+/// Stress trials of warps with batches, and of concurrent readers and lanes.
 pub fn stress_of_warps(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
     stress_of(kernels, Scale::Warps, true, few, 20_000)
 }
 
-/// For each scheduler.
+/// One trial per scheduler.
 fn stress_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) -> Vec<Trial> {
     let mut trials = Vec::new();
     for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
@@ -62,7 +62,7 @@ fn stress_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, man
     trials
 }
 
-/// An exploration that must catch nothing; says how much it tried.
+/// An exploration that must catch nothing; prints how much it tried.
 pub fn trial<P: Program + 'static>(name: String, make: impl FnOnce() -> (Box<P>, Strategy, u64) + Send + 'static) -> Trial {
     Trial::test(name, || {
         let (mut program, strategy, count) = make();
