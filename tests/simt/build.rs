@@ -97,8 +97,8 @@ const WIDE: &[(&str, &[Layout])] = &[
     ("_ld_np_s_sm", &[(16, 16, 32), (37, 16, 32)]),
 ];
 
-/// Key bits and slot bits of compact tables. Slots: one per word, two per word, slots whose
-/// neighbours interfere and slots whose neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
+/// Key bits and slot bits of compact tables. Slots: one per word, two per word, slots whose neighbours interfere and slots whose
+/// neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
 const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 32), (40, 64), (64, 64)];
 
 /// Words, root bits and slot bits of trees with compact roots. Roots are two references, or (3, 5, 33 words) a reference and a

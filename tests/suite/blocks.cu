@@ -7,7 +7,7 @@ using warpset::u64;
 using Cache = warpset::BlockCache<warpset::Table, 192>;
 static_assert(WARPSET_WIDTH <= 16 && Cache::bytes(2) <= 40960, "what the tests launch it with");
 
-// Blocks of 64 threads. `changed` may be null: then nothing is known of parents.
+// Blocks must have 64 threads. If `changed` is null, the changed words are unknown.
 extern "C" __global__ void put_by_blocks(warpset::View view, const u32* vectors, const u64* parents, const u32* changed, u64 count,
                                          u64* new_references, warpset::BatchCounts* counts)
 {

@@ -1,11 +1,11 @@
-//! Tables and ranks' parts with changed fields and contents, and right checksums.
+//! Saved tables and ranks' parts with changed fields and contents, and correct checksums.
 //!
-//! Whatever a file says, loading it is an error, or gives a table in which every call ends, with a result or an error, without an
-//! access outside its memory. `.ci/sanitize` runs these tests where such an access is seen. Contents are not checked, since a
-//! file of a stranger may say anything; but a table that was cleared is a right one.
+//! Loading such a file is an error, or returns a table in which every call ends, with a result or an error, without an access
+//! outside its memory. `.ci/sanitize` runs these tests where such an access is detected. Contents are not checked, because a file
+//! of unknown origin may have any; but a table that was cleared must be correct.
 //!
-//! `WARPSET_FUZZ` is the number of changed files of each format, 60 if it is not set (200 at full sizes, 12 at small ones). File
-//! number n is the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one.
+//! `WARPSET_FUZZ` is the number of changed files of each format; the default is 60 (200 at full sizes, 12 at small ones). File
+//! number n is the same in every run. A message names the number, and `WARPSET_FUZZ_FIRST` is the number of the first file.
 
 use super::saved::saved;
 use crate::common::kinds::{Kind, roomy};
@@ -19,7 +19,7 @@ use warpset_testing::table_file::{FIELDS, TableFile};
 
 tests_of_all_kinds!(changed_files, changed_parts_of_ranks);
 
-/// Tests of what only tables of one kind have.
+/// Tests that apply to tables of one kind only.
 pub mod of_one_kind {
     use super::*;
 
@@ -44,7 +44,7 @@ fn for_each_number(format: &str, mut each: impl FnMut(u64, &mut Random)) {
     }
 }
 
-/// A number at the borders of what fields may have, or near `old`.
+/// Draws a number at the borders of a field's range, or near `old`.
 fn number_near(old: u64, bits: u32, random: &mut Random) -> u64 {
     match random.below(8) {
         0 => [0, 1, 2, 3, 7, 33, 255, 256, 0x7FFF_FFFF, 0x8000_0000, u64::MAX >> 32, 1 << 32][random.below(12)],
@@ -58,7 +58,7 @@ fn number_near(old: u64, bits: u32, random: &mut Random) -> u64 {
     }
 }
 
-/// Changes one to four things of a file, and mostly makes its lengths right again.
+/// Changes one to four parts of a file, and mostly corrects its lengths.
 fn change(file: &mut TableFile, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         // Contents are changed more often: most changes of the header are refused.
@@ -92,7 +92,7 @@ fn change_part(part: &mut Vec<u8>, random: &mut Random) {
     match random.below(9) {
         // One slot, half, reference or code.
         0..=3 => change_number(part, random),
-        // One value everywhere in a range: EMPTY, full of something, all ones.
+        // One value everywhere in a range: EMPTY, a repeated value, all ones.
         4 if len >= 16 => {
             let [from, to] = [0; 2].map(|_| random.below(len / 8 + 1) * 8);
             let value = [0, u64::MAX, 0xFFFF_FFFF, 1 << 32 | 1, random.number()][random.below(5)];
@@ -218,7 +218,7 @@ fn change_rank_part(part: &[u8], ranks: usize, random: &mut Random) -> Vec<u8> {
     [&head[..], &signed, &table].concat()
 }
 
-/// Makes the calls of a set over ranks. Any of them may be an error, on one rank or all.
+/// Makes the calls of a set over ranks. Each may return an error, on one rank or on all.
 fn use_rank<S: Kind>(rank: usize, table: &mut Rank<S>) {
     let width = table.local().width();
     let vectors = distinct(width, 0, 3000);
@@ -227,7 +227,7 @@ fn use_rank<S: Kind>(rank: usize, table: &mut Rank<S>) {
     let _ = table.find_or_put_many(&vectors);
 }
 
-/// All ranks get parts that agree in a change of what they have in common, or only one of them gets a changed part.
+/// Changes parts of ranks: all parts get the same change of their common data, or only one part is changed.
 fn changed_parts_of_ranks<S: Kind>(device: &Device) {
     let (width, ranks) = (4, 2);
     let set = Spread::new(device, ranks, small, roomy::<S>(width, 200)).unwrap();
@@ -240,7 +240,7 @@ fn changed_parts_of_ranks<S: Kind>(device: &Device) {
             let rank = random.below(ranks);
             changed[rank] = change_rank_part(&parts[rank], ranks, random);
         } else {
-            // The same change of each head: ranks compare them.
+            // Each head gets the same change, because ranks compare their heads.
             let number = random.number();
             for (part, changed) in parts.iter().zip(&mut changed) {
                 let mut head = part[..8 * (HEAD_WORDS + ranks)].to_vec();

@@ -1,4 +1,4 @@
-//! One set over several ranks: what every set promises, and what ranks promise each other.
+//! One set over several ranks: the promises of every set, and the promises that ranks make to each other.
 
 use super::histories::{History, Luck, history};
 use crate::common::checker::{Checked, Checker, OrFail};
@@ -23,7 +23,7 @@ tests_of_all_kinds![
     parts_that_make_no_set
 ];
 
-/// Tests of what does not depend on the kind of table.
+/// Tests that do not depend on the kind of table.
 pub mod cluster_once {
     use super::*;
 
@@ -48,7 +48,7 @@ fn histories<S: Kind>(device: &Device) {
     let widths = scaled(vec![1, 2, 3, 7, 16, 33], vec![1, 7]);
     let cases = sized(4, 1, 1);
     let config = Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() };
-    // Vectors a round, and the mask of the hash for owners: all to one rank, or to some.
+    // Vectors per round, and the hash mask for owners: all vectors go to one rank, or to some.
     let rounds = prop::sample::select(vec![1usize, 7, 300, 1 << 16]);
     let masks = prop::sample::select(vec![u64::MAX, u64::MAX, u64::MAX, 0, 1 << 63]);
     for width in widths {
@@ -81,7 +81,7 @@ fn run<S: Kind>(
         Luck::Empty(pattern) => table.empty_pattern(pattern),
         _ => table,
     };
-    // A round of one vector makes as many exchanges as there are vectors.
+    // Rounds of one vector make as many exchanges as vectors.
     let offered = history.steps.len() * 16_500;
     let round = if round < 100 && offered > 0 && history.steps.iter().any(is_large) { 1000 } else { round };
     let builder = |table| Builder::new(table).round(round).hash_mask(mask).deduplicate(deduplicate);
@@ -95,14 +95,14 @@ fn is_large(step: &crate::common::histories::Step) -> bool {
     matches!(step, crate::common::histories::Step::Offer { positions, copies } if positions.len() * copies > 1000)
 }
 
-/// All ranks offer the same vectors in the same rounds: one of them is told New for each, and all the same reference.
+/// All ranks offer the same vectors in the same rounds: for each vector one rank gets New, and all get the same reference.
 fn equal_vectors_at_once<S: Kind>(device: &Device) {
     let (width, count) = (4, scaled(20_000, 500));
     for (ranks, deduplicate) in [(2, false), (3, true), (5, false), (2, true)] {
         let table = roomy::<S>(width, count as u64 * 2);
         let builder = |table| Builder::new(table).round(count / 3).deduplicate(deduplicate);
         let set = Spread::new(device, ranks, builder, table).unwrap();
-        // Each one twice, so that representatives are not alone.
+        // Each vector is offered twice, so that representatives have duplicates.
         let words = distinct(width, 0, count).repeat(2);
         let batches = set.all(|_, rank| rank.find_or_put_many_with(&words, Request::new().references(true)).unwrap());
         let mut new = vec![0; count];
@@ -122,7 +122,7 @@ fn equal_vectors_at_once<S: Kind>(device: &Device) {
     }
 }
 
-/// One rank's table would be too full: all double, references are those of now, and what was stored is there.
+/// If one rank's table would be too full, all tables double; references are current, and stored vectors remain.
 fn growth_of_all<S: Kind>(device: &Device) {
     let (width, count) = (5, scaled(30_000, 2000));
     for (ranks, mask, deduplicate) in [(1, u64::MAX, false), (3, u64::MAX, true), (2, 0, false)] {
@@ -138,7 +138,7 @@ fn growth_of_all<S: Kind>(device: &Device) {
     }
 }
 
-/// Vectors that find no slot are Full for all that offer them, and all ranks hear of it.
+/// Vectors that find no slot are Full for all ranks that offer them, and the error reaches all ranks.
 fn full_tables<S: Kind>(device: &Device) {
     [false, true].into_iter().for_each(|deduplicate| full_tables_of::<S>(device, deduplicate));
 }
@@ -171,7 +171,7 @@ fn full_tables_of<S: Kind>(device: &Device, deduplicate: bool) {
     }
 }
 
-/// Any rank reads any vector; stale and invalid references are the error of whoever has given them.
+/// Any rank reads any vector; stale and invalid references are an error of the rank that passed them.
 fn references_of_others<S: Kind>(device: &Device) {
     let (width, count, ranks) = (6, 1000, 3);
     let set = Spread::new(device, ranks, small, roomy::<S>(width, 4 * count as u64)).unwrap();
@@ -184,10 +184,10 @@ fn references_of_others<S: Kind>(device: &Device) {
     let places = &places[0];
     let owners: HashSet<u32> = places.iter().map(|place| place.rank).collect();
     assert_eq!(owners.len(), ranks, "every rank owns some");
-    // Each rank from another one on.
+    // Each rank reads from a different offset.
     let got = set.all(|rank, table| table.get_many(&places[rank * 100..]).unwrap());
     (0..ranks).for_each(|rank| assert!(got[rank] == words[rank * 100 * width..], "rank {rank}"));
-    // A slot that holds nothing, on a rank that is not the caller.
+    // An empty slot on another rank.
     let errors = set.all(|rank, table| {
         let mut mine = places.clone();
         if rank == 1 {
@@ -207,14 +207,14 @@ fn references_of_others<S: Kind>(device: &Device) {
                 || matches!(got, Err(Error::StaleReferences { stale: 1000, count: 1000 }))
         );
     }
-    // No such rank.
+    // This rank does not exist.
     let wrong = warpset::cluster::Reference { rank: 7, ..places[0] };
     let errors = set.all(|rank, table| table.get_many(if rank == 0 { std::slice::from_ref(&wrong) } else { &[] }).unwrap_err());
     assert!(matches!(errors[0], Error::InvalidReferences { invalid: 1, count: 1 }), "{:?}", errors[0]);
     assert!(matches!(errors[1], Error::Rank { rank: 0, .. }), "{:?}", errors[1]);
 }
 
-/// What a rank has saved.
+/// The bytes that each rank saves.
 pub fn save<S: Kind>(set: &Spread<S>) -> Vec<Vec<u8>> {
     set.all(|_, table| {
         let mut bytes = Vec::new();
@@ -229,7 +229,8 @@ pub fn load<S: Kind>(device: &Device, width: usize, parts: &[&[u8]]) -> Vec<Resu
     })
 }
 
-/// A set that was saved by its ranks is loaded by as many: the same vectors with the same owners, also after a growth.
+/// A set saved by its ranks is loaded by the same number of ranks: it has the same vectors with the same owners, also after a
+/// growth.
 fn saved_by_ranks<S: Kind>(device: &Device) {
     let (width, count) = (5, scaled(5000, 600));
     for ranks in [1, 2, 3] {
@@ -246,13 +247,13 @@ fn saved_by_ranks<S: Kind>(device: &Device) {
         on_all(&mut loaded, |rank, table| {
             assert_eq!((table.rank(), table.ranks(), table.len().unwrap()), (rank, ranks, count as u64));
             assert_eq!(table.local().slots(), slots[rank]);
-            // References are those of each rank's table.
+            // References to each rank's own table.
             let own = (0..count).filter_map(|at| places[at].filter(|place| place.rank as usize == rank).map(|place| (at, place)));
             let (positions, saved): (Vec<usize>, Vec<_>) = own.map(|(at, place)| (at, place.reference)).unzip();
             let now = table.local().loaded_references(&saved).unwrap();
             let expected: Vec<u32> = positions.iter().flat_map(|at| &words[at * width..][..width]).copied().collect();
             assert!(table.local().get_many(&now).unwrap() == expected);
-            // And of all of them, which one rank asks for.
+            // References to all tables, which one rank passes.
             let asks = rank + 1 == ranks;
             let saved: Vec<_> = if asks { places.iter().flatten().copied().collect() } else { Vec::new() };
             let now = table.loaded_references(&saved).unwrap();
@@ -263,17 +264,17 @@ fn saved_by_ranks<S: Kind>(device: &Device) {
                     || (!asks && again == Ok(Vec::new())),
                 "{again:?}"
             );
-            // Half of them are known, by owners as before.
+            // Half of the vectors are stored already, by the same owners.
             let more = distinct(width, count as u64 / 2, count);
             let total = table.find_or_put_many(if rank + 1 == ranks { &more } else { &[] }).unwrap().total;
             assert_eq!((total.new, total.seen, total.full), ((count / 2) as u64, (count - count / 2) as u64, 0));
         });
-        // The one that was saved goes on.
+        // The saved set still works.
         assert_eq!(set.agreed(|_, table| table.find_or_put_many(&words).unwrap().total.new), 0);
     }
 }
 
-/// Parts of other ranks, other saves or other numbers of ranks, and damaged or missing ones, are errors on all ranks.
+/// Parts of other ranks, of other saves or of other numbers of ranks, and damaged or missing parts, are errors on all ranks.
 fn parts_that_make_no_set<S: Kind>(device: &Device) {
     let width = 3;
     let set = |ranks| {
@@ -293,7 +294,7 @@ fn parts_that_make_no_set<S: Kind>(device: &Device) {
     let differ = |error: &Error| matches!(error, Error::RanksDiffer { .. });
     let is_file = |error: &Error| matches!(error, Error::File { .. });
     let (swapped, foreign) = ([first[1].clone(), first[0].clone()], [second[0].clone(), first[1].clone()]);
-    // Which rank's error it is; the other hears of it.
+    // Rank with the error, which also reaches the other rank.
     for (parts, own, judge) in [
         (swapped, 1, &differ as &dyn Fn(&Error) -> bool),
         (foreign, 1, &differ),
@@ -313,7 +314,7 @@ fn parts_that_make_no_set<S: Kind>(device: &Device) {
         let other = &errors[1 - own];
         assert!(differ(other) || matches!(other, Error::Rank { rank, .. } if *rank == own), "{other}");
     }
-    // Another width than was asked for; and all is well otherwise.
+    // A width that differs from the requested one; all else is correct.
     let parts: Vec<&[u8]> = first.iter().map(Vec::as_slice).collect();
     assert!(load::<S>(device, width + 1, &parts).iter().all(|rank| rank.as_ref().is_err_and(is_file)));
     assert!(load::<S>(device, width, &parts).iter().all(Result::is_ok));
@@ -329,7 +330,7 @@ fn keys_in_compact_slots(device: &Device) {
             checked(&set, &pool).or_fail(format_args!("{key_bits} bits in {slot_bits}"));
         }
     }
-    // A key that does not fit is refused on its rank; the others hear of it.
+    // A key that does not fit is refused on its rank; the error reaches the others.
     let table = VectorTable::<Root>::builder(2).key_bits(40).slot_bits(32).capacity(1 << 16);
     let set = Spread::new(device, 2, small, table).unwrap();
     let errors = set.all(|rank, table| table.find_or_put_many(&[1, if rank == 1 { 1 << 8 } else { 0 }]).unwrap_err());
@@ -347,9 +348,9 @@ fn checked(set: &Spread<Root>, pool: &Pool) -> Checked {
     checker.check()
 }
 
-/// Cuckoo tables are filled to where keys must be moved: all ranks move theirs.
+/// Cuckoo tables are filled until keys must be relocated: all ranks relocate theirs.
 fn keys_that_are_relocated(device: &Device) {
-    // A seed, since how many keys each rank has depends on it: such a table rejects none up to a fill of 0.99.
+    // The seed is fixed because it determines how many keys each rank has: such a table rejects none up to a fill of 0.99.
     let table = VectorTable::<Root>::builder(2).key_bits(40).slot_bits(32).capacity(1 << 14).cuckoo(true).seed(3);
     let set = Spread::new(device, 2, |table| Builder::new(table).round(3000), table).unwrap();
     let slots: u64 = set.all(|_, rank| rank.local().slots()).into_iter().sum();
@@ -373,12 +374,12 @@ fn keys_that_are_relocated(device: &Device) {
     assert_eq!(stored.len(), all.len());
 }
 
-/// What one rank owns spreads over all of its buckets, also if tables and cluster are made from one seed: then its searches
-/// are as short as those of a table that has all it stores offered to it alone.
+/// The vectors of one owner spread over all buckets of its table, even if tables and cluster have the same seed. Searches are
+/// then as short as in a single table to which the same vectors are offered.
 fn owners_have_nothing_to_do_with_buckets(device: &Device) {
     let (ranks, count) = (4, scaled(80_000, 8000));
     for (width, numbered) in [(1, true), (2, false)] {
-        // Consecutive numbers, as counters make them; and vectors with nothing in common.
+        // Consecutive numbers, as counters make them; and unrelated vectors.
         let words: Vec<u32> = if numbered { (0..count as u32).collect() } else { distinct(width, 0, count) };
         let capacity = (count / ranks) as u64 * 10 / 7;
         let table = BucketTable::builder(width).capacity(capacity).seed(11);
@@ -386,7 +387,7 @@ fn owners_have_nothing_to_do_with_buckets(device: &Device) {
         set.all(|rank, table| table.find_or_put_many(if rank == 1 { &words } else { &[] }).unwrap().tally);
         let stats = set.agreed(|_, rank| rank.stats().unwrap());
         assert_eq!(stats.stored(), count as u64);
-        // The deviation of a binomial distribution is about sqrt(count / ranks); six of them.
+        // Limit: six standard deviations of a binomial distribution; one is about sqrt(count / ranks).
         let most = 1.0 + 6.0 / ((count / ranks) as f64).sqrt();
         assert!(stats.balance() < most, "balance {} of at most {most}", stats.balance());
         let alone = table.build(device).unwrap();
@@ -418,7 +419,7 @@ fn shares_are_as_wanted(device: &Device) {
     }
 }
 
-/// One rank's batch is no batch: it gets its error, the others hear of it, nothing is put, and all may go on.
+/// A batch refused on one rank puts nothing: that rank gets its error, the error reaches the others, and all ranks can go on.
 fn refused_batches_are_refused_on_all_ranks(device: &Device) {
     let set = Spread::new(device, 3, small, BucketTable::builder(3).capacity(100)).unwrap();
     let errors = set.all(|rank, table| table.find_or_put_many(if rank == 2 { &[1, 2] } else { &[1, 2, 3] }).unwrap_err());
@@ -443,7 +444,7 @@ fn tables_that_do_not_fit_together(device: &Device) {
     differ("slots", &|rank| small(table(2).capacity(1000 + 5000 * rank as u64)));
     differ("grow", &|rank| small(table(2).grows(rank == 0)));
     differ("shares", &|rank| small(table(2)).shares(if rank == 0 { Shares::Equal } else { Shares::BySlots }));
-    // A rank that cannot even make its table.
+    // A rank that cannot make its table.
     let failed: Vec<_> = build(device, Local::ranks(3), |rank| small(table(if rank == 1 { 0 } else { 2 }))).into_iter().collect();
     let failed: Vec<Error> = failed.into_iter().map(|built| built.map(drop).unwrap_err()).collect();
     assert_eq!(failed[1], Error::Width { width: 0 });
@@ -460,7 +461,7 @@ fn ranks_that_are_out_of_step(device: &Device) {
         assert!(says_so, "{error}");
     }
     assert!(errors.iter().any(|error| matches!(error, Error::OutOfStep { .. })));
-    // Nothing is connected any more, and nothing is lost.
+    // The connection has ended, and no vector is lost.
     assert!(set.all(|_, table| table.len()).iter().all(Result::is_err));
     let stored: u64 = set.all(|_, table| table.local().len().unwrap()).into_iter().sum();
     assert_eq!(stored, 3);
@@ -468,7 +469,7 @@ fn ranks_that_are_out_of_step(device: &Device) {
     assert_eq!(set.agreed(|_, table| table.find_or_put_many(&[2, 3]).unwrap().total.new), 0);
 }
 
-/// A rank that cannot grow ends no batch: vectors go into what slots there are, on all ranks, and all say why.
+/// If a rank cannot grow, the batch goes on: vectors go into the free slots, on all ranks, and all ranks report the reason.
 fn ranks_whose_growth_fails(device: &Device) {
     let width = 2;
     let words = distinct(width, 0, 2000);
@@ -479,7 +480,7 @@ fn ranks_whose_growth_fails(device: &Device) {
     let set = Spread::new(device, 2, small, table).unwrap();
     set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words[..600] } else { &[] }).unwrap().tally);
     let before = set.agreed(|_, table| table.local().slots());
-    // Calls of rank 1 fail from some number on, until one is found that is in its growth.
+    // Calls of rank 1 fail from call number `first` on, until such a call is found in the growth.
     let mut found = false;
     for first in 0..2000 {
         let batches = set.all(|rank, table| {
@@ -495,9 +496,9 @@ fn ranks_whose_growth_fails(device: &Device) {
             found = true;
             break;
         }
-        // Elsewhere it is an error on both, after which both go on; or no call of this number was made.
+        // Any other failing call is an error on both ranks, after which both go on; or the call number was not reached.
         assert_eq!(batches[0].is_ok(), batches[1].is_ok(), "call {first}: {batches:?}");
-        // Copies of an exchange itself, which there are on GPUs, are the connection.
+        // On GPUs the copies of an exchange belong to the connection.
         if batches.iter().any(|batch| matches!(batch, Err(Error::Connection { .. }))) {
             set.reconnect(Local::ranks(2)).into_iter().for_each(|done| done.unwrap());
         }
@@ -514,7 +515,8 @@ fn ranks_whose_growth_fails(device: &Device) {
     assert_eq!((total[0].full, set.agreed(|_, table| table.len().unwrap())), (0, 2000));
 }
 
-/// Own vectors do not cross, equal ones once if they are looked for, and nothing is sent where nothing is due.
+/// Vectors of the sending rank are not sent, equal vectors are sent once if deduplication is on, and nothing is sent if no
+/// vectors are due.
 fn what_crosses_the_wire(device: &Device) {
     [false, true].into_iter().for_each(|deduplicate| what_crosses(device, deduplicate));
 }
@@ -551,7 +553,7 @@ fn what_crosses(device: &Device, deduplicate: bool) {
     }
 }
 
-/// Of the transport by itself.
+/// Tests the transport alone.
 fn sums_over_ranks(_device: &Device) {
     for ranks in RANKS {
         let sums = on_all(Local::ranks(ranks), |rank, mut transport| {

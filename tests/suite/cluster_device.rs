@@ -13,7 +13,7 @@ tests_of_all_kinds![
     buffers_that_are_too_short_on_a_rank
 ];
 
-/// The same offers from the host and in device memory, to a set of several ranks on this GPU.
+/// Offers the same vectors from the host and from device memory, to a set of several ranks on this GPU.
 fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
     for (width, ranks, deduplicate) in [(1, 2, false), (2, 1, false), (3, 2, true), (4, 2, false), (8, 3, false), (16, 5, true)] {
@@ -21,7 +21,7 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
         let builder = |table| Builder::new(table).round(count / 3).deduplicate(deduplicate);
         let set = || Spread::new(device, ranks, builder, roomy::<S>(width, 4 * count as u64)).unwrap();
         let (by_host, by_device) = (set(), set());
-        // Each rank's begins in the middle of the one before, and each vector is offered twice.
+        // Each rank's vectors begin in the middle of the previous rank's, and each vector is offered twice.
         let offer = |rank: usize| distinct(width, (rank * count / 2) as u64, count).repeat(2);
         let request = Request::new().references(true);
         let expected = by_host.all(|rank, table| table.find_or_put_many_with(&offer(rank), request).unwrap());
@@ -70,7 +70,8 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     }
 }
 
-/// Each rank is told, in its memory, of what its own table has stored: all of it, once; and how much found no room.
+/// Each rank gets, in device memory, the references of all vectors that its own table has newly stored, each once; and their
+/// number, even if the buffer is too short.
 fn what_is_stored_here_stays_in_device_memory<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
     let count = scaled(50_000, 1000);
@@ -87,7 +88,7 @@ fn what_is_stored_here_stays_in_device_memory<S: Kind>(device: &Device) {
             let (written, rest) = bits.split_at(batch.stored_here_count as usize);
             assert!(rest.iter().all(|bits| *bits == 0), "nothing is written behind them");
             let places: Vec<_> = written.iter().map(|bits| warpset::Reference::from_bits(*bits).expect("stored")).collect();
-            // What is stored already is not told again; and of new ones a short buffer gets what it has room for.
+            // Vectors stored before are not reported again; a buffer that is too short gets as many new ones as fit.
             let mut again = stream.alloc_zeros::<u64>(1).unwrap();
             let second = table.find_or_put_device(&stream, DeviceBatch::new(&vectors, count).stored_here(&mut again)).unwrap();
             assert_eq!((second.stored_here_count, stream.clone_dtoh(&again).unwrap()), (0, vec![0]));
@@ -103,7 +104,7 @@ fn what_is_stored_here_stays_in_device_memory<S: Kind>(device: &Device) {
     }
 }
 
-/// One rank's batch is refused; the others hear of it.
+/// One rank's batch is refused; the error reaches the others.
 fn buffers_that_are_too_short_on_a_rank<S: Kind>(device: &Device) {
     let context = device.cuda_context().expect("these tests are registered for GPUs only");
     let set = Spread::new(device, 2, small, roomy::<S>(3, 1000)).unwrap();

@@ -1,8 +1,8 @@
-//! Ranks that fail, and messages that do not come as they were sent. Whatever happens, every rank's call returns, in time; what
-//! it says is true; nothing stored is lost; and the tables make one set again.
+//! Ranks that fail, and messages that are lost or changed. In every case each rank's call returns in time with a true result, no
+//! stored vector is lost, and the tables can form one set again.
 //!
-//! The messages of an operation are counted in a run without faults; then it is done again, on new tables each time, with each
-//! message of a rank suffering each fault. Most faults are noticed by a time-out, so many cases wait at a time.
+//! A run without faults counts the messages of an operation. The operation is then repeated, on new tables each time, with each
+//! fault of each message of a rank. Most faults are noticed by a time-out, so many cases wait at the same time.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, build, on_all};
@@ -31,14 +31,14 @@ tests_of_all_kinds![of Bucket:
 
 const WIDTH: usize = 4;
 const RANKS: usize = 3;
-/// Vectors that are stored before, and those that are offered: of these the first are stored.
+/// Number of vectors stored before, and of vectors offered; the first of the offered ones are stored already.
 const STORED: usize = 60;
 const OFFERED: usize = 150;
-/// Two rounds, if all are offered by one rank.
+/// Vectors per round: one rank needs two rounds to offer all.
 const ROUND: usize = 100;
-/// Far longer than a step takes on a machine that is busy.
+/// Far longer than a step takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Those that show without a message that is waited for.
+/// Faults that show without waiting for a message.
 const KINDS: [FaultKind; 8] = [
     FaultKind::Lost,
     FaultKind::Late(Duration::from_millis(50)),
@@ -58,17 +58,17 @@ fn transports(faults: Vec<Fault>) -> Vec<Local> {
     Local::with_faults(RANKS, TIMEOUT, faults)
 }
 
-/// For what comes first: kernels are compiled meanwhile, which may take longer than `TIMEOUT`.
+/// Transports for the preparation: kernels are compiled meanwhile, which may take longer than `TIMEOUT`.
 fn patient_transports() -> Vec<Local> {
     Local::with_faults(RANKS, 60 * TIMEOUT, Vec::new())
 }
 
-/// One of them sends equal vectors once.
+/// Builder of a rank; one of the ranks deduplicates equal vectors.
 fn builder<S: Kind>(rank: usize) -> Builder<S> {
     Builder::new(roomy::<S>(WIDTH, 4 * OFFERED as u64)).round(ROUND).deduplicate(rank == 1)
 }
 
-/// Ranks that have stored something.
+/// Makes ranks that have stored vectors.
 fn prepared<S: Kind>(
     devices: [&Device; RANKS],
     builder: impl Fn(usize) -> Builder<S> + Sync,
@@ -93,7 +93,7 @@ fn with_each_fault<S: Kind, R: Send>(
     with_each_fault_on([device; RANKS], builder::<S>, operate, judge);
 }
 
-/// The same on these devices, by rank.
+/// As `with_each_fault`, with one device per rank.
 fn with_each_fault_on<S: Kind, R: Send>(
     devices: [&Device; RANKS],
     builder: impl Fn(usize) -> Builder<S> + Sync,
@@ -116,7 +116,7 @@ fn with_each_fault_on<S: Kind, R: Send>(
         let message = before[rank] + message;
         KINDS.map(|kind| Fault { rank, message, kind })
     });
-    // Every message meets some of the faults, and in full runs all.
+    // Every message is tested with some of the faults, and in full runs with all.
     let faults: Vec<Fault> =
         faults.enumerate().filter(|(number, _)| number.is_multiple_of(stride)).map(|(_, fault)| fault).collect();
     in_parallel(&faults, |fault| {
@@ -139,8 +139,8 @@ fn with_each_fault_on<S: Kind, R: Send>(
     });
 }
 
-/// Calls `each` for all items, many at a time: nearly all of them wait. A machine that stands still for a while looks like a rank
-/// that does; so what fails by a time-out while it did is tried once more, by itself.
+/// Calls `each` for all items, many at a time, because nearly all of them wait. If the machine stands still for a while, a rank
+/// appears to be stalled; a case that fails by a time-out in such a period is repeated once, alone.
 fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
     let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
     with_a_clock(|stood_still_since| {
@@ -165,20 +165,20 @@ fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
     });
 }
 
-/// Whether a panic tells of `TIMEOUT`, or of how long something took.
+/// Whether a panic mentions `TIMEOUT`, or a duration.
 fn is_of_time(panic: &(dyn Any + Send)) -> bool {
     let text = panic.downcast_ref::<String>().map_or("", String::as_str);
     [format!("{TIMEOUT:?}").as_str(), "it took"].iter().any(|part| text.contains(part))
 }
 
-/// Calls `run` beside a thread that looks at the clock, with a function that says whether this came late by a tenth of `TIMEOUT`
-/// at any time since.
+/// Calls `run` beside a thread that watches the clock. The argument of `run` tells whether that thread was late by a tenth of
+/// `TIMEOUT` at any time since the given instant.
 fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
     let (late, ended) = (Mutex::new(None::<Instant>), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut last = Instant::now();
-            // Relaxed: nothing else is told by it.
+            // Relaxed: the flag passes on no other data.
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(TIMEOUT / 100);
                 if last.elapsed() > TIMEOUT / 10 {
@@ -195,7 +195,7 @@ fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
     });
 }
 
-/// How often each vector of the first `OFFERED` is stored, on all ranks together; an error for any other vector.
+/// Number of times that each of the first `OFFERED` vectors is stored, on all ranks together; fails for any other vector.
 fn stored<S: Kind>(ranks: &[Rank<S>], about: &str) -> HashMap<Vec<u32>, usize> {
     let mut counts: HashMap<Vec<u32>, usize> = words(OFFERED).chunks(WIDTH).map(|row| (row.to_vec(), 0)).collect();
     for row in ranks.iter().flat_map(|rank| rank.local().iter()) {
@@ -205,7 +205,7 @@ fn stored<S: Kind>(ranks: &[Rank<S>], about: &str) -> HashMap<Vec<u32>, usize> {
     counts
 }
 
-/// That the tables hold what they must, and make one set again: on the connection that there is, if it is good.
+/// Asserts that the tables hold all vectors that they must, and work as one set: on the present connection if it is good.
 fn works<S: Kind>(ranks: &mut [Rank<S>], connected: bool, about: &str) {
     let (all, before) = (words(OFFERED), stored(ranks, about));
     assert!(before.values().all(|count| *count <= 1), "{about}: stored twice");
@@ -221,7 +221,7 @@ fn works<S: Kind>(ranks: &mut [Rank<S>], connected: bool, about: &str) {
     assert!(stored(ranks, about).values().all(|count| *count == 1), "{about}");
 }
 
-/// That nothing is lost, and that no vector was New to two, whatever else has come of a batch.
+/// Asserts that no vector is lost, and that no vector was New twice, whatever the result of the batch.
 fn judge_batches<S: Kind>(results: &[Result<Batch>], ranks: &mut [Rank<S>], about: &str) {
     let (all, now) = (words(OFFERED), stored(ranks, about));
     assert!(all.chunks(WIDTH).take(STORED).all(|row| now[row] == 1), "{about}: something is lost");
@@ -282,7 +282,7 @@ fn messages_of_clearing<S: Kind>(device: &Device) {
     );
 }
 
-/// Either a rank has a table, or an error.
+/// Each rank gets a table or an error.
 fn messages_of_building<S: Kind>(device: &Device) {
     let faults: Vec<Fault> = (0..RANKS)
         .flat_map(|rank| (0..2 * (RANKS as u64 - 1)).map(move |message| (rank, message)))
@@ -296,13 +296,14 @@ fn messages_of_building<S: Kind>(device: &Device) {
         let errors = built.iter().filter(|built| built.is_err()).count();
         match fault.kind {
             FaultKind::Late(_) => assert_eq!(errors, 0, "{fault:?}"),
-            // What comes too late, or to another, is noticed by whoever waits for it, or for the next one.
+            // A message that is late, or that goes to another rank, is noticed by the rank that waits for it, or for the next
+            // one.
             _ => assert!(errors > 0, "{fault:?}"),
         }
     });
 }
 
-/// Each call of a rank's device that may fail fails in turn. The others hear of it.
+/// Each call of a rank's device that may fail fails in turn. The error reaches the other ranks.
 fn devices_that_fail<S: Kind>(device: &Device) {
     each_call_fails::<S>([device; RANKS]);
 }
@@ -316,7 +317,7 @@ fn each_call_fails<S: Kind>(devices: [&Device; RANKS]) {
         |rank, table| if rank == 1 { faults::count(|| offer(table)).1 } else { offer(table).map(|_| 0).unwrap() },
     );
     for call in (0..calls[1]).step_by(scaled(1, 3)) {
-        // Nothing is waited out: a rank tells the others of its error.
+        // No time-out is needed: a rank sends its error to the others.
         let mut ranks = prepared(devices, builder::<S>, patient_transports());
         let results = on_all(
             &mut ranks,
@@ -344,12 +345,12 @@ fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Connection { rank: 2, reason } if reason.contains("gone"))
 }
 
-/// A rank that drops its table is noticed at once, by whoever waits for it.
+/// If a rank drops its table, a rank that waits for it notices at once.
 fn ranks_that_go_away<S: Kind>(device: &Device) {
     let all = words(OFFERED);
     let mut ranks = prepared([device; RANKS], builder::<S>, Local::ranks(RANKS));
     let taken = ranks.pop().unwrap().into_local();
-    // The time-out of these is two minutes.
+    // The time-out of these ranks is two minutes.
     for result in on_all(&mut ranks, |_, table| table.find_or_put_many(&all)) {
         let error = result.unwrap_err();
         assert!(is_gone(&error), "{error}");
@@ -359,12 +360,12 @@ fn ranks_that_go_away<S: Kind>(device: &Device) {
     }
     let left: u64 = ranks.iter().map(|rank| rank.local().len().unwrap()).sum();
     assert_eq!(left + taken.len().unwrap(), STORED as u64, "every rank has what it had");
-    // Another number of ranks is another cluster.
+    // A different number of ranks is a different cluster.
     let differ = on_all(ranks.iter_mut().zip(Local::ranks(2)), |_, (rank, transport)| rank.reconnect(transport).unwrap_err());
     assert!(differ.iter().all(|error| matches!(error, Error::RanksDiffer { what: "ranks", .. })), "{differ:?}");
 }
 
-/// A rank that comes too late finds the connection ended.
+/// A rank that arrives too late finds the connection ended.
 fn ranks_that_stall<S: Kind>(device: &Device) {
     let all = words(OFFERED);
     drop(prepared([device; RANKS], builder::<S>, patient_transports()));
@@ -384,7 +385,7 @@ fn ranks_that_stall<S: Kind>(device: &Device) {
     });
 }
 
-/// The others are told, also if it was in the middle of an exchange.
+/// If a rank panics, even in the middle of an exchange, the others get an error.
 fn ranks_that_panic<S: Kind>(device: &Device) {
     let all = words(OFFERED);
     let mut ranks = prepared([device; RANKS], builder::<S>, Local::ranks(RANKS));
@@ -401,7 +402,7 @@ fn ranks_that_panic<S: Kind>(device: &Device) {
     });
 }
 
-/// What only GPUs do: checks of runs that are enqueued, and copies from one GPU to another.
+/// Functions of GPUs only: checks of enqueued runs, and copies from one GPU to another.
 #[cfg(feature = "cuda")]
 pub mod cluster_faults_on_gpu {
     use super::*;
@@ -413,7 +414,7 @@ pub mod cluster_faults_on_gpu {
         devices_that_fail_of_two_gpus,
     ];
 
-    /// Nobody wants outcomes, so no rank waits for its check of what came: what was put must be nothing but what was offered.
+    /// No rank requests outcomes, so no rank waits for its check of received messages: only offered vectors may be stored.
     fn messages_of_device_batches<S: Kind>(device: &Device) {
         offers_in_device_memory::<S>([device; RANKS]);
     }
@@ -424,7 +425,7 @@ pub mod cluster_faults_on_gpu {
         }
     }
 
-    /// It is the second GPU that fails, in the middle of copies from and to the first one.
+    /// The second GPU fails, in the middle of copies from and to the first one.
     fn devices_that_fail_of_two_gpus<S: Kind>(device: &Device) {
         if let Some(other) = another(device) {
             each_call_fails::<S>([device, &other, device]);
@@ -434,7 +435,7 @@ pub mod cluster_faults_on_gpu {
     fn offers_in_device_memory<S: Kind>(devices: [&Device; RANKS]) {
         let all = words(OFFERED);
         const { assert!(OFFERED > ROUND, "two rounds") };
-        // With a filter outcomes would be wanted.
+        // A filter would require outcomes.
         let builder = |_| Builder::new(roomy::<S>(WIDTH, 4 * OFFERED as u64)).round(ROUND);
         let offer = |rank: usize, table: &mut Rank<S>| {
             let context = devices[rank].cuda_context().expect("these tests are registered for GPUs only");
@@ -450,7 +451,7 @@ pub mod cluster_faults_on_gpu {
         });
     }
 
-    /// Another GPU of this machine, if there is one.
+    /// Another GPU of this machine; `None` if there is only one.
     fn another(device: &Device) -> Option<Device> {
         let own = device.cuda_context().expect("these tests are registered for GPUs only").ordinal();
         let other = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own);

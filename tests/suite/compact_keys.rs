@@ -35,7 +35,7 @@ fn table(device: &Device, key_bits: u32, slot_bits: u32, capacity: u64) -> Resul
     VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).build(device)
 }
 
-/// The widths that a run tries: a GPU compiles kernels for each.
+/// Key widths of a run: few on a GPU, which compiles kernels for each.
 fn some_key_bits() -> Vec<u32> {
     if fast() { vec![20, 33, 45, 64] } else { (20..=64).collect() }
 }
@@ -43,7 +43,7 @@ fn some_key_bits() -> Vec<u32> {
 fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     for key_bits in some_key_bits() {
         for slot_bits in [16, 32, 64] {
-            // Few slots; or, if keys of so many bits need more, as many as that, up to 2^20.
+            // Few slots; or, if keys of this width need more, the least sufficient size, up to 2^20.
             for capacity in [100, 1000, 10_007, 1 << 20] {
                 let context = format!("{key_bits} bits in {capacity} slots of {slot_bits}");
                 let table = match table(device, key_bits, slot_bits, capacity) {
@@ -61,7 +61,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     }
 }
 
-/// Keys as they occur: numbered, in the high bits only, in the low bits only, pairs of small numbers.
+/// Keys with typical patterns: numbered, in the high bits only, in the low bits only, pairs of small numbers.
 fn keys_that_look_alike(device: &Device) {
     let count = sized(6000, 2000, 300);
     for (key_bits, slot_bits) in [(33, 32), (40, 32), (54, 64)] {
@@ -83,7 +83,7 @@ fn keys_that_look_alike(device: &Device) {
     }
 }
 
-/// All functions agree, and hashes are as near to each other as keys are: one bucket and the stash, then Full.
+/// All functions agree, and hashes differ as little as keys do: keys fill one bucket and the stash, then are Full.
 fn keys_whose_hashes_are_alike(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (37, 32, 1 << 12), (45, 64, 1 << 10)] {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).hash_mask(0);
@@ -100,23 +100,22 @@ fn keys_whose_hashes_are_alike(device: &Device) {
     }
 }
 
-/// How many keys fill a table to a share of its slots.
+/// Number of keys that fill the given share of a table's slots.
 fn keys_for(table: &VectorTable<Root>, fill: f64) -> usize {
     (table.slots() as f64 * fill) as usize
 }
 
-/// For each number of functions that there is a layout for: iterated and decompressed, the table is exactly the set that was put
-/// in.
+/// For each possible number of functions, iteration and decompression return exactly the stored set.
 fn filled_to_95_percent_without_a_rejection(device: &Device) {
     let log2: u32 = sized(17, 15, 12);
-    // Bits a slot, bits that are left for function numbers.
+    // Slot bits, and bits that are left for function numbers.
     for (slot_bits, left) in [(32, 8), (32, 4), (32, 3), (32, 2), (32, 1), (16, 8), (16, 2), (64, 20)] {
         let buckets_log2 = log2 - 9 + u32::ilog2(slot_bits);
         let key_bits = slot_bits + buckets_log2 - left;
         if key_bits < *warpset::Spec::KEY_BITS.start() {
-            continue; // small tables of small slots would do with keys of fewer bits than there are
+            continue; // small tables of small slots would need keys of too few bits
         }
-        // Three functions: a quarter fewer slots than for four.
+        // With three functions: a quarter fewer slots than with four.
         let sizes = if left == 2 { vec![1 << log2, (1 << log2) / 4 * 3 + 16] } else { vec![1 << log2] };
         for capacity in sizes {
             let table = table(device, key_bits.min(64), slot_bits, capacity).unwrap();
@@ -138,7 +137,7 @@ fn filled_to_95_percent_without_a_rejection(device: &Device) {
     }
 }
 
-/// A whole batch at once: on a GPU, all keys of a small table are under way together.
+/// One whole batch: on a GPU, all keys of a small table are under way together.
 fn no_key_is_rejected_up_to_95_percent_whatever_the_size(device: &Device) {
     for key_bits in some_key_bits() {
         for slot_bits in [16, 32, 64] {
@@ -151,7 +150,7 @@ fn no_key_is_rejected_up_to_95_percent_whatever_the_size(device: &Device) {
                         Err(Error::KeysDoNotFit { .. }) => break,
                         Err(error) => panic!("{error}"),
                     };
-                    // With one function there is no such promise.
+                    // With one function the library makes no such promise.
                     let codes = (1u128 << slot_bits) * u128::from(table.slots()) * u128::from(slot_bits) / 512;
                     let count = keys_for(&table, if codes >> key_bits >= 4 { 0.95 } else { 0.75 });
                     if count as u64 > mask(key_bits) / 2 {
@@ -170,7 +169,7 @@ fn key_of(words: &[u32]) -> u64 {
     u64::from(words[0]) | u64::from(words[1]) << 32
 }
 
-/// What is rejected is said, and rejected again; what is stored stays.
+/// Rejected keys are reported, and rejected again; stored keys stay.
 fn filled_to_the_last_slot_and_beyond(device: &Device) {
     for (key_bits, slot_bits, capacity) in
         [(20, 16, 512), (27, 32, 100), (40, 32, 1 << 13), (33, 32, 40), (64, 64, 20), (50, 64, 300), (36, 32, 256)]
@@ -192,11 +191,11 @@ fn filled_to_the_last_slot_and_beyond(device: &Device) {
     }
 }
 
-/// Codes that fill their slots: every bit of a slot is used, the key whose code is EMPTY has no slot in the main level.
+/// Codes fill their slots: every bit of a slot is used, and the key whose code is EMPTY has no slot in the main level.
 fn one_function_and_a_stash(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(21, 16, 1 << 10), (36, 32, 1 << 8), (42, 32, 1 << 14)] {
         let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity);
-        // Hashes are folded keys: all keys of a window, its first and its last.
+        // Hashes are folded keys. The keys are those of a window, its first and its last.
         let table = builder.clone().hash_mask(0).build(device).unwrap();
         let window = 1u64 << slot_bits;
         let folded = |hash: u64| hash ^ hash >> key_bits.div_ceil(2);
@@ -209,7 +208,7 @@ fn one_function_and_a_stash(device: &Device) {
         checker.check().or_fail(key_bits);
         let stored = checker.stored().len();
         assert!(stored * 10 >= pool.len() * 8, "{key_bits} bits: {stored} of {}", pool.len());
-        // As usual, it goes on to 0.75.
+        // With the usual hash, the table takes keys up to a fill of 0.75.
         let table = builder.seed(1).build(device).unwrap();
         let pool = Pool::new(2, words(keys(key_bits, keys_for(&table, 0.75))));
         let mut checker = Checker::new(&table, &pool);
@@ -265,7 +264,7 @@ fn tables_of_keys_grow_by_themselves(device: &Device) {
     }
 }
 
-/// Found before anything is put; the message has the numbers.
+/// Refused before any key is put; the message has the numbers.
 fn keys_of_too_many_bits(device: &Device) {
     for key_bits in [20, 33, 45, 63] {
         let table = RootTable::builder().key_bits(key_bits).capacity(1000).build(device).unwrap();
@@ -324,7 +323,7 @@ fn keys_that_do_not_fit_their_slots(device: &Device) {
         let error = table(device, 64, 64, capacity).map(drop).unwrap_err();
         assert!(matches!(error, Error::Capacity { capacity: asked, width: 2 } if asked == capacity), "{error:?}");
     }
-    // By default, slots are as small as they may be.
+    // By default, slots have the smallest possible size.
     for (key_bits, capacity, slot_bits) in [(20, 1 << 12, 16), (37, 1 << 12, 32), (64, 1 << 12, 64), (45, 1 << 20, 32)] {
         let table = VectorTable::<Root>::builder(2).key_bits(key_bits).capacity(capacity).build(device).unwrap();
         assert_eq!(table.spec().key_and_slot_bits(), Some((key_bits, slot_bits)));

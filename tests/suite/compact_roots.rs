@@ -1,4 +1,4 @@
-//! Tree tables with compact roots: what they have and other tables have not.
+//! Properties of tree tables with compact roots that other tables do not have.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, mix};
@@ -14,7 +14,7 @@ tests![
     memory_of_roots,
 ];
 
-/// Vectors of words that are drawn from few: `count` distinct ones, with few nodes.
+/// Draws `count` distinct vectors from few words, so that they have few nodes.
 fn vectors(width: usize, count: usize) -> Pool {
     let values = 2 + (count as f64).powf(1.0 / width as f64) as u64 * 2;
     let vector = |number: u64| (0..width as u64).map(|word| (mix(number * width as u64 + word) % values) as u32).collect();
@@ -22,7 +22,7 @@ fn vectors(width: usize, count: usize) -> Pool {
 }
 
 fn roots_have_the_bits_of_their_references(device: &Device) {
-    // Words, slots for nodes; bits a root. References: to the slots, and one more; of 10 bits at least.
+    // Words, slots for nodes, and root bits. References number the slots and one more, and have at least 10 bits.
     for (width, nodes, bits) in
         [(4, 1, 20), (4, 5000, 26), (6, 8185, 26), (8, 1 << 16, 34), (3, 1, 42), (9, 5000, 45), (17, 70_000, 49)]
     {
@@ -45,7 +45,7 @@ fn slots_of_every_size(device: &Device) {
             let builder = CompactTreeTable::builder(width).capacity(1 << 16).nodes(nodes).slot_bits(slot_bits);
             match builder.build(device) {
                 Ok(table) => offer_twice(&table, &pool),
-                // A word and a reference are many bits.
+                // A root of a word and a reference has many bits.
                 Err(Error::KeysDoNotFit { .. }) => assert!(slot_bits == 32 && [3, 5, 17].contains(&width)),
                 Err(error) => panic!("{error}"),
             }
@@ -65,7 +65,7 @@ fn offer_twice(table: &CompactTreeTable, pool: &Pool) {
     checker.check().or_fail(table.spec());
 }
 
-/// Iterated and decompressed, the table is exactly the set that was put in.
+/// Iteration and decompression return exactly the stored set.
 fn filled_to_95_percent_and_read_back(device: &Device) {
     for width in [3, 4, 7, 9, 16] {
         let capacity = sized(40_000, 10_000, 2000);
@@ -78,7 +78,7 @@ fn filled_to_95_percent_and_read_back(device: &Device) {
     }
 }
 
-/// References get longer, and so do roots, their slots and their kernels.
+/// As references get longer, roots, their slots and their kernels change with them.
 fn node_tables_that_grow_make_longer_roots(device: &Device) {
     for width in [3, 4, 8, 9] {
         let pool = Pool::distinct(width, sized(20_000, 5000, 1000));
@@ -112,14 +112,14 @@ fn roots_that_do_not_fit_their_slots(device: &Device) {
     assert!(matches!(error, Error::Nodes { nodes: 0, .. }), "{error:?}");
 }
 
-/// At 0.9 at most 5 bytes a vector, as there are slots of 32 bits or fewer; plain roots take 8.9.
+/// At a fill of 0.9 roots take at most 5 bytes per vector, because slots of 32 bits or fewer exist; plain roots take 8.9.
 fn memory_of_roots(device: &Device) {
     let (capacity, nodes) = (1 << 18, 1 << 12);
     let compact = CompactTreeTable::builder(16).capacity(capacity).nodes(nodes).build(device).unwrap();
     let plain = TreeTable::builder(16).capacity(capacity).nodes(nodes).build(device).unwrap();
     let root_bytes = |bytes: u64| (bytes - nodes * 8) as f64 / (capacity as f64 * 0.9);
     assert!(root_bytes(compact.bytes()) < 5.0 && root_bytes(plain.bytes()) > 8.8, "{}, {}", compact.bytes(), plain.bytes());
-    // Counts and references are those of vectors.
+    // Counts and references count vectors.
     let batch = compact.find_or_put_many_with(&[7; 16], Request::new().references(true)).unwrap();
     assert_eq!(compact.get_many(&[batch.references[0].unwrap()]).unwrap(), [7; 16]);
 }

@@ -1,5 +1,5 @@
-//! Compact cuckoo tables: find-or-put as in every table, between passes in which keys move; nearly every slot filled; nothing
-//! ever lost.
+//! Compact cuckoo tables: find-or-put as in every table, with passes between batches that relocate keys. Nearly every slot is
+//! filled, and no key is ever lost.
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
@@ -37,7 +37,7 @@ fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Root> {
     VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
 }
 
-/// Offers keys that the table has room for, and duplicates of them, in parts; then compares everything with the model.
+/// Offers keys for which the table has room, with duplicates, in parts; then compares everything with the model.
 fn fill(table: &VectorTable<Root>, keys: &[u64], parts: usize) {
     let context = format!("{}, {} of {} slots", table.spec(), keys.len(), table.slots());
     let pool = pool(keys);
@@ -48,7 +48,7 @@ fn fill(table: &VectorTable<Root>, keys: &[u64], parts: usize) {
         checker.accept_with(part, &batch, References::Moved).or_fail(&context);
     }
     checker.check().or_fail(&context);
-    // What a batch says of references is of the table as the batch leaves it.
+    // References of a batch are valid for the table as the batch leaves it.
     let again = table.find_or_put_many_with(&words(keys), everything()).unwrap();
     let references: Vec<_> = again.references.into_iter().map(|reference| reference.expect("it is stored")).collect();
     assert!(table.get_many(&references).unwrap() == words(keys), "{context}");
@@ -58,7 +58,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     let widths = if fast() { vec![20, 33, 45, 64] } else { (20..=64).collect::<Vec<_>>() };
     for key_bits in widths {
         for slot_bits in [16, 32, 64] {
-            // Few slots; or, if keys of so many bits need more, as many as that, up to 2^17.
+            // Few slots; or, if keys of this width need more, the least sufficient size, up to 2^17.
             for capacity in [100, 1000, 10_007, 1 << 17] {
                 match builder(key_bits, slot_bits, capacity).build(device) {
                     Ok(table) => fill(&table, &keys(key_bits, scaled(2000, 300).min(capacity as usize)), 3),
@@ -71,21 +71,21 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
     }
 }
 
-/// 99 percent of all slots, those of the stash included.
+/// Fills 99 percent of all slots, including those of the stash.
 fn filled_to_99_percent(device: &Device) {
     let (log2, share) = sized((17, 0.99), (15, 0.99), (12, 0.98));
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
-        // One bit is left for the function: as many as the slots can hold at all.
+        // The widest keys that slots can hold: one bit is left for the function number.
         let key_bits: u32 = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
         for key_bits in [key_bits, (key_bits - 5).max(20)] {
             let table = builder(key_bits, slot_bits, 1 << log2).build(device).unwrap();
-            // Without relocation it would be full before.
+            // Without relocation the table would be full earlier.
             fill(&table, &keys(key_bits, (table.slots() as f64 * share) as usize), parts);
         }
     }
 }
 
-/// What is stored stays, and is found; what is rejected is said; in a larger table there is room for it.
+/// Stored keys stay and are found; rejected keys are reported; a larger table has room for them.
 fn filled_until_it_is_full_and_beyond(device: &Device) {
     for (key_bits, slot_bits, capacity, least_fill) in
         [(20, 16, 1 << 10, 0.95), (26, 32, 100, 0.9), (40, 32, 1 << 13, 0.985), (64, 64, 20, 0.85), (50, 64, 1 << 12, 0.98)]
@@ -115,7 +115,7 @@ fn filled_until_it_is_full_and_beyond(device: &Device) {
     }
 }
 
-/// Each batch relocates in vain, again and again, and none of it costs a key.
+/// Each batch relocates in vain, again and again, and no key is lost.
 fn a_full_table_is_offered_more_and_more(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(22, 16, 1 << 12), (38, 32, 1 << 12), (64, 64, 20)] {
         let table = builder(key_bits, slot_bits, capacity).build(device).unwrap();
@@ -129,13 +129,13 @@ fn a_full_table_is_offered_more_and_more(device: &Device) {
             assert!(found.into_iter().all(|found| found), "{}: a stored key is gone", table.spec());
         }
         assert!(stored.len() as u64 <= table.slots(), "{}", table.spec());
-        // Cleared, it counts from nothing.
+        // After a clearing the counts start at zero.
         table.clear().unwrap();
         fill(&table, &all[..table.slots() as usize * 7 / 10], 2);
     }
 }
 
-/// Whichever way a chain goes, it comes back: nearly all that relocates is left over, again and again.
+/// Every chain of relocations returns to its start: nearly all relocated keys are left over, again and again.
 fn keys_that_share_both_buckets(device: &Device) {
     for (key_bits, slot_bits, capacity) in [(20, 16, 1 << 12), (24, 32, 1 << 10), (45, 64, 1 << 10)] {
         let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
@@ -155,9 +155,9 @@ fn keys_that_share_both_buckets(device: &Device) {
     }
 }
 
-/// A key whose code would be EMPTY under a function has no place there.
+/// A key whose code under a function would be EMPTY cannot be stored under that function.
 fn keys_that_have_one_place_only(device: &Device) {
-    // Hashes are folded keys: those of remainder 0 under function 0 are the first of each window.
+    // Hashes are folded keys: keys of remainder 0 under function 0 are the first of each window.
     let (key_bits, slot_bits, capacity) = (21, 16, 1 << 11);
     let table = builder(key_bits, slot_bits, capacity).hash_mask(0).build(device).unwrap();
     let window = 1u64 << (key_bits - 6);
@@ -196,7 +196,7 @@ fn callers_race_while_keys_are_relocated(device: &Device) {
                         let mut answers = Vec::new();
                         for part in all.chunks(197) {
                             let batch = table.find_or_put(&pool.batch(part));
-                            // What one has been told is stored is found from then on, wherever it is moved to.
+                            // A key reported as stored is found from then on, wherever it is moved to.
                             assert!(table.contains(&pool.batch(part)).into_iter().all(|stored| stored));
                             answers.push((part.to_vec(), batch));
                         }
@@ -205,7 +205,8 @@ fn callers_race_while_keys_are_relocated(device: &Device) {
                 };
                 let callers: Vec<_> = (0..callers).map(call).collect();
                 barrier.wait();
-                // Not for as long as they are at work: whoever waits to change a table goes before those who read it.
+                // The count is limited: a thread that waits to change a table goes before readers, so endless relocation would
+                // block them.
                 for _ in 0..scaled(100, 10) {
                     table.relocate().unwrap();
                 }
@@ -219,7 +220,7 @@ fn callers_race_while_keys_are_relocated(device: &Device) {
     }
 }
 
-/// A few keys, each offered thousands of times in one batch, until there is no room: copies of a key take no room from it, nor
+/// A few keys, each offered thousands of times in one batch, until the table is full: copies of a key take no room from it, nor
 /// from another.
 fn hot_keys_before_a_full_table(device: &Device) {
     let copies = scaled(4000, 1000);
@@ -276,7 +277,7 @@ fn tables_grow_by_themselves_and_late(device: &Device) {
 }
 
 /// Without relocation a key finds no slot in the larger table: its two buckets and its places in the stash are taken, at a fill
-/// that find-or-put alone does not come to.
+/// that find-or-put alone does not reach.
 fn nearly_full_tables_grow_by_a_quarter_and_by_less(device: &Device) {
     // Sizes are rounded up, to some hundreds of slots on a GPU: smaller tables cannot grow by so little.
     let log2 = sized(15, 13, 13);
@@ -311,7 +312,7 @@ fn relocation_moves_nothing_in_other_tables(device: &Device) {
     let before = table.find_or_put_many_with(&put, everything()).unwrap();
     assert_eq!(table.relocate().unwrap(), 0);
     assert_eq!(table.locate_many(&put).unwrap(), before.references);
-    // Nor in one whose stash is empty.
+    // A table with an empty stash has nothing to relocate, either.
     let table = builder(36, 32, 1 << 12).build(device).unwrap();
     assert_eq!(table.relocate().unwrap(), 0);
     assert!(table.find_or_put_many(&put).unwrap().tally.full == 0 && table.spec().is_cuckoo());
@@ -328,7 +329,7 @@ fn half_the_slots_fit_the_same_keys(device: &Device) {
         assert_eq!((needed, slots), (of_two, of_many));
         assert!(error.to_string().contains(&of_two.to_string()), "{error}");
     }
-    // By default slots are as small as two functions allow.
+    // By default slots have the smallest size that two functions allow.
     let bits = |cuckoo| {
         let table = VectorTable::<Root>::builder(2).key_bits(24).capacity(1 << 14).cuckoo(cuckoo).build(device).unwrap();
         table.spec().key_and_slot_bits().unwrap().1

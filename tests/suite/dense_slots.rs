@@ -1,4 +1,4 @@
-//! Slots of no more bytes than vectors have, beside those that are padded where the device has such.
+//! Slots without padding, compared with padded slots on devices that have them.
 
 use crate::common::tests;
 use crate::common::{scaled, vectors::distinct};
@@ -7,7 +7,7 @@ use warpset::{BucketTable, Device, Request};
 
 tests![dense_tables_hold_what_others_hold, dense_tables_take_the_bytes_of_vectors];
 
-/// Widths that end at each word of a chunk, of one chunk and of several.
+/// Vectors that end at each word of a chunk, of one chunk and of several.
 const WIDTHS: [usize; 11] = [3, 5, 6, 7, 8, 9, 10, 11, 19, 33, 34];
 
 fn pair(width: usize, capacity: u64, device: &Device) -> [BucketTable; 2] {
@@ -18,11 +18,11 @@ fn dense_tables_hold_what_others_hold(device: &Device) {
     for width in WIDTHS {
         let count = scaled(if device.is_gpu() { 200_000 } else { 6000 }, 500);
         let once = distinct(width, 0, count);
-        // Zeros, the words of padding, where vectors end; and each vector a second time.
+        // Vectors end in zeros, the value of padding words; each vector is offered twice.
         let ends: Vec<u32> =
             (1..200).flat_map(|first| (0..width).map(move |word| if word == 0 { first << 20 } else { 0 })).collect();
         let vectors = [&once[..], &ends, &once].concat();
-        // No fuller than 0.9: tables of this size reject vectors before their last slot.
+        // The fill is at most 0.9: tables of this size reject vectors before their last slot.
         let tables = pair(width, ((count + 300) / 9 * 10) as u64, device);
         for table in &tables {
             let batch = table.find_or_put_many_with(&vectors, Request::new().references(true)).unwrap();

@@ -1,4 +1,4 @@
-//! What only a GPU has: batches in its memory, streams, kernels of the user's own, and the errors of these.
+//! Functions of GPUs only: batches in device memory, streams, kernels of the user, and their errors.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::kinds::{Kind, roomy};
@@ -22,7 +22,7 @@ tests_of_all_kinds![
     batches_on_several_streams_and_from_the_host,
 ];
 
-/// Tests of what does not depend on the kind of table.
+/// Tests that do not depend on the kind of table.
 pub mod once {
     use super::*;
 
@@ -54,13 +54,13 @@ fn stream(device: &Device) -> Arc<CudaStream> {
     context(device).new_stream().unwrap()
 }
 
-/// Blocks enough for every multiprocessor to have several.
+/// Enough blocks for every multiprocessor to have several.
 const EVERYWHERE: LaunchConfig = LaunchConfig { grid_dim: (1024, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
 
-/// As blocks.cu wants it; so few blocks that each fills its cache several times.
+/// The launch of blocks.cu; so few blocks that each fills its cache several times.
 const IN_BLOCKS: LaunchConfig = LaunchConfig { grid_dim: (20, 1, 1), block_dim: (64, 1, 1), shared_mem_bytes: 40960 };
 
-/// Every field with a value of its own, and with all of its bits.
+/// Each field has a distinct value that uses all of its bits.
 fn table_views_arrive_intact(device: &Device) {
     let (table, stream) = (BucketTable::new(device, 3, 10).unwrap(), stream(device));
     let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("read_view").unwrap();
@@ -90,7 +90,7 @@ fn table_views_arrive_intact(device: &Device) {
     assert_eq!(size_of::<TableView>(), 64);
 }
 
-/// 2^28 in all, 2^22 in one launch, on streams that overlap.
+/// 2^28 offers in total, 2^22 per launch, on streams that overlap.
 fn equal_vectors_from_all_multiprocessors<S: Kind>(device: &Device) {
     let (offers, launch) = (scaled(1 << 28, 1 << 17), scaled(1 << 22, 1 << 15));
     for width in [1, 7] {
@@ -112,10 +112,10 @@ fn equal_vectors_from_all_multiprocessors<S: Kind>(device: &Device) {
     }
 }
 
-/// How often each of `vectors` vectors is offered.
+/// Number of offers of each vector.
 const COPIES: u64 = 256;
 
-/// One thread a vector: the path that a user's kernel takes, beside the warps' of the library.
+/// One thread per vector: the path of a user's kernel; the library's own batches use warps.
 fn distinct_vectors_each_offered_256_times_by_threads<S: Kind>(device: &Device) {
     let vectors: u64 = scaled(1 << 20, 1 << 9);
     for width in [1, 5, 8] {
@@ -177,7 +177,7 @@ fn distinct_vectors_each_offered_256_times_by_warps<S: Kind>(device: &Device) {
     }
 }
 
-/// The same checker judges what a device batch reports.
+/// The checker of host batches also judges the results of a device batch.
 fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
     for width in [1, 3, 4, 7, 16, 33] {
         let (pool, stream) = (Pool::distinct(width, 500), stream(device));
@@ -210,10 +210,10 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
 }
 
 /// A breadth-first walk of ten counters with eight values each that stays on the GPU: batches of changes, by whole warps, and a
-/// kernel of the user's own, by single threads. Both must visit what there is, each once.
+/// user's own kernel, by single threads. Both must visit each reachable state exactly once.
 fn incremental_walks<S: Kind>(device: &Device) {
     const STEPS: usize = 6;
-    // What `STEPS` steps reach that each add one to one of the counters.
+    // States reachable by `STEPS` steps, each of which adds one to one of the counters.
     let mut reached = HashSet::from([vec![0u32; 10]]);
     let mut frontier = reached.clone();
     for _ in 0..STEPS {
@@ -228,7 +228,8 @@ fn incremental_walks<S: Kind>(device: &Device) {
     }
     for masked in [false, true] {
         let stream = stream(device);
-        // One seed: a node whose two halves are the node in the first slot takes no slot, and which node that is depends on it.
+        // The tables share one seed: a node whose two halves are the node in the first slot takes no slot, and which node is
+        // there depends on the seed.
         let [by_warps, by_threads, by_blocks] = [(); 3].map(|()| roomy::<S>(10, 20_000).seed(1).build(device).unwrap());
         let module = by_warps.compile("kernels.cu", KERNELS).unwrap();
         let [successors, put] = ["make_successors", "put_successors"].map(|name| module.load_function(name).unwrap());
@@ -283,7 +284,7 @@ fn incremental_walks<S: Kind>(device: &Device) {
     }
 }
 
-/// Rows of every kind of stride; more equal vectors than there are rows; a table that is too small.
+/// Rows of every kind of stride; more equal vectors than rows; a table that is too small.
 fn blocks_gather_vectors_and_drop_duplicates<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 2, 3, 4, 6, 7, 8, 12, 16], vec![2, 5]) {
         let cases = vec![(1, 1000, 1000), (300, 1200, 1000), (700, 701, 1000), (600, 1200, 200)];
@@ -362,7 +363,7 @@ fn batches_on_several_streams_and_from_the_host<S: Kind>(device: &Device) {
     }
 }
 
-/// Each waits for others who hold the table, and none of them for whoever waits for it.
+/// Each batch waits for others that hold the table, and none of them for a batch that waits.
 fn device_batches_while_others_clear_and_grow(device: &Device) {
     let table = BucketTable::new(device, 4, 1000).unwrap();
     let rounds = scaled(2000, 200);
@@ -384,10 +385,10 @@ fn device_batches_while_others_clear_and_grow(device: &Device) {
     assert!(table.len().unwrap() <= 20);
 }
 
-/// What a host batch does by itself.
+/// A device batch leaves to the caller what a host batch does itself: relocation, and offering rejected keys again.
 fn rejected_keys_are_offered_again_when_others_have_been_relocated(device: &Device) {
     let (log2, stream) = (scaled(20, 13), stream(device));
-    // As many bits as slots have room for.
+    // Keys use all bits that slots have room for.
     let key_bits = 31 + log2 - 4;
     let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(device).unwrap();
@@ -426,7 +427,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
     assert!(after.buckets > before.buckets && after.slots != 0 && after.stored != 0 && after.seeds != 0);
     assert_eq!((after.empty, after.hash_mask, after.width), (before.empty, u64::MAX, 3));
 
-    // A view of a tree table is another one also when only its nodes grow.
+    // The view of a tree table also changes if only its nodes grow.
     let table = TreeTable::builder(3).capacity(1000).nodes(2).grows(true).build(device).unwrap();
     let before = table.kernel_argument().unwrap();
     let _ = table.find_or_put_many(&distinct(3, 0, 100)).unwrap();
@@ -444,7 +445,7 @@ fn is_short<'a>(table: &BucketTable, stream: &'a CudaStream, batch: DeviceBatch<
     assert!(message.contains(&given.to_string()) && message.contains(&needed.to_string()), "{message}");
 }
 
-/// Each buffer in turn, by one element.
+/// Makes each buffer in turn too short by one element.
 fn buffers_that_are_too_short(device: &Device) {
     let (table, stream) = (BucketTable::new(device, 3, 100).unwrap(), stream(device));
     let vectors = stream.clone_htod(&distinct(3, 0, 10)).unwrap();
@@ -466,7 +467,7 @@ fn buffers_that_are_too_short(device: &Device) {
 }
 
 fn vectors_that_are_not_aligned(device: &Device) {
-    // Words of alignment that each width needs: the largest power of two, to four, that divides it.
+    // Alignment in words that each width needs: the largest power of two, up to four, that divides it.
     for (width, words) in [(1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 4), (12, 4)] {
         let (table, stream) = (BucketTable::new(device, width, 100).unwrap(), stream(device));
         let buffer = stream.alloc_zeros::<u32>(10 * width + 3).unwrap();
@@ -485,7 +486,7 @@ fn vectors_that_are_not_aligned(device: &Device) {
     }
 }
 
-/// Where there are two.
+/// Skipped unless there are two GPUs.
 fn streams_of_another_gpu(device: &Device) {
     let own = context(device).ordinal();
     let Some(other) = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own) else { return };
@@ -506,11 +507,11 @@ fn sources_that_do_not_compile(device: &Device) {
     assert!(options.iter().any(|option| option == "-DWARPSET_WIDTH=3"), "{options:?}");
     assert!(log.contains("unknown_name") && log.contains("mine.cu"), "{log}");
     assert!(message.contains(&log) && message.contains("-DWARPSET_WIDTH=3"), "{message}");
-    // The GPU is none the worse.
+    // The GPU still works.
     assert_eq!(table.find_or_put_many(&[1, 2, 3]).unwrap().tally.new, 1);
 }
 
-/// With chunks of 8 bytes and of 16, whatever this GPU is.
+/// Compiles for chunks of 8 bytes and of 16, independent of this GPU.
 fn kernels_compile_for_other_architectures(_device: &Device) {
     for capability in [(8, 0), (9, 0)] {
         for width in scaled(vec![1, 3, 8, 33], vec![3]) {
@@ -520,7 +521,7 @@ fn kernels_compile_for_other_architectures(_device: &Device) {
     assert!(matches!(compile_kernels::<warpset::Bucket>(257, (9, 0)), Err(Error::Width { width: 257 })));
 }
 
-/// Whether the GPU has so many bytes; says so if not. Not where sizes are small: a checker of memory would take hours.
+/// Whether the GPU has `needed` bytes free; prints a message if not. False at small sizes: a memory checker would take hours.
 fn has_memory(device: &Device, test: &str, needed: u64) -> bool {
     let (free, _) = context(device).mem_get_info().unwrap();
     let enough = !fast() && needed <= free as u64;
@@ -531,10 +532,10 @@ fn has_memory(device: &Device, test: &str, needed: u64) -> bool {
     enough
 }
 
-/// More than one kernel takes: the parts write where the whole would, every output, and add to one count.
+/// A batch that needs several kernels: each part writes its section of every output, and all add to one count.
 fn a_batch_of_more_than_2_to_the_31_vectors(device: &Device) {
     let count: usize = (1 << 31) + 12_345;
-    // Words, two references, an outcome; slots at fill 0.8, and a bit for each of them.
+    // Bytes: words, two references, an outcome; slots at fill 0.8, and one bit for each.
     if !has_memory(device, "a batch of more than 2^31 vectors", (count as u64) * (4 + 16 + 1 + 6) + (2 << 30)) {
         return;
     }
@@ -543,7 +544,7 @@ fn a_batch_of_more_than_2_to_the_31_vectors(device: &Device) {
     let module = table.compile("kernels.cu", KERNELS).unwrap();
     let [make, judge] = ["make_numbers", "judge_numbers"].map(|name| module.load_function(name).unwrap());
     let (of_all, wrong_counts) = (count as u64, 4);
-    // SAFETY: all of it is written, by the kernel below or by the batch, before it is read.
+    // SAFETY: the kernel below or the batch writes all of it before it is read.
     let (mut vectors, mut references, mut fresh, mut outcomes) = unsafe {
         (
             stream.alloc::<u32>(count).unwrap(),
@@ -627,7 +628,7 @@ fn a_table_of_more_than_2_to_the_32_slots(device: &Device) {
     }
     let slots: Vec<u64> = stream.clone_dtoh(&references.slice(..1 << 16)).unwrap();
     let words: Vec<u32> = stream.clone_dtoh(&vectors.slice(..1 << 16)).unwrap();
-    // A fifth of them; by chance at least.
+    // By chance at least about a fifth of the references lie beyond 2^32.
     let beyond = slots.iter().filter(|slot| **slot >= 1 << 32).count();
     assert!((11_000..15_500).contains(&beyond), "{beyond} of 65,536 references beyond 2^32");
     let places: Vec<Reference> = table.locate_many(&words).unwrap().into_iter().flatten().collect();
@@ -637,13 +638,13 @@ fn a_table_of_more_than_2_to_the_32_slots(device: &Device) {
     assert_eq!((stats.stored, table.len().unwrap()), (of_all, of_all));
 }
 
-/// Batches that report nothing but counts may share them.
+/// Batches that report counts only may share them.
 fn counts_of_several_batches(device: &Device) {
     let (width, count, stream) = (3, 5000, stream(device));
     let table = BucketTable::new(device, width, 4 * count as u64).unwrap();
     let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
     let mut outcomes = stream.alloc_zeros::<u8>(count).unwrap();
-    // Each begins with half of the vectors of the one before.
+    // Each batch begins with half of the previous batch's vectors.
     for batch in 0..4u64 {
         let vectors = stream.clone_htod(&distinct(width, batch * count as u64 / 2, count)).unwrap();
         let mut of_batch = DeviceBatch::new(&vectors, count);
@@ -662,7 +663,7 @@ fn counts_of_several_batches(device: &Device) {
     }
 }
 
-/// Slots of as many bits as were asked for before, whatever would be chosen for the larger table.
+/// Slots keep the chosen number of bits in a growth, even if a different one would be chosen for the larger table.
 fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
     let (count, stream) = (scaled(100_000, 1000), stream(device));
     let keys: Vec<u32> = (0..count as u64)

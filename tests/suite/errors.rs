@@ -1,4 +1,4 @@
-//! Each error that can be provoked, with its numbers, and the table as it was before.
+//! Each error that can be provoked: its numbers are right, and the table is unchanged.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::tests;
@@ -22,7 +22,7 @@ tests![
     gpu_operations_on_another_device,
 ];
 
-/// Every number is in the message, for a person who has nothing else.
+/// Asserts that the message contains every number, because a user may have nothing else.
 #[track_caller]
 fn says(error: &Error, numbers: &[u64]) {
     let message = error.to_string();
@@ -31,7 +31,7 @@ fn says(error: &Error, numbers: &[u64]) {
     }
 }
 
-/// A table with some vectors, and what it holds.
+/// Provokes an error on a table with some vectors, and checks that its contents stay.
 fn with_table(device: &Device, provoke: impl FnOnce(&BucketTable)) {
     let (table, pool) = (BucketTable::new(device, 3, 100).unwrap(), Pool::distinct(3, 60));
     let mut checker = Checker::new(&table, &pool);
@@ -78,7 +78,7 @@ fn is_out_of_memory(error: &Error, table_on: &Device) {
 
 fn more_memory_than_there_is(device: &Device) {
     is_out_of_memory(&BucketTable::new(device, 3, HUGE).expect_err("4 TiB"), device);
-    // Nothing is kept of it: an ordinary table is made as before.
+    // The failed attempt left nothing behind: an ordinary table is made as before.
     with_table(device, |_| ());
 }
 
@@ -124,7 +124,7 @@ fn references_out_of_range(device: &Device) {
             are_invalid(table, &[valid, reference, valid, reference], 2);
         }
         are_invalid(table, &outside, outside.len() as u64);
-        // Whatever thread looks at them: a few among many.
+        // A few invalid references among many, so that any thread may find one.
         let mut many = vec![valid; 20_000];
         [0, 4095, 4096, 12_345, 19_999].into_iter().for_each(|position| many[position] = at(slots));
         are_invalid(table, &many, 5);
@@ -183,7 +183,7 @@ fn iterating_over_a_grown_table(device: &Device) {
     assert_eq!(table.iter().filter(Result::is_ok).count(), 40, "a new iteration is right again");
 }
 
-/// Between two parts of 16 MiB: vectors of the first part are given before the error.
+/// A change between two parts of 16 MiB: vectors of the first part are returned before the error.
 fn an_iteration_that_noticed_a_change_is_over(device: &Device) {
     let table = BucketTable::new(device, 256, 33_000).unwrap();
     let _ = table.find_or_put_many(&distinct(256, 0, 1000)).unwrap();
@@ -197,7 +197,7 @@ fn an_iteration_that_noticed_a_change_is_over(device: &Device) {
     assert!(rows.next().is_none());
 }
 
-/// Whether there is none, or fewer.
+/// On machines without GPUs and on machines with fewer.
 #[cfg(feature = "cuda")]
 fn gpus_that_are_not_there(_device: &Device) {
     match Device::gpu(9999).map(drop).expect_err("nobody has so many") {
@@ -217,7 +217,7 @@ fn gpus_that_are_not_there(_device: &Device) {
     }
 }
 
-/// A device without GPUs is the best there is.
+/// Without GPUs `Device::best` returns a CPU.
 #[cfg(not(feature = "cuda"))]
 fn gpus_that_are_not_there(device: &Device) {
     assert!(!Device::best().unwrap().is_gpu() && !device.is_gpu());

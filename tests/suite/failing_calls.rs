@@ -1,7 +1,7 @@
-//! Each function of the driver that the library calls fails: on a simulated device (`tests/device`), which can do that.
+//! Each driver function that the library calls fails in turn, on a simulated device (`tests/device`), which can fail on request.
 //!
-//! `faults` lets the library's own calls fail, at the places that say so in its source. Here the driver itself refuses a call,
-//! so that no place is left out, those inside `cudarc` included.
+//! The module `faults` lets the library's own calls fail, at marked places in its source. Here the driver itself refuses a call,
+//! so that every place is covered, including those inside `cudarc`.
 
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests};
@@ -14,8 +14,8 @@ use warpset::{BucketTable, Device, Error, IndexedTable, Request};
 
 tests![every_function_of_the_driver_fails];
 
-/// Functions that are called in drops, which return nothing, and two whose failure has an answer of its own: a thread whose
-/// context cannot be asked for counts as one without, and memory of which the driver says nothing counts as pageable.
+/// Functions that are called in drops, which return nothing, and two whose failure has a defined result: a thread whose context
+/// cannot be queried counts as one without a context, and memory that the driver does not describe counts as pageable.
 const MADE_GOOD: &[&str] = &[
     "cuCtxGetCurrent",
     "cuPointerGetAttribute",
@@ -31,7 +31,7 @@ const MADE_GOOD: &[&str] = &[
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// The library and its tests call at least as many functions of the driver.
+/// Lower bound of the driver functions that the library and its tests call.
 const FEWEST: usize = 30;
 
 /// Functions of the simulated driver that NVIDIA's does not have.
@@ -42,14 +42,14 @@ struct Faults {
 impl Faults {
     /// `None` if the driver is NVIDIA's.
     fn find() -> Option<Self> {
-        // SAFETY: the driver, which is loaded already.
+        // SAFETY: opens the driver, which is loaded already.
         let library = unsafe { Library::open(Some("libcuda.so.1"), RTLD_NOW) }.ok()?;
-        // SAFETY: only looked for.
+        // SAFETY: the symbol is only looked up.
         unsafe { library.get::<unsafe extern "C" fn(*const c_char) -> i32>(b"warpset_device_fail\0") }.ok()?;
         Some(Self { library })
     }
 
-    /// Sets which calls fail, and counts calls from 1 again.
+    /// Sets which calls fail, and restarts the count of calls at 1.
     fn set(&self, plans: &str) {
         let plans = CString::new(plans).unwrap();
         // SAFETY: the function has this type (`tests/device/src/driver/fault.rs`); the text ends in zero.
@@ -70,7 +70,7 @@ impl Faults {
     }
 }
 
-/// What failed: a call of the library, or one of `cudarc` by this test.
+/// Source of a failure: a call of the library, or a call of `cudarc` by this test.
 #[derive(Debug)]
 #[allow(dead_code)] // printed
 enum Failed {
@@ -90,7 +90,7 @@ impl From<DriverError> for Failed {
     }
 }
 
-/// Tables that grow, batches from the host and in device memory, and everything that reads. Panics if a result is wrong.
+/// Uses tables that grow, batches from the host and in device memory, and all reading calls. Panics if a result is wrong.
 fn work(ordinal: usize) -> Result<(), Failed> {
     let device = Device::gpu(ordinal)?;
     let words = distinct(3, 0, scaled(4000, 1000));
@@ -123,14 +123,14 @@ fn work(ordinal: usize) -> Result<(), Failed> {
     stream.synchronize()?;
     table.clear()?;
     assert_eq!(table.len()?, 0, "after clearing");
-    // What a drop or a call of `cudarc` has recorded in place of returning it.
+    // Errors that a drop or a call of `cudarc` has recorded instead of returning them.
     context.check_err()?;
     Ok(())
 }
 
 /// Fails the first, the middle and the last call of each function that is called.
 fn every_function_of_the_driver_fails(device: &Device) {
-    // A real driver fails nothing on request.
+    // NVIDIA's driver does not fail on request.
     let Some(faults) = Faults::find() else { return };
     let ordinal = device.cuda_context().expect("registered for GPUs").ordinal();
     let mut names: Vec<&str> = include_str!("../device/functions.txt").lines().collect();
@@ -146,12 +146,12 @@ fn every_function_of_the_driver_fails(device: &Device) {
         let calls = faults.calls(name);
         let mut errors = 0;
         for call in [1, calls.div_ceil(2), calls] {
-            // Once: a driver whose waits fail again and again has lost the context, and then nothing is under way.
+            // The call fails once: a driver whose waits fail repeatedly has lost the context, and then no work is under way.
             faults.set(&format!("{name}:{call}=unknown"));
             let result = catch_unwind(AssertUnwindSafe(|| work(ordinal)));
             let failed = faults.calls(name) >= call;
             faults.set("");
-            // What a drop has recorded is told to whoever comes next.
+            // The next caller gets an error that a drop has recorded.
             let _ = device.cuda_context().expect("a GPU").check_err();
             let result = result.unwrap_or_else(|_| panic!("{name}: a wrong result, or a panic, when call {call} fails"));
             errors += usize::from(failed && result.is_err());

@@ -1,8 +1,8 @@
-//! Calls that fail: every allocation, launch, copy, wait, compilation and start of a thread of an operation, one after another.
-//! Nothing that is stored is lost by it, nothing wrong is reported, and the table works afterwards.
+//! Failing calls: every allocation, launch, copy, wait, compilation and thread start of an operation fails, one after another. No
+//! stored vector is lost, no wrong result is reported, and the table works afterwards.
 //!
-//! The calls of an operation without faults are counted; then it is done again, on a new table each time, with each call failing
-//! once, and with each call and all that follow failing.
+//! A run without faults counts the calls of an operation. The operation is then repeated, on a new table each time, with each
+//! call failing once, and with each call and all later calls failing.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
@@ -31,7 +31,7 @@ tests_of_all_kinds!(
 
 const WIDTH: usize = 4;
 
-/// What is stored before the operation, and what it offers: the same and more, each twice.
+/// Vectors stored before the operation; it offers the same vectors and more, each twice.
 fn stored() -> Vec<u32> {
     distinct(WIDTH, 0, scaled(6000, 300))
 }
@@ -41,8 +41,7 @@ fn offered() -> Vec<u32> {
     [&words[..], &words[..]].concat()
 }
 
-/// Runs `operate` on tables that `prepare` makes, with each of its calls failing in turn, and has `judge` look at what came of
-/// it.
+/// Runs `operate` on tables that `prepare` makes, with each of its calls failing in turn; `judge` checks the result.
 fn with_each_failure<T, R>(prepare: impl Fn() -> T, operate: impl Fn(&T) -> Result<R>, judge: impl Fn(&T, Result<R>, &str)) {
     let table = prepare();
     let (result, calls) = faults::count(|| operate(&table));
@@ -58,7 +57,7 @@ fn with_each_failure<T, R>(prepare: impl Fn() -> T, operate: impl Fn(&T) -> Resu
     }
 }
 
-/// That the table holds what was stored before, and works: it takes what is offered, whatever has happened.
+/// Asserts that the table holds the vectors stored before, and takes further offers.
 fn works<S: Kind>(table: &VectorTable<S>, about: &str) {
     assert!(table.contains_many(&stored()).unwrap().iter().all(|stored| *stored), "{about}: something is lost");
     let batch = table.find_or_put_many(&offered()).unwrap();
@@ -71,10 +70,10 @@ fn works<S: Kind>(table: &VectorTable<S>, about: &str) {
     assert!(rows == expected, "{about}: the table holds something else");
 }
 
-/// That what a batch says of its vectors is so.
+/// Asserts that the results of a batch are true.
 fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch, about: &str) {
     let contained = table.contains_many(words).unwrap();
-    // One that is Full may be offered again by a later part of the batch, which has found room.
+    // A vector that is Full may be offered again by a later part of the batch that finds room.
     let rows = || words.chunks(WIDTH).zip(&batch.outcomes);
     let put: HashSet<&[u32]> = rows().filter(|(_, outcome)| **outcome != Outcome::Full).map(|(row, _)| row).collect();
     for (at, (row, outcome)) in rows().enumerate() {
@@ -86,7 +85,7 @@ fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch
     assert!(new.windows(2).all(|pair| pair[0] != pair[1]), "{about}: one vector is new twice");
     let are_there = |places: &[Reference]| match table.get_many(places) {
         Ok(vectors) => Some(vectors),
-        // The table has grown, and then nobody could tell where the vectors are now.
+        // The table has grown, and the new locations of the vectors could not be determined.
         Err(error) => {
             assert!(matches!(error, Error::StaleReferences { .. }) && batch.error.is_some(), "{about}: {error}");
             None
@@ -133,7 +132,7 @@ fn batches<S: Kind>(device: &Device) {
     );
 }
 
-/// A growth that fails ends no batch: the vectors go into what slots there are.
+/// If a growth fails, the batch goes on: the vectors go into the free slots.
 fn growing_batches<S: Kind>(device: &Device) {
     let words = offered();
     with_each_failure(
@@ -157,7 +156,7 @@ fn growth<S: Kind>(device: &Device) {
     );
 }
 
-/// All are there, or none is.
+/// Either all vectors are stored, or none.
 fn clearing<S: Kind>(device: &Device) {
     let before = stored();
     with_each_failure(
@@ -220,7 +219,7 @@ fn saving<S: Kind>(device: &Device) {
     );
 }
 
-/// There is the table, or none, and then the next one can be loaded.
+/// The table is loaded, or an error is returned, after which the next table can be loaded.
 fn loading<S: Kind>(device: &Device) {
     let mut bytes = Vec::new();
     prepared::<S>(device, roomy(WIDTH, offered().len() as u64)).save(&mut bytes).unwrap();
@@ -233,7 +232,7 @@ fn loading<S: Kind>(device: &Device) {
     );
 }
 
-/// What has been allocated by then is given back (memcheck and AddressSanitizer see it), and the next table can be made.
+/// Memory allocated before the failure is freed (memcheck and AddressSanitizer check that), and the next table can be made.
 fn making_a_table<S: Kind>(device: &Device) {
     with_each_failure(
         || (),
@@ -245,10 +244,10 @@ fn making_a_table<S: Kind>(device: &Device) {
     );
 }
 
-/// On a GPU the kernels of some operations are compiled and loaded when they are first used: an error of that is one of the
-/// operation, and the next time it is tried again.
+/// On a GPU the kernels of some operations are compiled and loaded at first use. If that fails, the operation returns the error,
+/// and its next call tries again.
 fn kernels_that_are_first_used_later<S: Kind>(device: &Device) {
-    const WIDTH: usize = 211; // of no other test, so that none of these kernels is there
+    const WIDTH: usize = 211; // no other test has this width, so none of these kernels is loaded
     let words = distinct(WIDTH, 0, 300);
     let table = roomy::<S>(WIDTH, 1000).build(device).unwrap();
     let batch = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
@@ -259,8 +258,8 @@ fn kernels_that_are_first_used_later<S: Kind>(device: &Device) {
     assert_eq!(table.iter().map(Result::unwrap).count(), 300);
 }
 
-/// Does an operation again and again, of which a call more goes well each time. On a GPU the compilation is one of those that
-/// fail.
+/// Repeats an operation until it succeeds; at each repetition one more call succeeds. On a GPU the compilation is one of the
+/// failing calls.
 fn until_no_call_fails<T>(device: &Device, operate: impl Fn() -> Result<T>) -> T {
     let mut errors = Vec::new();
     for good_calls in 0.. {
@@ -276,7 +275,7 @@ fn until_no_call_fails<T>(device: &Device, operate: impl Fn() -> Result<T>) -> T
     unreachable!("an operation has finitely many calls")
 }
 
-/// A panic of the caller's comes through; the table is as after any batch that has ended halfway.
+/// A panic of the callback reaches the caller; the table is as after any batch that ended halfway.
 fn callbacks_that_panic<S: Kind>(device: &Device) {
     let table = prepared::<S>(device, roomy(WIDTH, offered().len() as u64));
     let words = offered();
@@ -288,7 +287,7 @@ fn callbacks_that_panic<S: Kind>(device: &Device) {
     works(&table, "after a panic");
 }
 
-/// What has been offered is put where there can be room, also if the batch is to stop.
+/// Vectors are put as far as there is room, even if the batch must stop.
 fn batches_that_are_stopped_and_grow<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(200), 200).grows(true).build(device).unwrap();
     let words = distinct(WIDTH, 0, 2000);
@@ -301,7 +300,7 @@ fn batches_that_are_stopped_and_grow<S: Kind>(device: &Device) {
     assert_eq!(table.len().unwrap(), 2000);
 }
 
-/// Another thread clears the table while batches make it grow: new references are of vectors that are stored, each once.
+/// Another thread clears the table while batches make it grow: new references refer to stored vectors, each once.
 fn new_references_while_others_clear<S: Kind>(device: &Device) {
     for round in 0..scaled(6, 2) {
         let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(100), 100).grows(true).build(device).unwrap();
@@ -360,7 +359,7 @@ fn batches_that_are_stopped<S: Kind>(device: &Device) {
     assert!(table.get_many(&places).unwrap() == offered);
 }
 
-/// Keys that move.
+/// Tests of relocation.
 pub mod of_cuckoo_tables {
     use super::*;
 
@@ -396,7 +395,7 @@ pub mod of_cuckoo_tables {
         );
     }
 
-    /// As full as it gets, so that relocation leaves keys over.
+    /// A table so full that relocation leaves keys over.
     fn full(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
         let (table, _) = crowded(device);
         let keys: Vec<u32> =
@@ -407,7 +406,7 @@ pub mod of_cuckoo_tables {
         (table, stored)
     }
 
-    /// Nothing looks at the table between the two.
+    /// The table is not accessed between the two relocations.
     fn relocating_again_at_once(device: &Device) {
         with_each_failure(
             || full(device),
@@ -445,7 +444,7 @@ pub mod of_cuckoo_tables {
         keys.chunks(2).zip(contained).filter(|(_, contained)| *contained).flat_map(|(key, _)| key).copied().collect()
     }
 
-    /// A batch that has to relocate keys, and is not lost if it cannot.
+    /// A batch that has to relocate keys; no key is lost if relocation fails.
     fn batches_that_relocate(device: &Device) {
         let keys_for = |table: &VectorTable<Root>| -> Vec<u32> {
             (0..table.slots() as u32 * 97 / 100).flat_map(|key| [key.wrapping_mul(0x9E37_79B1) >> 2, 0]).collect()

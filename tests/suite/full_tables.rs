@@ -1,4 +1,4 @@
-//! Tables without a free slot: what does not fit is rejected and said so, and nothing else changes.
+//! Tables without a free slot: vectors that do not fit are rejected and reported, and nothing else changes.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
@@ -18,7 +18,7 @@ tests_of_all_kinds![
     nothing_is_rejected_up_to_95_percent,
 ];
 
-/// Offers so many vectors more than there are slots, in several batches: each slot is used (of compact tables, most are).
+/// Offers `surplus` vectors more than there are slots, in several batches: each slot is used (in compact tables, most are).
 fn fill<S: Kind>(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usize) {
     let context = || format!("width {width}, capacity {capacity}, {surplus} vectors too many");
     let table = roomy::<S>(width, capacity).seed(11).build(device).unwrap();
@@ -38,14 +38,14 @@ fn fill<S: Kind>(device: &Device, width: usize, capacity: u64, surplus: usize, p
 fn small_tables_fill_to_the_last_slot<S: Kind>(device: &Device) {
     for width in some_widths() {
         for capacity in [1, 2, 3, 7, 17, 100, 331] {
-            // Without a surplus the last vectors must find the last slots, wherever they are.
+            // Without a surplus the last vectors must find the last free slots, wherever these are.
             fill::<S>(device, width, capacity, 0, 1);
             fill::<S>(device, width, capacity, 100, 5);
         }
     }
 }
 
-/// 1,021 is the largest prime up to 1,024, to which a search looks at every bucket.
+/// 1,021 is the largest prime up to 1,024: a search looks at every bucket.
 fn the_largest_completely_searched_table_fills_to_the_last_slot<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 3, 5, 8, 16, 17], vec![7]) {
         fill::<S>(device, width, 1021 * slots_per_bucket::<S>(device, width), 0, 2);
@@ -84,11 +84,11 @@ fn rejected_vectors_fit_after_growing<S: Kind>(device: &Device) {
     }
 }
 
-/// More than the threads of a machine take at a time, for a table of a few slots.
+/// A batch larger than what the threads of a machine take at a time, for a table of a few slots.
 fn one_batch_far_too_large<S: Kind>(device: &Device) {
     for width in [1, 5, 16] {
         let count = scaled(20_000, 1000);
-        // Nodes for all of them: those of vectors that find no slot are put too.
+        // Nodes for all vectors: nodes of vectors that find no slot are put too.
         let table = S::with_nodes(roomy::<S>(width, 3), width, count as u64).seed(11).build(device).unwrap();
         let batch = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
         let slots = table.slots();
@@ -112,7 +112,7 @@ fn complete_says_how_many_were_rejected<S: Kind>(device: &Device) {
     for number in [rejected, offered, stored] {
         assert!(message.contains(&number.to_string()), "{number} is not in: {message}");
     }
-    // What fits is complete, whatever was asked for; an incomplete batch is an error also without outcomes.
+    // A batch that fits is complete, whatever results were requested; an incomplete batch is an error even without outcomes.
     let empty = table.find_or_put_many(&[]).unwrap();
     assert_eq!(empty.complete(&table).unwrap(), empty.tally);
     let unasked = table.find_or_put_many_with(&vectors, Request::new()).unwrap();
@@ -120,7 +120,7 @@ fn complete_says_how_many_were_rejected<S: Kind>(device: &Device) {
     assert!(matches!(unasked.complete(&table), Err(Error::TableFull { offered: 500, .. })));
 }
 
-/// Up to a million slots, in buckets of one and of several.
+/// Tables of up to a million slots, in buckets of one slot and of several.
 fn nothing_is_rejected_up_to_95_percent<S: Kind>(device: &Device) {
     for width in [2, 16] {
         let table = roomy::<S>(width, sized(1_000_000, 250_000, 50_000)).build(device).unwrap();

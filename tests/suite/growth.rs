@@ -1,4 +1,4 @@
-//! Growth: every vector moves, none is lost, none is New again.
+//! Growth: every vector is moved, none is lost, and none is New again.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::set::everything;
@@ -124,7 +124,7 @@ fn duplicates_are_counted_once_over_a_growth<S: Kind>(device: &Device) {
     }
 }
 
-/// Whatever subset of the results is asked for.
+/// For every subset of the results.
 fn references_after_a_growth_are_of_the_grown_table<S: Kind>(device: &Device) {
     for width in [1, 3, 8] {
         let vectors = distinct(width, 0, scaled(3000, 300));
@@ -168,10 +168,10 @@ fn a_table_that_does_not_grow_keeps_its_slots<S: Kind>(device: &Device) {
     assert!(tally.full > 0);
 }
 
-/// More vectors in one probe sequence than a search looks at: no number of slots helps.
+/// More vectors in one probe sequence than a search looks at: a larger table does not help.
 fn vectors_without_a_slot_do_not_make_a_table_grow_for_ever<S: Kind>(device: &Device) {
     if fast() || !S::SEARCHES_ALL {
-        return; // millions of looks, and nothing smaller shows it
+        return; // millions of probes, and no smaller case shows it
     }
     // Buckets of one word have 16 slots on a CPU, 8 on a GPU; of 7 words 2; of roots 8 or 4: a search looks at 1,024 buckets.
     for (width, count) in [(1, 17_000), (7, 9_000)] {
@@ -184,14 +184,14 @@ fn vectors_without_a_slot_do_not_make_a_table_grow_for_ever<S: Kind>(device: &De
     }
 }
 
-/// What is not about all kinds.
+/// Tests that do not apply to all kinds of tables.
 pub mod once {
     use super::*;
     use crate::common::tests;
 
     tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent];
 
-    /// Slots of 16 bits hold the roots of few nodes only: as nodes grow, a slot's place must tell more.
+    /// Slots of 16 bits hold only the roots of few nodes: as nodes grow, the position of a slot must carry more bits.
     fn roots_that_need_more_bits_get_more_slots(device: &Device) {
         let builder = CompactTreeTable::builder(8).capacity(512).nodes(900).slot_bits(16).grows(true);
         let table: VectorTable<CompactTree> = builder.build(device).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the tests: the checker passes a right set, and finds each of the wrong ones.
+//! Tests of the test helpers: the checker accepts a correct set, and finds the fault of each wrong one.
 
 use crate::common::checker::{Checked, Checker, Rule, join};
 use crate::common::faulty::{Fault, FaultySet};
@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use std::collections::HashSet;
 use warpset::Outcome;
 
-/// They need no device.
+/// Trials that need no device.
 pub fn trials() -> Vec<Trial> {
     let tests: [(&str, fn()); 9] = [
         ("a_right_set_passes", a_right_set_passes),
@@ -35,13 +35,13 @@ fn pool() -> Pool {
     Pool::of(Family::Random, 3, 30)
 }
 
-/// The thorough history, on a set with room.
+/// The thorough history, on a set with enough room.
 fn checked(fault: Fault) -> Checked {
     let (pool, set) = (pool(), FaultySet::new(3, 64, fault));
     play(&mut Checker::new(&set, &pool), &set, &pool, &thorough())
 }
 
-/// The same on a set that is too small for the pool.
+/// The thorough history, on a set that is too small for the pool.
 fn checked_when_full(fault: Fault) -> Checked {
     let (pool, set) = (pool(), FaultySet::new(3, 12, fault));
     play(&mut Checker::of_small(&set, &pool), &set, &pool, &thorough())
@@ -103,7 +103,7 @@ fn an_unexpected_rejection_is_found() {
     assert_eq!(violation.rule, Rule::Full);
 }
 
-/// Two callers overlap; each part alone is right.
+/// Two callers overlap; each caller's results alone are consistent.
 fn a_vector_new_to_two_callers_is_found() {
     let (pool, set) = (pool(), FaultySet::new(3, 64, Fault::NewAgain));
     let bad = (0..pool.len()).find(|at| pool.vector(*at)[0] % 2 == 1).expect("half of them are");
@@ -147,7 +147,7 @@ fn pools_hold_each_vector_once() {
             let vectors: HashSet<&[u32]> = pool.words().chunks(width).collect();
             assert_eq!(vectors.len(), pool.len(), "{family:?} of width {width}");
             assert!((0..pool.len()).all(|at| pool.position(pool.vector(at)) == Some(at)));
-            // A family that gives one vector over and over would test nothing.
+            // A family that repeats one vector would test nothing.
             let fewest = if width > 3 { 30 } else { 2 };
             assert!(pool.len() >= fewest || width == 1, "{family:?} of width {width}: {}", pool.len());
         }

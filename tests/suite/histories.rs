@@ -50,7 +50,7 @@ fn widths_192_to_256<S: Kind>(device: &Device) {
     sweep::<S>(device, swept(192..=256), |builder| builder);
 }
 
-/// Everything that a case depends on, so that a failing one can be read and repeated.
+/// All parameters of a case, so that a failing case can be read and repeated.
 #[derive(Clone, Debug)]
 pub struct History {
     pub family: Family,
@@ -61,11 +61,11 @@ pub struct History {
     pub steps: Vec<Step>,
 }
 
-/// What the table is made to suffer from.
+/// Adverse condition of a table.
 #[derive(Clone, Debug)]
 pub enum Luck {
     Usual,
-    /// The hashes agree but for these bits.
+    /// Hashes are equal except in these bits.
     HashMask(u64),
     /// The EMPTY pattern, which the vectors may hold.
     Empty([u32; 4]),
@@ -74,7 +74,7 @@ pub enum Luck {
 pub fn history() -> impl Strategy<Value = History> {
     let positions = |most| prop::collection::vec(any::<u16>(), 1..most);
     let offer = (positions(150), 1..4usize).prop_map(|(positions, copies)| Step::Offer { positions, copies });
-    // More vectors than four threads take at once: what races there are between the threads of one batch are here.
+    // More vectors than four threads take at once, so that threads of one batch race.
     let most = scaled(16_500, 600);
     let many = positions(60).prop_map(move |positions| Step::Offer { copies: most / positions.len(), positions });
     let step = prop_oneof![6 => offer, 1 => many, 1 => Just(Step::Clear), 1 => Just(Step::Grow)];
@@ -87,7 +87,7 @@ pub fn history() -> impl Strategy<Value = History> {
     let family = prop::sample::select(Family::ALL.to_vec());
     (family, 1..200usize, any::<u64>(), luck, prop::bool::weighted(0.25), prop::collection::vec(step, 1..8)).prop_map(
         |(family, vectors, table_seed, luck, grows, mut steps)| {
-            // Growths beyond two make a case slow, and no new state.
+            // Further growths make a case slow, without a new state.
             let mut growths = 0;
             steps.retain(|step| {
                 growths += usize::from(matches!(step, Step::Grow));
@@ -124,13 +124,13 @@ fn run<S: Kind>(
     played.map_err(|violation| TestCaseError::fail(violation.to_string()))
 }
 
-/// The widths in a range that are swept.
+/// Tested widths in a range.
 fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
     all_widths().into_iter().filter(move |width| widths.contains(width))
 }
 
-/// Random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` chooses more about; a failing
-/// one is made small before it is shown.
+/// Runs random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` configures; a failing case
+/// is minimised before it is shown.
 pub fn sweep<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
     let cases = sized(8, 4, 2);

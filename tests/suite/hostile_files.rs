@@ -1,6 +1,6 @@
-//! Files that were made to mislead: their checksums are right, and their contents are those of no table. Each is loaded by a
-//! process of its own, as a file of unknown origin would be, which then uses the table in every way. The process must end by
-//! itself: without memory errors, and within a time limit that is far beyond what it needs.
+//! Malicious files: their checksums are correct, and their contents are those of no table. A process of its own loads each file,
+//! as for a file of unknown origin, and uses the table in every way. The process must end by itself, without memory errors, and
+//! within a time limit far beyond its needs.
 
 use super::changed_files::use_in_every_way;
 use super::saved::{Folder, saved};
@@ -27,15 +27,15 @@ tests![
     more_vectors_than_slots,
 ];
 
-/// The variable that makes a process of this suite use files: a kind of table and a device.
+/// Environment variable that makes a process of this suite use files: a kind of table and a device.
 const ATTACK: &str = "WARPSET_TEST_ATTACK";
-/// The folder with these files.
+/// Environment variable with the folder of these files.
 const FILES: &str = "WARPSET_TEST_ATTACK_FILES";
 
 const WIDTH: usize = 4;
-/// The longest search in a table of as many buckets as here (src/layout/size.rs).
+/// The longest search in a table with this number of buckets (src/layout/size.rs).
 const MOST_PROBES: u64 = 1024;
-/// Far more than a process takes, whatever else the machine does.
+/// Far longer than a process takes, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Uses the files if this process was started to do that.
@@ -84,7 +84,7 @@ fn use_parts(device: &Device, folder: &Path) {
     println!("{}", said.join("\n"));
 }
 
-/// Has a process use these files, and gives the lines that it writes.
+/// Starts a process that uses these files, and returns the lines that it writes.
 #[track_caller]
 fn attack(device: &Device, kind: &str, files: &[&[u8]]) -> Vec<String> {
     let folder = Folder::new();
@@ -92,7 +92,7 @@ fn attack(device: &Device, kind: &str, files: &[&[u8]]) -> Vec<String> {
     lines_of(Command::new(std::env::current_exe().unwrap()), device, kind, &folder)
 }
 
-/// The lines that this suite writes as a process of its own, which `command` starts and which uses a folder.
+/// Lines that this suite writes as a separate process, which `command` starts and which uses a folder.
 #[track_caller]
 pub fn lines_of(mut command: Command, device: &Device, kind: &str, folder: &Folder) -> Vec<String> {
     let name = if device.is_gpu() { "gpu" } else { "cpu:4" };
@@ -108,7 +108,7 @@ pub fn lines_of(mut command: Command, device: &Device, kind: &str, folder: &Fold
     out.lines().map(String::from).collect()
 }
 
-/// How a process ends; `None` if it was stopped because it did not end.
+/// Exit status of a process; `None` if it exceeded the limit and was stopped.
 fn end_of(command: &mut Command) -> Option<ExitStatus> {
     let mut child = command.spawn().unwrap();
     let begin = Instant::now();
@@ -125,7 +125,7 @@ fn end_of(command: &mut Command) -> Option<ExitStatus> {
     }
 }
 
-/// The file is refused, and the error says why.
+/// Asserts that the file is refused with this reason.
 #[track_caller]
 fn refused(device: &Device, kind: &str, files: &[&[u8]], why: &str) {
     let said = attack(device, kind, files);
@@ -143,7 +143,7 @@ fn saved_by_ranks(device: &Device, ranks: usize) -> Vec<Vec<u8>> {
     })
 }
 
-/// Parts whose heads have another word at some places, with checksums that are right.
+/// Replaces words of the parts' heads and corrects the checksums.
 fn with_words(parts: &[Vec<u8>], words: &[(usize, u64)]) -> Vec<Vec<u8>> {
     let end = 8 * (8 + parts.len());
     let changed = |part: &Vec<u8>| {
@@ -160,7 +160,7 @@ fn slices(parts: &[Vec<u8>]) -> Vec<&[u8]> {
     parts.iter().map(Vec::as_slice).collect()
 }
 
-/// A round has memory for the rows that owners may expect, if what they own adds up to all hashes.
+/// A round has memory for the rows that owners may expect, if their shares add up to all hashes.
 fn owners_that_own_too_much(device: &Device) {
     let (two, three) = (saved_by_ranks(device, 2), saved_by_ranks(device, 3));
     assert!(with_words(&two, &[]) == two && with_words(&three, &[]) == three, "the test knows the format");
@@ -177,7 +177,7 @@ fn owners_that_own_too_much(device: &Device) {
         let words: Vec<(usize, u64)> = bounds.iter().enumerate().map(|(rank, bound)| (8 + rank, *bound)).collect();
         refused(device, "ranks", &slices(&with_words(parts, &words)), "owns hashes from");
     }
-    // A rank may own nothing.
+    // The share of a rank may be empty.
     assert_eq!(attack(device, "ranks", &slices(&with_words(&three, &[(9, 0), (10, u64::MAX)]))), ["used"; 3]);
 }
 
@@ -187,7 +187,7 @@ fn heads_of_no_version(device: &Device) {
     refused(device, "ranks", &slices(&with_words(&parts, &[(7, 2)])), "shares of kind 2");
 }
 
-/// Whatever one word of all heads is, the ranks refuse their parts, or make a set of them.
+/// Whatever the value of one word of all heads, the ranks refuse their parts, or make a set of them.
 fn heads_of_any_words(device: &Device) {
     let parts = saved_by_ranks(device, 2);
     for at in 0..8 + parts.len() {
@@ -199,14 +199,14 @@ fn heads_of_any_words(device: &Device) {
     }
 }
 
-/// A table's file, and where its parts are.
+/// A table's file, and the ranges of its parts.
 fn tree_file<S: Storage>(table: &VectorTable<S>) -> (Vec<u8>, Vec<Range<usize>>) {
     let bytes = saved(table);
     let parts = parts(&bytes);
     (bytes, parts)
 }
 
-/// The slot behind the last bucket stands for the node (0, 0), and no probe sequence comes to it.
+/// The slot behind the last bucket stands for the node (0, 0), and no probe sequence reaches it.
 fn nodes_behind_the_last_bucket(device: &Device) {
     // Trees with that node, and without it.
     let words: Vec<u32> = (0..20).flat_map(|at| [0, 0, at, 7]).chain(distinct(WIDTH, 0, 20)).collect();
@@ -226,8 +226,8 @@ fn nodes_behind_the_last_bucket(device: &Device) {
     }
 }
 
-/// Tables whose slots lie in the order opposite to that in which they were filled: no search finds what they hold. Statistics
-/// count no more buckets for any of it than a search looks at.
+/// Tables whose slots are in reverse order: no search finds their vectors. Statistics count at most as many buckets per vector as
+/// a search looks at.
 fn slots_that_no_search_finds(device: &Device) {
     let (count, words) = (8000u64, distinct(WIDTH, 0, 8000));
     let bucket = VectorTable::<Bucket>::builder(WIDTH).capacity(2 * count).build(device).unwrap();
@@ -255,7 +255,7 @@ fn slots_that_no_search_finds(device: &Device) {
     assert_eq!(stats.longest_probe, MOST_PROBES);
     assert_eq!(attack(device, "indexed", &[&bytes]), ["used"]);
 
-    // The nodes; the slot behind them stays.
+    // The nodes are reversed; the slot behind them stays.
     let bytes = reversed(&saved(&tree), 2, 8, 8);
     let loaded = VectorTable::<Tree>::load(device, &bytes[..]).unwrap();
     let (vectors, stats) = (loaded.iter().count() as u64, loaded.stats().unwrap());
@@ -264,7 +264,7 @@ fn slots_that_no_search_finds(device: &Device) {
     assert_eq!(attack(device, "tree", &[&bytes]), ["used"]);
 }
 
-/// Where numbers of 8 bytes are in a header: vectors stored, rows given, rows in order.
+/// Offsets of 8-byte numbers in a header: vectors stored, rows given, rows in order.
 const STORED: usize = 16 + 96;
 const GIVEN: usize = 16 + 112;
 const DENSE: usize = 16 + 120;
@@ -274,14 +274,14 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// A spare row is written to when it is taken. So it must have been given, must not be stored, and must be spare once only.
+/// A spare row is written to when it is taken. So it must have been given, must not be stored, and must be listed only once.
 fn spare_rows_that_are_not_spare(device: &Device) {
     let table = VectorTable::<Indexed>::builder(WIDTH).capacity(100).build(device).unwrap();
     table.find_or_put_many(&distinct(WIDTH, 0, 50)).unwrap().complete(&table).unwrap();
     let bytes = saved(&table);
     let [stored, given, dense, spares] = [STORED, GIVEN, DENSE, SPARES].map(|at| number(&bytes, at));
     assert_eq!((stored, given, dense, spares), (50, 50, 50, 0), "the test knows the format");
-    // More rows than are stored, the last ones holes; and these spares.
+    // More rows than are stored, the last ones holes; and the given spares.
     let with = |stored: u64, given: u64, dense: u64, spares: &[u64]| {
         let mut changed = bytes.clone();
         let rows = parts(&bytes)[3].end..bytes.len();

@@ -1,4 +1,4 @@
-//! Vectors offered as changes of stored ones: the same outcomes, references and nodes as of the vectors themselves.
+//! Vectors offered as changes of stored ones have the same outcomes, references and nodes as whole vectors.
 
 use crate::common::vectors::{all_widths, some_widths};
 use crate::common::{
@@ -26,7 +26,7 @@ struct Step {
     masks: Vec<u32>,
 }
 
-/// `known`: the vectors that may be parents; `least`: the least word of each place.
+/// `known`: the vectors that may be parents; `least`: the least word of each position.
 fn step(rng: &mut impl Rng, width: usize, known: &[u32], count: usize, least: impl Fn(usize) -> u32) -> Step {
     let mut step = Step { parents: Vec::new(), words: Vec::new(), masks: Vec::new() };
     for _ in 0..count {
@@ -36,7 +36,7 @@ fn step(rng: &mut impl Rng, width: usize, known: &[u32], count: usize, least: im
         let changes = *[0, 1, 1, 1, 2, 2, 3, width].choose(rng).expect("there are numbers");
         for _ in 0..changes {
             let at = rng.random_range(0..width);
-            // Some changes change nothing.
+            // Some changes leave the word as it is.
             let least = least(at);
             words[at] = *[least, least + 1, least + 2, rng.random_range(least..least + 4), words[at]].choose(rng).expect("some");
             mask[at / 32] |= 1 << (at % 32);
@@ -52,12 +52,12 @@ fn walks_are_the_same_with_and_without_parents<S: Kind>(device: &Device) {
     walks::<S>(device, all_widths().into_iter(), |builder| builder);
 }
 
-/// A breadth-first walk, into one table as changes and into another as vectors: they must agree in all but the places.
+/// A breadth-first walk, into one table as changes and into another as vectors: they must agree in everything but the slots.
 pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
     for (at, width) in widths.enumerate() {
-        // A pair of zeros is a node that takes no slot: two zeros, or twice the node in the first slot, whichever that is. And
-        // words that could be references to nodes may share slots with such. So the number of nodes is that of distinct pairs
-        // only without either: if words are like no reference, and tell their place.
+        // The number of nodes equals the number of distinct pairs only if two cases are excluded. A pair of zeros takes no slot:
+        // two zeros, or twice the node in the first slot, whichever that is. Words that could be references to nodes may share
+        // slots with such references. So words must be unlike references, and differ by position.
         let (masked, words_tell) = (at % 2 == 0, at % 4 >= 2);
         let least = |place: usize| if words_tell { (1 << 31) + 8 * place as u32 } else { 0 };
         let mut rng = StdRng::seed_from_u64(width as u64);
@@ -113,7 +113,7 @@ fn every_word_can_change_alone<S: Kind>(device: &Device) {
         assert_eq!(batch.tally.new, width as u64, "width {width}");
         let references: Vec<Reference> = batch.references.iter().map(|place| place.expect("it fits")).collect();
         assert!(table.get_many(&references).unwrap() == words, "width {width}");
-        // Bits of words that there are not have no effect.
+        // Mask bits beyond the last word have no effect.
         let all = vec![u32::MAX; masks.len()];
         assert_eq!(table.find_or_put_many_with(&words, request().changed(&all)).unwrap().references, batch.references);
         assert_eq!(table.find_or_put_many_with(&words, request()).unwrap().references, batch.references);
@@ -121,7 +121,7 @@ fn every_word_can_change_alone<S: Kind>(device: &Device) {
     }
 }
 
-/// Free slots, slots beyond the end, slots of other vectors, none: what is compared cannot go wrong.
+/// Parents that are free slots, slots beyond the end, slots of other vectors, or none: the comparison must still be right.
 fn any_parent_is_right_without_a_mask<S: Kind>(device: &Device) {
     for width in some_widths() {
         let count = scaled(2000, 200);
@@ -144,14 +144,14 @@ fn any_parent_is_right_without_a_mask<S: Kind>(device: &Device) {
         }
         let distinct: HashSet<&[u32]> = words.chunks(width).collect();
         assert_eq!(table.len().unwrap(), distinct.len() as u64, "width {width}");
-        // Cleared: what they refer to is gone.
+        // After a clearing the references are stale.
         table.clear().unwrap();
         let batch = table.find_or_put_many_with(&words, Request::new().parents(&parents)).unwrap();
         assert_eq!(batch.tally.new, distinct.len() as u64, "width {width}");
     }
 }
 
-/// The batch makes the table grow, which voids the references that it came with.
+/// The batch makes the table grow, which invalidates the references that the batch passes.
 fn parents_survive_a_growth_within_the_batch<S: Kind>(device: &Device) {
     for width in [1, 2, 3, 8, 17, 40] {
         let table = VectorTable::<S>::builder(width).capacity(50).grows(true).build(device).unwrap();
@@ -176,7 +176,7 @@ fn parents_survive_a_growth_within_the_batch<S: Kind>(device: &Device) {
     }
 }
 
-/// Without room for its nodes a change is Full, and what is stored stays.
+/// A change that finds no room for its nodes is Full, and stored vectors stay.
 fn too_few_nodes_incrementally<S: Kind>(device: &Device) {
     for width in [3, 5, 16, 33] {
         let builder = VectorTable::<S>::builder(width).capacity(2000);

@@ -1,4 +1,4 @@
-//! Indexed tables: references are dense, in order, and stay.
+//! Indexed tables: references are dense, in order, and permanent.
 
 use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
@@ -22,7 +22,7 @@ tests![
     factors_are_in_the_order_of_first_occurrence,
 ];
 
-/// Tests of what only a GPU has.
+/// Tests of functions of GPUs only.
 #[cfg(feature = "cuda")]
 pub mod on_gpu {
     use super::*;
@@ -31,10 +31,10 @@ pub mod on_gpu {
 
     tests![device_batches_leave_holes_that_are_listed, rows_are_a_buffer_of_other_batches, memory_for_rows_comes_as_they_do];
 
-    /// Vectors each offered many times at once leave holes, which the next batches leave or fill.
+    /// Vectors that are offered many times at once leave holes, which later batches keep or fill.
     fn device_batches_leave_holes_that_are_listed(device: &Device) {
         let (width, count) = (4, scaled(100_000, 1000));
-        // Each batch may leave a hole for each thread at work: in all more rows than the vectors have.
+        // Each batch may leave a hole for each running thread: in total more rows than vectors.
         let table = table(device, width, 12 * count as u64);
         let stream = device.cuda_context().unwrap().new_stream().unwrap();
         let put = |words: &[u32], leave: bool| -> Vec<u64> {
@@ -99,7 +99,7 @@ fn slots(references: &[Option<Reference>]) -> Vec<u64> {
     references.iter().map(|reference| reference.expect("it fits").slot()).collect()
 }
 
-/// Each vector offered several times, far apart and together, so that threads race for them.
+/// Offers each vector several times, far apart and together, so that threads race.
 fn repeated(words: &[u32], width: usize) -> Vec<u32> {
     let together = words.chunks(width).flat_map(|row| [row, row].concat());
     [words.to_vec(), together.collect(), words.to_vec()].concat()
@@ -217,11 +217,11 @@ fn holes_of_overlapping_calls_are_few_and_used_again(device: &Device) {
     });
     assert!(batches.iter().all(|batch| *batch == batches[0]), "what was handed out is final");
     let first: HashSet<u64> = batches[0].iter().copied().collect();
-    // On a GPU thousands of threads may have lost a claim to those of another caller: a hole each.
+    // On a GPU thousands of threads may have lost a claim to another caller's thread: each leaves a hole.
     let before: HashSet<u64> = table.holes().unwrap().into_iter().collect();
     let given = (count + before.len()) as u64;
     assert!(batches[0].iter().chain(&before).copied().collect::<HashSet<_>>() == (0..given).collect());
-    // Alone: new vectors get the numbers of holes first, and then those behind all.
+    // Without concurrency, new vectors get the numbers of holes first, and then the next ones.
     let more = distinct(width, count as u64, count);
     let batch = table.find_or_put_many_with(&[words, more].concat(), everything()).unwrap();
     assert_eq!(batch.tally.new, count as u64);
@@ -253,7 +253,7 @@ fn rows_are_one_slice(device: &Device) {
         assert_eq!(rows.len(), count * width);
         let references: Vec<Reference> = (0..count as u64).map(|number| table.reference(number).unwrap()).collect();
         assert!(table.get_many(&references).unwrap() == rows[..]);
-        // While they are held, others put, and what they show stays.
+        // While the rows are borrowed, others put, and the borrowed contents stay.
         let before = rows.to_vec();
         std::thread::scope(|scope| {
             let put = |from: u64| table.find_or_put_many(&distinct(width, from * count as u64, count)).unwrap().tally.new;
@@ -296,7 +296,7 @@ fn keys_of_types_have_rows_too(device: &Device) {
 }
 
 fn vectors_of_every_width_have_their_rows(device: &Device) {
-    // On a GPU each width is a compilation of seconds.
+    // On a GPU each width needs a compilation of seconds.
     let widths = if device.is_gpu() { some_widths() } else { (1..=warpset::Spec::MAX_WIDTH).collect() };
     for width in widths {
         let count = 60;
@@ -316,7 +316,7 @@ fn vectors_of_every_width_have_their_rows(device: &Device) {
     }
 }
 
-/// Numbers of rows beyond 2^24 leave no bits for tags in slots of 4 bytes.
+/// Row numbers beyond 2^24 leave no bits for tags in slots of 4 bytes.
 fn growth_to_8_byte_slots_keeps_references(device: &Device) {
     let (width, count) = (3, scaled(5000, 300));
     let table = table(device, width, 2 * count as u64);
@@ -333,8 +333,8 @@ fn growth_to_8_byte_slots_keeps_references(device: &Device) {
     assert!(table.get_many(&references).unwrap() == words);
 }
 
-/// A table that is full to the last slot rejects vectors, and loses no row by that: they fit when it has been truncated, or has
-/// grown, and then have the next numbers.
+/// A table that is full to the last slot rejects vectors without losing rows: after a truncation or a growth the vectors fit, and
+/// have the next numbers.
 fn full_indexes_take_back_and_grow(device: &Device) {
     let width = 2;
     let table = table(device, width, 500);
@@ -355,12 +355,12 @@ fn full_indexes_take_back_and_grow(device: &Device) {
     assert!(numbers.into_iter().eq(0..2 * slots));
 }
 
-/// As one thread with a `HashMap` numbers them.
+/// The numbers are those that one thread with a `HashMap` assigns.
 fn factors_are_in_the_order_of_first_occurrence(device: &Device) {
     for width in some_widths() {
         let count = scaled(3000, 200);
         let once = distinct(width, 0, count);
-        // Some many times, some once, and first occurrences far from the order of the values.
+        // Some vectors occur many times, some once, and first occurrences are far from the order of the values.
         let rows: Vec<u32> = (0..3 * count)
             .flat_map(|at| {
                 let which = (at * 7919 + at / 5) % count * (at % 3 + 1) % count;

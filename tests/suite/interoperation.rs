@@ -1,4 +1,4 @@
-//! A table among other users of a GPU: memory, streams and contexts that are not its own, and what no safe call may do to them.
+//! A table among other users of a GPU: foreign memory, streams and contexts, and effects that no safe call may have on them.
 
 use crate::common::tests;
 use crate::common::vectors::distinct;
@@ -37,16 +37,16 @@ fn table(device: &Device, width: usize) -> BucketTable {
     BucketTable::new(device, width, 4000).unwrap()
 }
 
-/// Every call leaves the context that was current on its thread (none, or that of the GPU), also one that fails or panics.
+/// Every call leaves the current context of its thread (none, or that of the GPU) unchanged, even if the call fails or panics.
 fn calls_leave_the_current_context(device: &Device) {
     let current = || {
         let mut current = std::ptr::null_mut();
-        // SAFETY: a pointer to write to.
+        // SAFETY: the pointer is valid for a write.
         unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
         current as usize
     };
     let run = |before: usize| {
-        // SAFETY: none, or a context that lives as long as the device.
+        // SAFETY: the context is null, or lives as long as the device.
         unsafe { sys::cuCtxSetCurrent(before as sys::CUcontext) }.result().unwrap();
         let same = |what: &str| assert_eq!(current(), before, "after {what}");
         let again = Device::gpu(context(device).ordinal()).unwrap();
@@ -83,7 +83,7 @@ fn calls_leave_the_current_context(device: &Device) {
     std::thread::scope(|scope| scope.spawn(|| [0, own].into_iter().for_each(run)).join().unwrap());
 }
 
-/// A batch that finds only a stage that is too small frees it, and leaves the context that was current.
+/// A batch whose stage is too small frees it, and leaves the current context unchanged.
 fn stages_that_are_replaced_leave_the_current_context(device: &Device) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -91,7 +91,7 @@ fn stages_that_are_replaced_leave_the_current_context(device: &Device) {
             for count in [10, 100, 1000, 3000] {
                 table.find_or_put_many(&distinct(4, 0, count)).unwrap().complete(&table).unwrap();
                 let mut current = std::ptr::null_mut();
-                // SAFETY: a pointer to write to.
+                // SAFETY: the pointer is valid for a write.
                 unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
                 assert!(current.is_null(), "a context is current after a batch of {count} vectors");
             }
@@ -110,7 +110,7 @@ fn kernels_compiled_twice_leave_the_current_context(device: &Device) {
                 // No other test has tables of this width.
                 let _table = BucketTable::builder(59).capacity(100).build(device).unwrap();
                 let mut current = std::ptr::null_mut();
-                // SAFETY: a pointer to write to.
+                // SAFETY: the pointer is valid for a write.
                 unsafe { sys::cuCtxGetCurrent(&mut current) }.result().unwrap();
                 assert!(current.is_null(), "a context is current that was not before");
             });
@@ -118,7 +118,7 @@ fn kernels_compiled_twice_leave_the_current_context(device: &Device) {
     });
 }
 
-/// Batches that share a queue: each one's new references go behind those of the ones before.
+/// Batches that share a queue: each appends its new references to those of earlier batches.
 fn counts_that_are_not_zero_append(device: &Device) {
     let (table, stream) = (table(device, 3), stream(device));
     let words = distinct(3, 0, 1000);
@@ -140,7 +140,7 @@ fn counts_that_are_not_zero_append(device: &Device) {
     assert_eq!(rows, expected);
 }
 
-/// Nothing is written before the buffer or behind it, whatever the counts were.
+/// No reference is written outside the buffer, whatever the counts were.
 fn new_references_that_find_no_room_are_counted_only(device: &Device) {
     let stream = stream(device);
     for before in [1, 90, 100, 101, 1 << 40, u64::MAX - 50] {
@@ -158,14 +158,14 @@ fn new_references_that_find_no_room_are_counted_only(device: &Device) {
         assert_eq!((counts.hits, counts.new_references), (100, before.wrapping_add(100)));
         let written = stream.clone_dtoh(&around).unwrap();
         assert!(written[..100].iter().chain(&written[200..]).all(|word| *word == 7), "written outside, from {before}");
-        // Places that the count has come round to are in the buffer.
+        // Positions that an overflowing count has reached again are in the buffer.
         let expected = (0..100).filter(|at| before.wrapping_add(*at) < 100).count();
         assert_eq!(written[100..200].iter().filter(|word| **word != 7).count(), expected, "from {before}");
         assert_eq!(table.len().unwrap(), 100);
     }
 }
 
-/// Allocated by plain calls of the driver, as another library does.
+/// Memory allocated by plain driver calls, as another library does.
 fn memory_of_others(device: &Device) {
     let (table, stream) = (table(device, 4), stream(device));
     let words = distinct(4, 0, 500);
@@ -187,7 +187,7 @@ fn memory_of_others(device: &Device) {
     let batch = DeviceBatch::new(&vectors, 500).outcomes(&mut outcomes);
     table.find_or_put_device(&stream, batch).unwrap();
     assert_eq!(stream.clone_dtoh(&results).unwrap(), [1; 500]);
-    // A part of it that is not aligned as vectors are; one that is too short.
+    // A part that is not aligned as vectors are; and one that is too short.
     // SAFETY: as above.
     let (odd, short) = unsafe {
         (
@@ -203,30 +203,30 @@ fn memory_of_others(device: &Device) {
     stream.synchronize().unwrap();
 }
 
-/// The host's, or no memory at all: told by the driver, so no ordinal is needed to know.
+/// Host memory, or no memory at all: the driver detects that, so no ordinal is needed.
 fn memory_of_nobody(device: &Device) {
     let host = vec![0u32; 100];
     for address in [host.as_ptr() as u64, 1 << 20] {
-        // SAFETY: it is not used.
+        // SAFETY: the slice is not used.
         let error = unsafe { ForeignSlice::<u32>::new(device, address, 100) }.unwrap_err();
         assert!(matches!(error, Error::WrongDevice { what: "a foreign slice", .. }), "{error:?}");
     }
     // SAFETY: as above.
     let error = unsafe { ForeignSlice::<u64>::new(device, 4, 1) }.unwrap_err();
     assert!(matches!(error, Error::Misaligned { alignment: 8, .. }), "{error:?}");
-    // SAFETY: nothing is there to be used.
+    // SAFETY: the slice is empty.
     assert!(unsafe { ForeignSlice::<u64>::new(device, 0, 0) }.is_ok());
 }
 
 fn streams_of_others(device: &Device) {
     let (table, owner) = (table(device, 5), stream(device));
     let vectors = owner.clone_htod(&distinct(5, 0, 300)).unwrap();
-    // SAFETY: the owner lives longer; work on both is work on one stream.
+    // SAFETY: the owner lives longer; work on both handles is work on one stream.
     let wrapped = unsafe { context(device).wrap_borrowed_stream(owner.cu_stream()) };
     table.find_or_put_device(&wrapped, DeviceBatch::new(&vectors, 300)).unwrap();
     owner.synchronize().unwrap();
     assert_eq!(table.len().unwrap(), 300);
-    // The one that is always there.
+    // The default stream, which always exists.
     let default = context(device).default_stream();
     table.find_or_put_device(&default, DeviceBatch::new(&vectors, 300)).unwrap();
     default.synchronize().unwrap();
@@ -236,7 +236,7 @@ fn streams_of_others(device: &Device) {
 fn contexts_of_others(device: &Device) {
     let ordinal = context(device).ordinal();
     assert_eq!(Device::from_context(context(device).clone()).unwrap(), *device);
-    // Another object for the primary context: it would not know of events of the first one's streams.
+    // Another object for the primary context: it would not know events of the first object's streams.
     let twin = Device::from_context(CudaContext::new(ordinal).unwrap()).unwrap();
     assert_ne!(twin, *device);
     let of_twin = BucketTable::new(&twin, 3, 4000).unwrap();
@@ -254,7 +254,7 @@ fn contexts_of_others(device: &Device) {
     let there = BucketTable::new(&other, 3, 4000).unwrap();
     assert_eq!(there.find_or_put_many(&words).unwrap().tally.new, 1000);
     assert_eq!(there.iter().count(), 1000);
-    // Streams and buffers of one context are not for tables of the other.
+    // Streams and buffers of one context cannot be used with tables of the other.
     let (foreign, here) = (own.new_stream().unwrap(), table(device, 3));
     let vectors = foreign.clone_htod(&words).unwrap();
     let error = here.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 1000)).unwrap_err();
@@ -265,18 +265,18 @@ fn contexts_of_others(device: &Device) {
     there.find_or_put_device(&foreign, DeviceBatch::new(&vectors, 1000)).unwrap();
     foreign.synchronize().unwrap();
     assert_eq!(there.len().unwrap(), 1000);
-    // An address of one context, given to a table of the other.
+    // An address of one context, passed to a table of the other.
     let (address, read) = vectors.device_ptr(&foreign);
-    // SAFETY: it is not used.
+    // SAFETY: the slice is not used.
     let error = unsafe { ForeignSlice::<u32>::new(device, address, 3000) };
-    // (The driver gives no context for memory of a pool.)
+    // (The driver returns no context for memory of a pool.)
     assert!(matches!(error, Ok(_) | Err(Error::WrongDevice { .. })));
     drop(read);
     drop((vectors, foreign, there, other));
     assert_eq!(Arc::strong_count(&own), 1, "nothing keeps a context that is not used");
 }
 
-/// The owner's stream is another than the batch's: what it does next, freeing included, comes after the batch.
+/// The owner's stream differs from the batch's: the owner's next operations, freeing included, come after the batch.
 fn buffers_that_are_freed_at_once(device: &Device) {
     let (table, owner, words) = (BucketTable::new(device, 4, 1 << 22).unwrap(), stream(device), distinct(4, 0, 1 << 20));
     let streams = [stream(device), stream(device), stream(device)];
@@ -286,7 +286,7 @@ fn buffers_that_are_freed_at_once(device: &Device) {
             table.find_or_put_device(stream, DeviceBatch::new(&vectors, 1 << 20)).unwrap();
         }
         drop(vectors);
-        // The memory that it had, most likely.
+        // Most likely reuses the freed memory.
         let other = owner.clone_htod(&vec![0xDEAD_BEEFu32; words.len()]).unwrap();
         owner.synchronize().unwrap();
         drop(other);
@@ -296,7 +296,7 @@ fn buffers_that_are_freed_at_once(device: &Device) {
     assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored));
 }
 
-/// Where there are two.
+/// Skipped unless there are two GPUs.
 fn buffers_of_another_gpu(device: &Device) {
     let own = context(device).ordinal();
     let Some(other) = Device::gpus().unwrap().into_iter().find(|gpu| gpu.ordinal != own) else { return };
@@ -333,7 +333,7 @@ fn typed_keys_in_device_memory(device: &Device) {
     assert!(matches!(error, Error::BufferTooShort { given: 4, needed: 5, .. }), "{error:?}");
 }
 
-/// A graph could be launched when the table is gone.
+/// A captured graph could be launched after the table was dropped.
 fn batches_are_not_captured(device: &Device) {
     let (table, stream) = (table(device, 4), stream(device));
     let vectors = stream.clone_htod(&distinct(4, 0, 100)).unwrap();
@@ -351,22 +351,22 @@ fn batches_are_not_captured(device: &Device) {
     assert_eq!(table.len().unwrap(), 100);
 }
 
-/// An error that somebody's drop has recorded in the context neither fails a call of ours nor is lost for them; and memory is
-/// given back.
+/// An error that a foreign drop has recorded in the context does not fail a call of the library, and is not lost for its owner;
+/// and memory is freed.
 fn errors_of_others_are_theirs(device: &Device) {
     let own = CudaContext::new_non_primary(context(device).ordinal(), 0).unwrap();
     let device = Device::from_context(own.clone()).unwrap();
     let theirs = || Err::<(), _>(warpset::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
     own.record_err(theirs());
     let words = distinct(6, 0, 2000);
-    // Kernels are loaded, streams and buffers made, for the first time in this context.
+    // First use of this context: kernels are loaded, streams and buffers made.
     let first = BucketTable::new(&device, 6, 4000).unwrap();
     assert_eq!(first.find_or_put_many(&words).unwrap().tally.new, 2000);
     assert_eq!(first.contains_many(&words).unwrap().len(), 2000);
     first.grow(2 * first.slots()).unwrap();
     assert_eq!(first.iter().count(), 2000);
     assert_eq!(own.check_err(), theirs(), "it is there for whoever looks");
-    // Megabytes, of which each would be missed.
+    // The tables take megabytes, so a leak of any of them would show.
     let free = device.free_memory().unwrap();
     for _ in 0..3 {
         let table = BucketTable::new(&device, 6, 1 << 24).unwrap();
@@ -377,7 +377,7 @@ fn errors_of_others_are_theirs(device: &Device) {
     assert!(lost < 1 << 28, "{lost} bytes have not been given back");
 }
 
-/// In every order: stream, buffers, table; while kernels are under way.
+/// Drops stream, buffers and table in every order, while kernels are under way.
 fn tables_dropped_while_streams_work(device: &Device) {
     let words = distinct(8, 0, 1 << 16);
     for order in 0..6 {

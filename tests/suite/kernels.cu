@@ -1,4 +1,4 @@
-// Kernels of the tests in device_memory.rs: what a user's own kernels do, one thread a vector.
+// Kernels of the tests in device_memory.rs: like a user's own kernels, they use one thread per vector.
 #include "warpset/core/batch_view.cuh"
 #include "warpset/table.cuh"
 
@@ -8,7 +8,7 @@ using warpset::TableView;
 using warpset::u32;
 using warpset::u64;
 
-// Every field of the view, in order, as the GPU sees it, and the size of the whole.
+// Writes every field of the view, in order, as the GPU sees it, and the size of the whole view.
 extern "C" __global__ void read_view(TableView view, u64* fields)
 {
     u64 seen[] = {reinterpret_cast<u64>(view.slots), view.buckets, reinterpret_cast<u64>(view.seeds),
@@ -17,15 +17,15 @@ extern "C" __global__ void read_view(TableView view, u64* fields)
     for (u32 i = 0; i < sizeof(seen) / 8; ++i) fields[i] = seen[i];
 }
 
-// Number `i` of `offers` (a power of two) offers, in an order that looks random: odd multiplication, addition and a shift
-// are bijections modulo a power of two, so each of the low bits' values comes up equally often.
+// Number of the `i`-th of `offers` (a power of two) offers, in an order that looks random: odd multiplication, addition and a
+// shift are bijections modulo a power of two, so each of the low bits' values comes up equally often.
 __device__ u64 scrambled(u64 i, u64 offers, u64 turn)
 {
     u64 x = (i * 0x9E3779B97F4A7C15ull + turn * 0xD1B54A32D192ED03ull) & (offers - 1);
     return x ^ (x >> 9);
 }
 
-// Vectors of equal ids are equal, of different ids different, in the first and in the last word.
+// Vectors of equal ids are equal; vectors of different ids differ, in the first and in the last word.
 __device__ void make_vector(u64 id, u32* words)
 {
     for (u32 word = 0; word < WARPSET_WIDTH; ++word) words[word] = 77 * word;
@@ -33,8 +33,9 @@ __device__ void make_vector(u64 id, u32* words)
     if (WARPSET_WIDTH > 1) words[WARPSET_WIDTH - 1] ^= static_cast<u32>(id) * 0x9E3779B1u;
 }
 
-// Makes `offers` offers of `distinct` vectors, each as often as the others, by single threads. Adds to news[id], and to `wrong`
-// for each Full, and for each reference that differs from the vector's first one (in `references`, all ones before).
+// Makes `offers` offers of `distinct` vectors, each equally often, by single threads. Increments news[id] for each New.
+// Increments `wrong` for each Full, and for each reference that differs from the vector's first one (in `references`, initially
+// all ones).
 extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u64 turn, u32* news, u64* references, u64* wrong)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
@@ -49,7 +50,7 @@ extern "C" __global__ void offer(warpset::View view, u64 offers, u64 distinct, u
     }
 }
 
-// Writes the vectors of offers `first .. first + count` out, for a batch in device memory.
+// Writes the vectors of offers `first .. first + count`, for a batch in device memory.
 extern "C" __global__ void make_batch(u32* vectors, u64 first, u64 count, u64 offers, u64 distinct)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
@@ -57,7 +58,7 @@ extern "C" __global__ void make_batch(u32* vectors, u64 first, u64 count, u64 of
         make_vector(scrambled(first + i, offers, 0) & (distinct - 1), vectors + i * WARPSET_WIDTH);
 }
 
-// The ten successors of each stored vector of ten words: each adds one to one of the words, modulo 8.
+// Writes the ten successors of each stored vector of ten words: each adds one to one of the words, modulo 8.
 extern "C" __global__ void make_successors(warpset::View view, const u64* states, u64 count, u32* vectors, u64* parents, u32* masks)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
@@ -70,7 +71,7 @@ extern "C" __global__ void make_successors(warpset::View view, const u64* states
     }
 }
 
-// Puts vectors incrementally, a thread each, and appends the references of those that are new. `masks` may be null.
+// Puts vectors incrementally, one per thread, and appends the references of those that are new. `masks` may be null.
 extern "C" __global__ void put_successors(warpset::View view, const u32* vectors, const u64* parents, const u32* masks, u64 count,
                                           u64* fresh, warpset::BatchCounts* counts)
 {
@@ -83,7 +84,7 @@ extern "C" __global__ void put_successors(warpset::View view, const u32* vectors
     }
 }
 
-// Vectors of one word, `count` different ones of the 2^32.
+// Writes `count` distinct vectors of one word.
 extern "C" __global__ void make_numbers(u32* vectors, u64 count)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
@@ -91,9 +92,9 @@ extern "C" __global__ void make_numbers(u32* vectors, u64 count)
         vectors[i] = static_cast<u32>(i) * 0x9E3779B1u;
 }
 
-// Counts what is wrong with such vectors. Adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the references to
-// other vectors, to wrong[2] those of `fresh_count` new references that are to no vector, and to wrong[3] those that are there
-// twice. `marks`: a cleared bit for each slot, if there are new ones.
+// Counts errors in the results for such vectors. Adds to wrong[0] the outcomes that are not `expected`, to wrong[1] the
+// references to other vectors, to wrong[2] the new references (`fresh_count` of them) that refer to no vector, and to wrong[3]
+// the new references that occur twice. `marks`: one cleared bit per slot, if there are new references.
 extern "C" __global__ void judge_numbers(warpset::View view, const u32* vectors, u64 count, warpset::u8 expected,
                                          const warpset::u8* outcomes, const u64* references, const u64* fresh, u64 fresh_count,
                                          u32* marks, u64* wrong)

@@ -1,4 +1,4 @@
-//! Vectors that are nearly equal: each chunk must be stored, compared and hashed, or two of them are taken for one.
+//! Vectors that are nearly equal: each chunk must be stored, compared and hashed, otherwise two vectors are confused.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random, all_widths, mix, some_widths};
@@ -18,7 +18,7 @@ tests_of_all_kinds![
     every_word_is_hashed_and_its_place_too,
 ];
 
-/// Offers the pool twice to a table with these bits of the hash, and checks everything.
+/// Offers the pool twice to a table that uses these bits of the hash, and checks everything.
 fn check<S: Kind>(device: &Device, pool: &Pool, hash_mask: u64) {
     let builder = roomy::<S>(pool.width(), 2 * pool.len() as u64).seed(1);
     let builder = if S::SEARCHES_ALL { builder.hash_mask(hash_mask) } else { builder };
@@ -31,7 +31,7 @@ fn check<S: Kind>(device: &Device, pool: &Pool, hash_mask: u64) {
     checker.check().or_fail(context());
 }
 
-/// A base vector, and for each of its words one that differs there only.
+/// A base vector, and for each of its words a vector that differs in that word only.
 fn words_apart(width: usize, base: impl Fn(usize) -> u32, by: u32) -> Pool {
     let base: Vec<u32> = (0..width).map(base).collect();
     let changed = |at: usize| {
@@ -50,7 +50,7 @@ fn one_word_apart<S: Kind>(device: &Device) {
     }
 }
 
-/// Every search passes over, or contends for, every vector stored: slots are told apart by one word only.
+/// Every search passes, or contends for, every stored vector: slots differ in one word only.
 fn one_word_apart_in_one_probe_sequence<S: Kind>(device: &Device) {
     for width in all_widths() {
         check::<S>(device, &words_apart(width, |_| 0, 1), 0);
@@ -60,14 +60,14 @@ fn one_word_apart_in_one_probe_sequence<S: Kind>(device: &Device) {
 
 fn one_bit_apart<S: Kind>(device: &Device) {
     for width in some_widths() {
-        // The first bits of the family are those of all zeros, the next those of all ones.
+        // The first bits of the family belong to the vector of zeros, the next to the vector of ones.
         let bits = (64 * width + 64).min(scaled(1500, 200));
         check::<S>(device, &Pool::of(Family::OneBit, width, bits), u64::MAX);
         check::<S>(device, &Pool::of(Family::OneBit, width, bits.min(300)), 0);
     }
 }
 
-/// The patterns that other tables keep for themselves.
+/// Patterns that other tables reserve.
 fn zeros_and_ones<S: Kind>(device: &Device) {
     for width in all_widths() {
         let halves = |first: u32, second: u32| (0..width).map(|at| if at < width / 2 { first } else { second }).collect();
@@ -90,7 +90,7 @@ fn the_same_words_in_another_order<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pool = Pool::of(Family::Rotated, width, scaled(400, 100));
         check::<S>(device, &pool, u64::MAX);
-        // Neighbouring words swapped: a hash that adds up pairs must not take them for equal, nor a comparison.
+        // Neighbouring words swapped: neither a hash that adds up pairs nor a comparison may confuse the vectors.
         let swapped = |at: usize| {
             let mut vector: Vec<u32> = (0..width as u32).collect();
             vector.swap(at, (at + 1) % width);
@@ -100,15 +100,15 @@ fn the_same_words_in_another_order<S: Kind>(device: &Device) {
     }
 }
 
-/// A hash that leaves out a word, or the order of the words, would still give right answers: it would only make one probe
-/// sequence of them all.
+/// A hash that leaves out a word, or the order of the words, would still give right answers: it would only put all vectors into
+/// one probe sequence.
 fn every_word_is_hashed_and_its_place_too<S: Kind>(device: &Device) {
     const VECTORS: usize = 256;
     let check = |pool: &Pool, what: String| {
         let table = roomy::<S>(pool.width(), 2 * pool.len() as u64).seed(1).build(device).unwrap();
         let _ = table.find_or_put_many(pool.words()).unwrap();
         let slots_looked_at = table.stats().unwrap().longest_probe * slots_per_bucket::<S>(device, pool.width());
-        // Half full; all in one sequence would be all slots that are stored.
+        // The table is half full; with a single probe sequence each search would look at all stored slots.
         assert!(slots_looked_at < (pool.len() as u64 / 2).max(48), "width {}, {what}: {slots_looked_at} slots", pool.width());
     };
     for width in some_widths() {
@@ -120,7 +120,7 @@ fn every_word_is_hashed_and_its_place_too<S: Kind>(device: &Device) {
             };
             check(&Pool::new(width, (0..VECTORS as u32).map(with_word)), format!("word {word}"));
         }
-        // The hash takes words by the pair, so permute them one by one and by the pair.
+        // The hash takes words in pairs, so words are permuted singly and in pairs.
         for words in [1, 2].into_iter().filter(|words| width / words >= 8) {
             let pool = Pool::new(width, (0..VECTORS as u64).map(|number| permuted(width, words, number)));
             check(&pool, format!("permutations of {words} words"));

@@ -1,6 +1,6 @@
-//! The same vectors again and again, from everywhere at once: of any number of offers exactly one is New.
+//! The same vectors are offered again and again, from many threads at once: exactly one offer of each is New.
 //!
-//! Millions on a CPU. On a GPU 2^28, from host memory here and from the GPU's own in device_memory.rs.
+//! Millions of offers on a CPU. On a GPU 2^28, from host memory here and from device memory in device_memory.rs.
 
 use crate::common::vectors::{Pool, Random, distinct};
 use crate::common::{
@@ -13,7 +13,7 @@ use warpset::{Device, Request};
 
 tests_of_all_kinds![equal_vectors, distinct_vectors_each_offered_256_times];
 
-/// Offers in all.
+/// Number of offers in total.
 fn offers<S: Kind>(device: &Device) -> usize {
     if device.is_gpu() { scaled(1 << 28, 1 << 16) } else { scaled(1 << 22, 1 << 12) }
 }
@@ -37,7 +37,7 @@ fn equal_vectors<S: Kind>(device: &Device) {
     }
 }
 
-/// From several host threads, each with an order of its own.
+/// Several host threads offer, each in an order of its own.
 fn distinct_vectors_each_offered_256_times<S: Kind>(device: &Device) {
     const COPIES: usize = 256;
     const CALLERS: usize = 4;
@@ -46,7 +46,7 @@ fn distinct_vectors_each_offered_256_times<S: Kind>(device: &Device) {
     let vectors = distinct(width, 0, count);
     let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
     let offer = |caller: usize| {
-        // Four copies in one batch, so that equal vectors meet within it too; another part comes first in each batch.
+        // Four copies in one batch, so that equal vectors also meet within it; each batch starts at a different part.
         let mut order: Vec<usize> = (0..4 * count).map(|at| at % count).collect();
         Random::new(caller as u64).shuffle(&mut order);
         let mut buffer: Vec<u32> = Vec::with_capacity(order.len() * width);
@@ -70,7 +70,7 @@ fn distinct_vectors_each_offered_256_times<S: Kind>(device: &Device) {
     let (got, offered): (HashSet<&[u32]>, HashSet<&[u32]>) = (got.chunks(width).collect(), vectors.chunks(width).collect());
     assert!(got == offered, "each of the vectors is New once");
     assert_eq!(table.len().unwrap(), count as u64);
-    // The pool's own check is for small numbers; here the rows are counted and each looked up.
+    // The pool's own check is for small numbers of vectors; here the rows are counted and each is looked up.
     let rows: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
     assert_eq!(Pool::new(width, rows.chunks(width).map(<[u32]>::to_vec)).len(), count);
     assert_eq!(rows.len(), count * width);

@@ -1,4 +1,4 @@
-//! The node table of tree tables: what is shared, what happens when it is full, and nodes that look like nothing.
+//! The node table of tree tables: shared nodes, a full node table, and nodes whose contents look like others.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
@@ -19,14 +19,14 @@ tests![
     narrow_vectors_need_no_nodes,
 ];
 
-/// Hashes that all agree, so that the n-th node is in bucket n / 2 of the one probe sequence, and vectors that share none.
+/// All hashes agree, so that the n-th node is in bucket n / 2 of the one probe sequence; vectors share no node.
 fn accesses_are_counted(device: &Device) {
     for width in some_widths().into_iter().filter(|width| *width > 2) {
         let (count, nodes_of_one) = (scaled(40, 10), width as u64 - 2);
         let nodes = count as u64 * nodes_of_one;
         let table = TreeTable::builder(width).capacity(2000).nodes(2 * nodes + 100).node_hash_mask(0).build(device).unwrap();
         if (nodes as usize).div_ceil(2) > 1024 {
-            continue; // searches do not go so far
+            continue; // searches do not reach that far
         }
         let _ = table.find_or_put_many(&distinct(width, 1, count)).unwrap();
         let stats = table.stats().unwrap();
@@ -35,7 +35,7 @@ fn accesses_are_counted(device: &Device) {
         assert_eq!(stats.node_probes, expected, "width {width}");
         let roots = stats.mean_probe() * count as f64;
         assert!((stats.accesses_per_call() * count as f64 - roots - expected as f64).abs() < 1e-6, "width {width}");
-        // The same again, and a vector whose nodes are all (0, 0) or of such: those cost nothing.
+        // The same vectors again, and a vector whose nodes are all (0, 0) or pairs of such nodes: these cost no access.
         let _ = table.find_or_put_many(&vec![0; width]).unwrap();
         let zeros = table.stats().unwrap();
         let inner = zeros.nodes - stats.nodes;
@@ -47,8 +47,8 @@ fn accesses_are_counted(device: &Device) {
     }
 }
 
-/// The distinct pairs of the trees of these vectors, by a model of its own: neighbours are paired level by level, a last one
-/// without a neighbour moves up, and of the root and of pairs of zeros there are no nodes.
+/// Number of distinct pairs in the trees of these vectors, by an independent model: neighbours are paired level by level, and a
+/// last one without a neighbour moves up. Roots and pairs of zeros are no nodes.
 fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
     let mut numbers: HashMap<(u64, u64), u64> = HashMap::new();
     for vector in vectors.chunks(width) {
@@ -59,7 +59,7 @@ fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
                 .map(|pair| match *pair {
                     [0, 0] => u64::MAX,
                     [left, right] => {
-                        let next = numbers.len() as u64 + (1 << 33); // like no word
+                        let next = numbers.len() as u64 + (1 << 33); // unlike any word
                         *numbers.entry((left, right)).or_insert(next)
                     }
                     _ => pair[0],
@@ -72,10 +72,10 @@ fn nodes_of(width: usize, vectors: &[u32]) -> u64 {
 
 fn equal_parts_are_stored_once(device: &Device) {
     for width in (3..=20).chain([31, 32, 33, 64, 100, 255, 256]) {
-        // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of
-        // nodes.
+        // Words have few values, so most pairs repeat. No word equals the number of a node, because pairs of such words may share
+        // a slot with pairs of nodes.
         let count = scaled(2000, 200);
-        // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
+        // Words also differ by position, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
         // takes no slot.
         let place = |at: usize| (at % width) as u32 * 8;
         let words: Vec<u32> =
@@ -86,7 +86,7 @@ fn equal_parts_are_stored_once(device: &Device) {
         assert_eq!(stats.nodes, nodes_of(width, &words), "width {width}");
         let ratio = (stats.nodes + batch.tally.new) as f64 * 2.0 / (batch.tally.new as f64 * width as f64);
         assert!((stats.compression_ratio() - ratio).abs() < 1e-9, "width {width}: {} not {ratio}", stats.compression_ratio());
-        // The same again adds nothing.
+        // The same vectors again add no node.
         assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, 0);
         assert_eq!(table.stats().unwrap().nodes, stats.nodes, "width {width}");
     }
@@ -99,7 +99,7 @@ fn vectors_of_zeros(device: &Device) {
         vectors.extend((0..width).map(|at| (0..width).map(|word| u32::from(word == at)).collect()));
         let pool = Pool::new(width, vectors);
         let expected = nodes_of(width, pool.vector(0));
-        // The most of three tables: where a node lies in slot 0, the pair of two references to it is (0, 0), and takes no slot.
+        // The maximum over three tables: if a node lies in slot 0, the pair of two references to it is (0, 0), and takes no slot.
         let tables = [1, 2, 3].map(|seed| TreeTable::builder(width).capacity(500).nodes(2000).seed(seed).build(device).unwrap());
         let nodes = tables.each_ref().map(|table| {
             assert_eq!(table.find_or_put_many(pool.vector(0)).unwrap().tally.new, 1);
@@ -114,7 +114,7 @@ fn vectors_of_zeros(device: &Device) {
     }
 }
 
-/// Words of vectors that are numbers of nodes, and what stands for no node.
+/// Vectors whose words are numbers of nodes, or the value that stands for no node.
 fn vectors_that_look_like_references(device: &Device) {
     for width in [3, 4, 5, 6, 7, 8, 9, 17, 33] {
         let table = TreeTable::builder(width).capacity(1000).nodes(50_000).seed(5).build(device).unwrap();
@@ -128,7 +128,7 @@ fn vectors_that_look_like_references(device: &Device) {
     }
 }
 
-/// A vector without room for its nodes is Full, and that is said; what is stored stays.
+/// A vector that finds no room for its nodes is Full, which is reported; stored vectors stay.
 fn too_few_nodes(device: &Device) {
     for width in [3, 4, 7, 16, 33] {
         let pool = Pool::distinct(width, 400);
@@ -146,13 +146,13 @@ fn too_few_nodes(device: &Device) {
     }
 }
 
-/// What is stored is Seen, also by a full table, and found, and read.
+/// A stored vector is Seen even by a full table, and can be found and read.
 fn a_full_node_table_still_knows_what_it_holds(device: &Device) {
     for width in [3, 5, 8, 17] {
         let pool = Pool::distinct(width, 300);
         let table = TreeTable::builder(width).capacity(1000).nodes(200).build(device).unwrap();
         let mut checker = Checker::of_small(&table, &pool);
-        // A few at a time, so that some are whole before the nodes run out.
+        // A few vectors at a time, so that some are stored completely before the nodes run out.
         for part in pool.all().chunks(10) {
             let _ = checker.offer(part).or_fail(width);
         }

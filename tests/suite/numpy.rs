@@ -1,4 +1,4 @@
-//! `factorize_many` against NumPy, where `python3` has it.
+//! Compares `factorize_many` with NumPy, if `python3` has it.
 
 use crate::common::vectors::{Random, some_widths};
 use crate::common::{scaled, tests};
@@ -24,7 +24,7 @@ for case, width in enumerate(map(int, sys.argv[2:])):
     values[order].tofile(f"{folder}/distinct{case}")
 "#;
 
-/// A folder of its own, which is removed in the end.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -54,7 +54,7 @@ fn factors_are_those_of_numpy(device: &Device) {
         return println!("skipped: comparison of `factorize_many` with NumPy, since there is no python3 that has it");
     }
     let folder = Folder::new();
-    // Of few values and of many, and of none.
+    // Arrays of few distinct values, of many, and empty ones.
     let cases: Vec<(usize, Vec<u32>)> = some_widths()
         .into_iter()
         .flat_map(|width| [0, 1, scaled(4000, 300)].map(|rows| (width, rows)))
@@ -64,7 +64,7 @@ fn factors_are_those_of_numpy(device: &Device) {
             let values = [2, 40, 1 << 20][case / 3 % 3];
             let rows = (0..rows).flat_map(|_| {
                 let value = random.below(values) as u32;
-                // The words differ in one place, or in several.
+                // Rows differ in one word, or in several.
                 (0..width as u32).map(move |word| if word % 3 == value % 3 || width < 3 { value.reverse_bits() } else { 7 })
             });
             (width, rows.collect())
