@@ -1,13 +1,13 @@
-//! One suite for every machine. A test is a function of a device; it is registered once for the CPU with one thread, once for
-//! the CPU with several, and once for each GPU. Where there is no GPU, it is also listed as a skipped test, and the last line
-//! says how many were; a choice of them runs on a simulated device then (`simulated`).
+//! One suite for every machine. A test is a function of a device; it is registered once for the CPU with one thread, once for the
+//! CPU with several, and once for each GPU. Without a GPU it is also listed as a skipped test, and the last line of the output
+//! counts the skipped ones; a selection of the GPU tests then runs on a simulated device (`simulated`).
 //!
 //! `WARPSET_TEST_FULL=1` makes sizes full, as in CI; `WARPSET_TEST_FAST=1` makes them small, for runs under compute-sanitizer.
-//! `--include-ignored` makes skipped tests fail: use it where there must be a GPU.
+//! `--include-ignored` makes skipped tests fail: use it on machines that must have a GPU.
 
 mod common;
 
-/// In tests/suite/.
+/// Files in tests/suite/.
 mod suite {
     pub mod changed_files;
     pub mod cluster;
@@ -162,8 +162,8 @@ fn skipped(test: &'static Test) -> Trial {
     Trial::test(format!("gpu::{} (skipped: no CUDA device)", test.label()), fails).with_ignored_flag(true)
 }
 
-/// Ends the process with the test's name if the test does not end: a search that goes round in circles would hang the suite, on
-/// a GPU also the context that all others use. The limit is far beyond what any test takes, and no result depends on it.
+/// Ends the process with the test's name if the test does not end: an endless search would hang the suite, and on a GPU also the
+/// context that all others use. The limit is far beyond the duration of any test, and no result depends on it.
 fn guarded(name: String, test: impl FnOnce()) {
     let limit = Duration::from_secs(common::scaled(900, 2400));
     let (_ended, end) = channel::<()>();

@@ -1,7 +1,7 @@
 //! Many host threads in one table, and many tables on one device. `&self` promises that every interleaving is right.
 //!
-//! Threads start together at a barrier. No test depends on how they then interleave: each holds in every order, and where a
-//! certain overlap is the point, it is repeated often enough that it happens.
+//! Threads start together at a barrier. No test depends on how they then interleave: each holds in every order. A test of a
+//! certain overlap repeats its case often enough that the overlap occurs.
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};
@@ -47,12 +47,12 @@ fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R>
     })
 }
 
-/// Offers these positions in parts; the answers.
+/// Offers these positions in parts; returns the results.
 fn offer_in_parts<S: Kind>(table: &VectorTable<S>, pool: &Pool, positions: &[usize], part: usize) -> Vec<(Vec<usize>, Batch)> {
     positions.chunks(part).map(|part| (part.to_vec(), table.find_or_put(&pool.batch(part)))).collect()
 }
 
-/// All callers offer all of the pool, each in an order and in parts of its own; the checker then judges all answers as one.
+/// All callers offer the whole pool, each in its own order and parts; the checker then judges all results together.
 fn race<'a, S: Kind>(table: &'a VectorTable<S>, pool: &'a Pool, callers: usize, seed: u64) -> Checker<'a, VectorTable<S>> {
     let answers = together(callers, |caller| {
         let positions = pool.shuffled(1, seed * 100 + caller as u64);
@@ -76,8 +76,8 @@ fn each_vector_is_new_to_one_caller<S: Kind>(device: &Device) {
     }
 }
 
-/// One probe sequence: every vector is put at its end, where all callers meet. Who loses a compare-and-swap to another vector
-/// must see that, and go on.
+/// All vectors share one probe sequence: every vector is put at its end, where all callers meet. A caller that loses a
+/// compare-and-swap to another vector must notice that, and go on.
 fn races_for_the_same_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         let pools =
@@ -107,7 +107,7 @@ fn equal_vectors_race_chunk_by_chunk<S: Kind>(device: &Device) {
     }
 }
 
-/// Whichever vectors win, every slot is used, and a vector that one caller got rejected no other caller stored.
+/// Whichever vectors win, every slot is used, and no vector is rejected for one caller and stored by another.
 fn callers_race_for_the_last_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         for round in 0..scaled(4, 1) {
@@ -120,7 +120,7 @@ fn callers_race_for_the_last_slots<S: Kind>(device: &Device) {
     }
 }
 
-/// Says that no more is to come, also when a writer panics: readers must not wait for ever.
+/// Signals on drop that no more vectors will come, also if a writer panics: otherwise readers would wait for ever.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -129,7 +129,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A writer puts vectors part by part and says how many it has; readers look for those, for all, and for strangers meanwhile.
+/// A writer puts vectors part by part and publishes their number; readers meanwhile look for those vectors, for all vectors, and
+/// for vectors that are never put.
 fn readers_see_what_was_acknowledged<S: Kind>(device: &Device) {
     for width in scaled(vec![1, 3, 4, 16, 33], vec![3]) {
         let pool = Pool::distinct(width, scaled(2000, 200));
@@ -172,7 +173,7 @@ fn readers_see_what_was_acknowledged<S: Kind>(device: &Device) {
     }
 }
 
-/// The slots of wide vectors are half decided for long: whoever iterates meanwhile meets some.
+/// The slots of wide vectors are half decided for long, so that a concurrent iteration meets some.
 fn readers_see_whole_vectors_only<S: Kind>(device: &Device) {
     let width = 256;
     let pool = Pool::distinct(width, scaled(1500, 100));
@@ -202,7 +203,7 @@ fn readers_see_whole_vectors_only<S: Kind>(device: &Device) {
     }
 }
 
-/// One thread makes the table grow, again and again, for as long as the others put vectors.
+/// One thread makes the table grow, again and again, while the others put vectors.
 fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
     const CALLERS: usize = 3;
     for width in scaled(vec![1, 3, 4, 7, 16, 33], vec![3]) {
@@ -211,7 +212,7 @@ fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
         let callers_left = AtomicUsize::new(CALLERS);
         let answers = together(CALLERS + 1, |thread| {
             if thread == CALLERS {
-                // Not without end: every growth copies a larger table.
+                // The number of growths is limited, because every growth copies a larger table.
                 for _ in 0..scaled(300, 5) {
                     table.grow(table.slots() + 1).expect("grow");
                     if callers_left.load(Ordering::Acquire) == 0 {
@@ -231,8 +232,8 @@ fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
     }
 }
 
-/// A vector is New once more for each clearing at most, and what is left is a set of offered vectors. The table is large, so that
-/// clearing it takes as long as many inserts.
+/// A vector is New at most once more per clearing, and the remaining vectors are a set of offered ones. The table is large, so
+/// that clearing it takes as long as many inserts.
 fn clearing_during_inserts_leaves_a_sound_table<S: Kind>(device: &Device) {
     const CLEARINGS: usize = 5;
     const CALLERS: usize = 3;
@@ -263,10 +264,10 @@ fn clearing_during_inserts_leaves_a_sound_table<S: Kind>(device: &Device) {
                 fresh.for_each(|(at, _)| *news.entry(*at).or_default() += 1);
             }
             let context = format!("width {width}, round {round}");
-            // Vectors of the round before may still be there until the first clearing.
+            // Vectors of the previous round may still be stored until the first clearing.
             assert_eq!(news.len(), pool.len(), "{context}: every vector is New at least once");
             assert!(news.values().all(|news| *news <= CLEARINGS + 1), "{context}: {news:?}");
-            // All are offered once more after the last clearing, so all are there.
+            // All vectors are offered once more after the last clearing, so all are stored.
             let rows: Vec<usize> =
                 table.rows().into_iter().map(|(_, row)| pool.position(&row).expect("an offered one")).collect();
             assert_eq!((rows.len(), table.len().unwrap()), (pool.len(), pool.len() as u64), "{context}");
@@ -283,7 +284,7 @@ fn tables_that_grow_under_many_callers<S: Kind>(device: &Device) {
         let answers =
             together(5, |caller| offer_in_parts::<S>(&table, &pool, &pool.shuffled(1, caller as u64), 40 + caller * 31));
         for (_, batch) in answers.iter().flatten() {
-            // Those too that found no slot at first.
+            // This includes vectors that found no slot at first.
             assert!(batch.references.iter().all(Option::is_some), "width {width}: {}", batch.tally);
             assert_eq!(batch.new_references.len() as u64, batch.tally.new, "width {width}");
         }
@@ -295,7 +296,7 @@ fn tables_that_grow_under_many_callers<S: Kind>(device: &Device) {
     }
 }
 
-/// `grow(capacity)` returns Ok only if the table then has that capacity, whoever else made it grow meanwhile.
+/// `grow(capacity)` returns Ok only if the table then has that capacity, even if other threads make it grow meanwhile.
 fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
     const THREADS: usize = 3;
     for round in 0..scaled(100, 1) {
@@ -307,8 +308,8 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
             let mut random = Random::new(round * 10 + number as u64);
             let mut broken = Vec::new();
             for step in 1..10 {
-                // Awake when the last arrives, so that all see the same table. No assertion in here: the others would wait for
-                // ever.
+                // Spins until the last thread arrives, so that all see the same table. An assertion here would leave the others
+                // waiting for ever.
                 arrived.fetch_add(1, Ordering::Relaxed);
                 while arrived.load(Ordering::Relaxed) < step * THREADS {
                     thread::yield_now();
@@ -330,8 +331,8 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
     }
 }
 
-/// The table grows between the put and the report of it. A batch reports its progress from inside the put, so that the growth can
-/// be made to wait for just this moment.
+/// The table grows between the put and the report of it. A batch reports its progress from inside the put, so the test can time
+/// the growth for that moment.
 fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Device) {
     for (round, references) in (0..scaled(10, 2)).flat_map(|round| [(round, false), (round, true)]) {
         let count = scaled(40_000, 500);
@@ -346,7 +347,7 @@ fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Devic
                 }
             });
             let mut report = move |_, _| {
-                // The first report starts the growth; the thread that waits for it has then ended.
+                // The first report starts the growth; later sends fail, because the receiving thread has ended.
                 let _ = under_way.send(());
                 ControlFlow::Continue(())
             };
@@ -376,7 +377,7 @@ fn several_tables_on_one_device<S: Kind>(device: &Device) {
             checker.clear().or_fail(format!("width {width}"));
         }
     });
-    // Requests of different results share buffers too.
+    // Requests of different results share buffers, too.
     let table = roomy::<S>(2, 1000).build(device).unwrap();
     let answers = together(4, |thread| {
         let request = if thread % 2 == 0 { everything() } else { Request::new() };

@@ -1,4 +1,4 @@
-//! Reading a table: by reference, by iteration over several parts, in numbers.
+//! Reading a table: by reference, by iteration over several parts, and as statistics.
 
 use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
@@ -33,7 +33,7 @@ fn references_may_repeat_and_come_in_any_order<S: Kind>(device: &Device) {
     }
 }
 
-/// More than one thread takes part.
+/// The count is large enough that several threads take part.
 fn references_by_the_thousand<S: Kind>(device: &Device) {
     let count = scaled(30_000, 500);
     let table = roomy::<S>(5, 2 * count as u64).build(device).unwrap();
@@ -53,8 +53,8 @@ fn slot_numbers_make_references<S: Kind>(device: &Device) {
     assert_eq!(table.get_many(&again).unwrap(), [1, 2, 3, 4]);
 }
 
-/// A part is about 16 MiB of slots, so wide slots make several. The table is as good as full: a slot at the seam of two parts
-/// that is left out, or given twice, shows.
+/// A part is about 16 MiB of slots, so wide slots make several parts. The table is nearly full, so that a slot at the seam of two
+/// parts that is left out, or returned twice, shows.
 fn iteration_over_several_parts<S: Kind>(device: &Device) {
     let width = 256;
     let table = roomy::<S>(width, (20 << 20) / 1024).build(device).unwrap();

@@ -1,4 +1,4 @@
-//! What a batch reports: each result if it was asked for, nothing else, and always the same truth.
+//! Results of a batch: exactly the requested ones are reported, and they are the same for every request.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
@@ -57,8 +57,8 @@ fn every_combination_of_results<S: Kind>(device: &Device) {
     }
 }
 
-/// The same results in memory that is used again, by batches that get longer and shorter, and that fail; pinned on a GPU, with
-/// vectors that are pinned too, of several segments.
+/// Batches that get longer and shorter, and that fail, report the same results in reused memory. On a GPU it is pinned, and so
+/// are the vectors, of several segments.
 fn buffers_hold_what_batches_report<S: Kind>(device: &Device) {
     for (width, grows) in [(2, false), (5, false), (5, true)] {
         let longest = scaled(if device.is_gpu() { 5_000_000 / width } else { 20_000 }, 2000);
@@ -94,7 +94,7 @@ fn buffers_hold_what_batches_report<S: Kind>(device: &Device) {
                 );
             }
         }
-        // A batch that fails leaves nothing of the one before.
+        // A failed batch leaves no results of the batch before.
         assert!(tables[1].find_or_put_many_with(&[1; 7], all().parents(&[]).into(&mut buffers[0])).is_err());
         assert!(buffers[0].outcomes().is_empty() && buffers[0].references().is_empty() && buffers[0].new_references().is_empty());
     }
@@ -114,7 +114,7 @@ fn pinned_buffers(_: &Device) -> Buffers {
     Buffers::new()
 }
 
-/// Gives `use_them` the vectors: on a GPU in pinned memory.
+/// Passes the vectors to `use_them`: on a GPU in pinned memory.
 fn with_pinned<T>(device: &Device, vectors: &[u32], use_them: impl FnOnce(&[u32]) -> T) -> T {
     #[cfg(feature = "cuda")]
     if device.is_gpu() {
@@ -146,7 +146,7 @@ fn batches_of_one_vector<S: Kind>(device: &Device) {
     }
 }
 
-/// The CPU's threads take 4,096 vectors at a time, a GPU's warps 32: the seams are where results could be put side by side.
+/// The CPU's threads take 4,096 vectors at a time, a GPU's warps 32: results could be misplaced at the seams.
 fn batches_around_the_size_that_a_thread_takes<S: Kind>(device: &Device) {
     for width in [1, 3, 8] {
         let sizes = [31, 32, 33, 255, 257, 4095, 4096, 4097, 8192, 8193, 12_289];
@@ -173,7 +173,7 @@ fn an_empty_batch_changes_nothing<S: Kind>(device: &Device) {
     }
 }
 
-/// Words are aligned to 4 bytes and no more; chunks are larger.
+/// Words are aligned to 4 bytes only; chunks are larger.
 fn batches_at_any_address<S: Kind>(device: &Device) {
     for width in some_widths() {
         let table = roomy::<S>(width, 500).build(device).unwrap();
@@ -203,7 +203,7 @@ fn progress_only_grows_and_ends_at_the_total<S: Kind>(device: &Device) {
         assert_eq!(batch.tally.new, count as u64);
         assert!(reports.iter().all(|(done, total)| *total == count as u64 && done <= total), "grows {grows}: {reports:?}");
         assert!(reports.is_sorted(), "grows {grows}: {reports:?}");
-        // On several threads of a CPU another than the caller's may do the last piece, or all.
+        // On several threads of a CPU another thread than the caller's may do the last piece, or all.
         if device.is_gpu() || device.to_string() == "CPU (1 thread)" {
             assert_eq!(reports.last(), Some(&(count as u64, count as u64)), "grows {grows}");
         }

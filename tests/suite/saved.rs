@@ -1,4 +1,4 @@
-//! Tables that were saved and loaded: they are what they were, on whichever device; and files that are no such tables are errors.
+//! Tables that were saved and loaded have the same contents on every device; other files are errors.
 
 use super::changed_files::use_in_every_way;
 use crate::common::kinds::{Kind, roomy};
@@ -43,7 +43,7 @@ fn fault<T>(loaded: Result<T>) -> FileFault {
     }
 }
 
-/// What is where.
+/// Vector in each slot.
 fn contents<K: Key<Element = u32, Owned = Vec<u32>>, S: Storage>(table: &Table<K, S>) -> BTreeMap<u64, Vec<u32>> {
     table.iter().map(|row| row.map(|(at, vector)| (at.slot(), vector)).unwrap()).collect()
 }
@@ -82,7 +82,7 @@ fn loaded_tables_are_what_was_saved<S: Kind>(device: &Device) {
     }
 }
 
-/// As the table that was saved would.
+/// Loaded tables continue exactly as the saved table would.
 fn loaded_tables_go_on<S: Kind>(device: &Device) {
     for width in some_widths() {
         let count = scaled(1000, 100);
@@ -142,7 +142,7 @@ fn tables_that_have_grown_and_grow<S: Kind>(device: &Device) {
     assert_eq!(loaded.len().unwrap(), 2 * count as u64);
 }
 
-/// The device, and CPUs of several numbers of threads, if the library has them.
+/// The device, and CPUs with several numbers of threads if the library has them.
 fn devices(device: &Device) -> Vec<Device> {
     #[cfg(feature = "cpu")]
     return vec![device.clone(), Device::cpu_with_threads(1), Device::cpu_with_threads(3)];
@@ -150,7 +150,7 @@ fn devices(device: &Device) -> Vec<Device> {
     return vec![device.clone()];
 }
 
-/// To and from CPUs of several numbers of threads; on a GPU also from there to the CPU and back.
+/// Tables move to and from CPUs with several numbers of threads; on a GPU also to the CPU and back.
 fn tables_go_from_device_to_device<S: Kind>(device: &Device) {
     let devices = devices(device);
     for width in some_widths() {
@@ -184,7 +184,8 @@ fn tables_go_from_device_to_device<S: Kind>(device: &Device) {
     }
 }
 
-/// A file is of one moment: what was put before it is there, what is there was offered, and the counts are those of the slots.
+/// A file has the state of one moment: vectors put before it are present, each vector present was offered, and the counts match
+/// the slots.
 fn saved_while_others_put<S: Kind>(device: &Device) {
     let (width, count, callers) = (5, scaled(3000, 300), 3);
     let table = roomy::<S>(width, 4 * (callers * count) as u64).build(device).unwrap();
@@ -229,13 +230,13 @@ fn references_are_of_one_table<S: Kind>(device: &Device) {
     let of_other = other.loaded_references(&references).unwrap();
     assert!(one.get_many(&of_one).unwrap() == words && other.get_many(&of_other).unwrap() == words);
     assert_eq!(one.get_many(&of_other), Err(stale.clone()), "loaded twice, they are two");
-    // What comes from nowhere.
+    // References without a saved counterpart.
     assert_eq!(one.loaded_references(&of_one), Err(stale.clone()));
     assert_eq!(table.loaded_references(&references), Err(stale.clone()), "it was not loaded");
     let mut mixed = references.clone();
     mixed[2] = of_other[2];
     assert_eq!(one.loaded_references(&mixed), Err(Error::StaleReferences { stale: 1, count: 7 }));
-    // Of the table as it was when it was saved.
+    // References of the table as it was when it was saved.
     table.clear().unwrap();
     let later = put(&table, &words);
     assert_eq!(one.loaded_references(&later), Err(stale.clone()));
@@ -246,14 +247,14 @@ fn references_are_of_one_table<S: Kind>(device: &Device) {
         true => assert!(one.get_many(&one.loaded_references(&references).unwrap()).unwrap() == words),
         false => assert_eq!(one.loaded_references(&references), Err(stale)),
     }
-    // Through bits, as they are kept in files.
+    // References converted to bits, as they are kept in files.
     let again = VectorTable::<S>::load(device, &bytes[..]).unwrap();
     let bits: Vec<u64> = references.iter().map(|reference| reference.to_bits()).collect();
     let back: Vec<Reference> = bits.into_iter().map(|bits| Reference::from_bits(bits).unwrap()).collect();
     assert!(again.get_many(&again.loaded_references(&back).unwrap()).unwrap() == words);
 }
 
-/// A folder of the test's own, removed at its end.
+/// A temporary folder of the test, removed when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -290,7 +291,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
     saving.unwrap();
     assert!(folder.files().iter().eq([&path]));
     assert!(load().unwrap().contains_many(&words).unwrap().iter().all(|stored| *stored));
-    // Whichever call fails, the file is what it was. Only before the last call it is replaced: the error of that call tells it.
+    // If a call fails, the file keeps its former contents. Only the last call comes after the replacement, and its error says so.
     put(&table, &distinct(4, 10, 1));
     for call in 0..calls {
         let (failed, _) = warpset::faults::fail(call..u64::MAX, || table.save_file(&path));
@@ -306,7 +307,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
     assert!(table.save_file(folder.0.join("..")).is_err());
     table.save_file(&path).unwrap();
     assert_eq!(load().unwrap().len().unwrap(), 8);
-    // What comes after it is no part of it; a reader stops there.
+    // Bytes after the table are not part of it; a reader stops there.
     let mut bytes = std::fs::read(&path).unwrap();
     let (whole, more) = (bytes.len() as u64, b"more");
     bytes.extend(more);
@@ -342,7 +343,7 @@ fn files_with_every_byte_changed<S: Kind>(device: &Device) {
             match at {
                 0..8 => assert!(matches!(fault, FileFault::Foreign { .. }), "byte {at}: {fault}"),
                 8..12 => assert!(matches!(fault, FileFault::Newer { .. } | FileFault::Damaged { .. }), "byte {at}: {fault}"),
-                // A header that says that it is longer may end later than the file.
+                // A header that claims to be longer may end later than the file.
                 12..16 => assert!(matches!(fault, FileFault::Truncated { .. } | FileFault::Damaged { .. }), "byte {at}: {fault}"),
                 _ => match fault {
                     FileFault::Damaged { at: from, bytes: len, .. } => {
@@ -356,7 +357,7 @@ fn files_with_every_byte_changed<S: Kind>(device: &Device) {
     }
 }
 
-/// No checksum tells that they are wrong. They are errors, or tables whose every call returns.
+/// The checksums are correct. Each file is an error, or gives a table whose every call returns.
 fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
     let bytes = saved(&small::<S>(device).0);
     let parts = parts(&bytes);
@@ -374,7 +375,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
         made += 1;
         use_in_every_way(&table);
     };
-    // Numbers in the header: near what they were, and far from it.
+    // Changes numbers in the header to values near the old ones, and far from them.
     for at in (16..16 + 240).step_by(scaled(4, 12)) {
         for value in [0, 1, 2, 3, 33, 0x7FFF_FFFF, u32::MAX] {
             let mut changed = bytes.clone();
@@ -387,7 +388,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
             trial(changed);
         }
     }
-    // What the parts hold.
+    // Changes the contents of the parts.
     for round in 0..scaled(400, 40) {
         let mut changed = bytes.clone();
         for part in &parts[1..] {
@@ -405,7 +406,7 @@ fn files_of_random_bytes<S: Kind>(device: &Device) {
     let whole = saved(&table);
     let mut random = Random::new(2);
     for round in 0..scaled(2000, 100) {
-        // Nothing of a file, or its magic, its header, or more of it, and then anything.
+        // Keeps a prefix of a file (nothing, its magic, its header, or more), followed by random bytes.
         let known = [0, 8, 16, 60, 300, whole.len()][round % 6].min(whole.len());
         let len = random.below(2 * whole.len());
         let mut bytes: Vec<u8> = (0..len).map(|_| random.number() as u8).collect();
@@ -430,7 +431,7 @@ fn what_files_are_not<S: Kind>(device: &Device) {
     let error = load(&bytes).unwrap_err();
     assert_eq!(error, Error::File { fault: FileFault::Newer { version: 77, newest: 1 } });
     assert!(error.to_string().contains("77"), "{error}");
-    // Tables of another kind, or width.
+    // Tables of another kind or width.
     let bytes = saved(&table);
     let other = |fault: FileFault, with: &[&str]| match fault {
         FileFault::OtherTable { found, wanted } => {
@@ -448,7 +449,7 @@ fn what_files_are_not<S: Kind>(device: &Device) {
     }
 }
 
-/// Hands out a few bytes at a time, and is interrupted.
+/// Reads a few bytes at a time, and is interrupted.
 struct Slow<'a>(&'a [u8], usize);
 
 impl Read for Slow<'_> {
@@ -462,7 +463,7 @@ impl Read for Slow<'_> {
     }
 }
 
-/// Takes so many bytes.
+/// Accepts a limited number of bytes.
 struct Short(usize);
 
 impl Write for Short {
@@ -497,7 +498,7 @@ fn readers_and_writers_of_every_kind<S: Kind>(device: &Device) {
     }
     let error = VectorTable::<S>::load(device, Broken).unwrap_err();
     assert_eq!(error, Error::Io { doing: "reading a table", at: 0, reason: "no cable".into() });
-    // Several in a stream.
+    // Several tables in one stream.
     let mut stream = Vec::new();
     (0..3).for_each(|_| table.save(&mut stream).unwrap());
     let mut reader = &stream[..];
@@ -507,7 +508,7 @@ fn readers_and_writers_of_every_kind<S: Kind>(device: &Device) {
     assert!(reader.is_empty());
 }
 
-/// What is not about all kinds.
+/// Tests that do not apply to all kinds of tables.
 pub mod saved_once {
     use super::*;
     use crate::common::tests;
@@ -527,7 +528,7 @@ pub mod saved_once {
         files_without_a_descriptor_for_their_folder,
     ];
 
-    /// A file that is written beside its place is a new one: links that have its name already are not followed.
+    /// The temporary file beside the target is created as a new file: an existing link of that name is not followed.
     fn files_are_written_through_no_link(device: &Device) {
         if !cfg!(unix) {
             return;
@@ -535,7 +536,7 @@ pub mod saved_once {
         let folder = Folder::new();
         let (path, target) = (folder.path("table"), folder.path("target"));
         std::fs::write(&target, "precious").unwrap();
-        // The numbers that come next, whatever other tests save meanwhile.
+        // The next numbers of temporary files, in case other tests save meanwhile.
         let probe = warpset::NewFile::beside(&folder.path("probe")).unwrap();
         let name = folder.files().into_iter().find_map(|file| Some(file.to_str()?.strip_suffix(".part")?.to_owned())).unwrap();
         let next: u64 = name.rsplit('.').next().unwrap().parse::<u64>().unwrap() + 1;
@@ -553,7 +554,7 @@ pub mod saved_once {
         };
         table.save_file(&path).unwrap();
         is_right();
-        // A link in the file's own place is replaced.
+        // A link at the target path is replaced.
         std::fs::remove_file(&path).unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(&target, &path).unwrap();
@@ -562,7 +563,7 @@ pub mod saved_once {
         assert!(!path.is_symlink());
     }
 
-    /// Where the folder cannot be opened, so that it could not be synchronised in the end, the file is as it was.
+    /// If the folder cannot be opened, so that it could not be synchronised at the end, the file stays unchanged.
     fn files_without_a_descriptor_for_their_folder(device: &Device) {
         if !cfg!(unix) || device.is_gpu() {
             return;
@@ -573,11 +574,11 @@ pub mod saved_once {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -n 100 && exec \"$0\""]).arg(std::env::current_exe().unwrap());
         let said = crate::suite::hostile_files::lines_of(command, device, "few descriptors", &folder);
-        // The table that was saved before has 7 vectors, and the one of that process 1.
+        // The table saved before has 7 vectors, that of the process has 1.
         assert_eq!(said, ["0 left: false, 7 stored", "1 left: false, 7 stored", "2 left: true, 1 stored"]);
     }
 
-    /// Saves a table in place of another one while few more files can be opened.
+    /// Replaces a table's file while few more files can be opened.
     pub fn save_with_few_descriptors(device: &Device, folder: &std::path::Path) {
         let path = folder.join("table");
         let table = BucketTable::new(device, 4, 8).unwrap();
@@ -617,13 +618,13 @@ pub mod saved_once {
         }
     }
 
-    /// Of which nothing would be found where it is.
+    /// With another hash family no stored vector would be found.
     fn hash_families_are_compared(device: &Device) {
         let table = RootTable::builder().key_bits(40).capacity(1000).build(device).unwrap();
         table.find_or_put_many(&[1, 2, 3]).unwrap().complete(&table).unwrap();
         let mut bytes = saved(&table);
         let parts = parts(&bytes);
-        // The seed, the factors, the step.
+        // Offsets of the seed, the factors and the step.
         for at in [16 + 144, 16 + 208, 16 + 216, 16 + 224, 16 + 232] {
             bytes[at] ^= 2;
             sign(&mut bytes, &parts);
@@ -637,7 +638,8 @@ pub mod saved_once {
         assert!(RootTable::load(device, &bytes[..]).unwrap().contains_many(&[1, 2, 3, 4]).unwrap() == [true, true, true, false]);
     }
 
-    /// Nearly full, and after a relocation that was stopped at each of its calls (on a GPU, keys are in no slot then).
+    /// Nearly full tables, and tables after a relocation that was stopped at each of its calls (on a GPU, keys are in no slot
+    /// then).
     fn cuckoo_tables_keep_their_keys(device: &Device) {
         let make = || {
             let table = RootTable::builder().key_bits(30).capacity(1 << 12).cuckoo(true).seed(5).build(device).unwrap();
@@ -673,7 +675,7 @@ pub mod saved_once {
         }
     }
 
-    /// Slots of vectors with and without padding go to slots of the same; on a CPU they have none.
+    /// Padded slots and dense slots are loaded as the same kind; a CPU has no padded slots.
     fn padded_and_dense_slots(device: &Device) {
         for width in 1..=20 {
             for dense in [false, true] {
@@ -702,8 +704,8 @@ pub mod saved_once {
         assert!(words.rows().unwrap()[..] == *bytemuck::cast_slice::<[u16; 6], u32>(&table.rows().unwrap()));
     }
 
-    /// Those that overlapping calls have left: they are holes still, and taken first by what is put next. (Few rounds have some:
-    /// the test of this name in src/saved/tests.rs makes one.)
+    /// Holes that overlapping calls have left remain holes, and later puts take them first. (Few rounds have holes: the test of
+    /// this name in src/saved/tests.rs makes one.)
     fn holes_are_kept(device: &Device) {
         let (width, count) = (2, scaled(20_000, 500));
         for round in 0..scaled(20, 3) {
@@ -717,7 +719,7 @@ pub mod saved_once {
             let more = distinct(width, 1 << 40, count);
             let batch = loaded.find_or_put_many_with(&more, everything()).unwrap();
             assert_eq!(batch.tally.new, count as u64);
-            // On a GPU there may be more of them than the batch has vectors; those behind the last row that is taken are none.
+            // On a GPU there may be more holes than the batch has vectors; unused rows behind the last row taken are no holes.
             let (left, most) = (loaded.holes().unwrap().len(), holes.len().saturating_sub(count));
             assert!(left <= most, "a batch alone fills them: {left}, and not {most}");
             assert_eq!(contents(&loaded).len(), 2 * count);
@@ -738,7 +740,7 @@ pub mod saved_once {
         let loaded = IndexedTable::load(device, &bytes[..]).unwrap();
         assert!(loaded.rows().unwrap()[..] == table.rows().unwrap()[..]);
         assert!(loaded.contains_many(&words).unwrap().iter().all(|stored| *stored));
-        // Blocks of the same file in another order are no table. The rows are the last part of it.
+        // A file whose blocks are in another order is no table. The rows are its last part.
         let (block, row_bytes) = (1 << 20, count * width * 4);
         if row_bytes >= 2 * block {
             let rows = bytes.len() - (row_bytes + row_bytes.div_ceil(block) * 4);
@@ -758,7 +760,7 @@ pub mod saved_once {
         assert!(loaded.stats().unwrap() == table.stats().unwrap() && contents(&loaded) == contents(&table));
     }
 
-    /// A header that claims 2^38 slots: an error before there is memory for any.
+    /// A header that claims 2^38 slots is an error before memory is allocated.
     fn sizes_that_nobody_has_memory_for(device: &Device) {
         let (table, _) = small::<warpset::Bucket>(device);
         let bytes = saved(&table);

@@ -1,4 +1,4 @@
-//! Seeds: the same slots every time, for debugging and for comparing machines.
+//! Seeds give the same slots every time, for debugging and for comparing machines.
 
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{
@@ -14,7 +14,7 @@ tests_of_all_kinds![
     no_seed_gives_other_slots_each_time,
 ];
 
-/// Vectors are put one after another: the slots of a batch's vectors may depend on who was first.
+/// Puts vectors one after another, because the slots of a batch's vectors may depend on the order of its threads.
 fn slots<S: Kind>(table: &VectorTable<S>, vectors: &[u32]) -> Vec<u64> {
     let put = |vector: &[u32]| table.find_or_put_many_with(vector, Request::new().references(true)).unwrap().references[0];
     vectors.chunks(table.width()).map(|vector| put(vector).expect("it fits").slot()).collect()
@@ -48,7 +48,7 @@ fn another_seed_gives_other_slots<S: Kind>(device: &Device) {
     }
 }
 
-/// Nobody can know the slots, and so build vectors against them.
+/// Without a seed the slots are unpredictable, so that no attacker can construct vectors that collide.
 fn no_seed_gives_other_slots_each_time<S: Kind>(device: &Device) {
     let vectors = distinct(4, 0, 50);
     let [one, other] = [(); 2].map(|()| slots::<S>(&roomy::<S>(4, 100).build(device).unwrap(), &vectors));

@@ -1,8 +1,8 @@
-//! A call that would wait for its own thread is an error, and changes nothing. Every other call is answered, also while another
-//! thread waits to have the table alone.
+//! A call that would wait for its own thread is an error, and changes nothing. Every other call returns, even while another
+//! thread waits for exclusive access to the table.
 //!
-//! Each case runs in a thread of its own. One that has not ended after a minute has hung, and fails: no other result depends on
-//! time.
+//! Each case runs in a thread of its own. A case that has not ended after a minute has hung, and fails. No other result depends
+//! on time.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys};
@@ -26,7 +26,7 @@ tests![
     ranks_whose_thread_has_values,
 ];
 
-/// Tests of callbacks and writers, which tables of every kind call.
+/// Tests of callbacks and writers, for tables of every kind.
 pub mod self_deadlocks_of_all_kinds {
     use super::*;
 
@@ -38,7 +38,7 @@ pub mod self_deadlocks_of_all_kinds {
     }
 }
 
-/// Runs a case; a failure if it hangs.
+/// Runs a case; fails if it hangs.
 fn ends(name: &str, case: impl FnOnce() + Send + 'static) {
     let (ended, end) = channel::<()>();
     let running = thread::spawn(move || {
@@ -72,7 +72,7 @@ impl Write for Writer<'_> {
 const WIDTH: usize = 2;
 const STORED: usize = 100;
 
-/// Vectors that are stored, from number 0 on, and others.
+/// Vectors from number `from` on.
 fn vectors(from: u64, count: usize) -> Vec<u32> {
     distinct(WIDTH, from, count)
 }
@@ -80,20 +80,20 @@ fn vectors(from: u64, count: usize) -> Vec<u32> {
 /// Arguments of the calls.
 struct With<'a> {
     table: &'a IndexedTable,
-    /// Values beside the same rows, other ones than those that the guard may be of.
+    /// Values beside the same rows; distinct from the values that the guard may belong to.
     values: &'a mut Values<u16>,
     /// References of the stored vectors.
     stored: &'a [Reference],
 }
 
-/// Access that a call needs, of a table that its thread shares already.
+/// Access that a call needs, to a table that its thread shares already.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
-    /// To have it alone.
+    /// Exclusive access.
     Alone,
-    /// No more than its thread has.
+    /// Shared access, which its thread has.
     Share,
-    /// To look at its size.
+    /// Access to its size only.
     Look,
 }
 
@@ -138,7 +138,7 @@ const CALLS: &[Call] = {
     ]
 };
 
-/// To a file that is removed afterwards.
+/// Saves to a file that is removed afterwards.
 fn save_to_a_file(with: &mut With<'_>) -> Result<()> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +157,7 @@ fn put_a_few(with: &mut With<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gives why the table did not grow. All that the batch says is true in either case.
+/// Returns the reason why the table did not grow. The batch's results are true in either case.
 fn put_many_more_than_fit(with: &mut With<'_>) -> Result<()> {
     let (new, slots) = (vectors(1 << 20, 5000), with.table.slots());
     let batch = with.table.find_or_put_many(&new)?;
@@ -177,10 +177,10 @@ fn put_many_more_than_fit(with: &mut With<'_>) -> Result<()> {
     batch.error.map_or(Ok(()), Err)
 }
 
-/// Takes a guard, and makes a call while its thread has it.
+/// Takes a guard, and makes a call while its thread holds it.
 type Take = fn(&IndexedTable, &mut Values<u64>, &[Reference], &mut dyn FnMut());
 
-/// The name of a guard, and whether it holds the table: not where it is a copy of a GPU's memory.
+/// Name of a guard, and whether it holds the table: false if it is a copy of a GPU's memory.
 type Guard = (&'static str, fn(&Device) -> bool, Take);
 
 const GUARDS: &[Guard] = &[
@@ -245,7 +245,8 @@ fn on_a_gpu(device: &Device) -> bool {
     device.is_gpu()
 }
 
-/// Each guard, with each call while its thread has it: alone, and while another thread waits to have the table alone.
+/// Tests each guard with each call while its thread holds it: without other threads, and while another thread waits for exclusive
+/// access.
 fn every_guard_and_every_call(device: &Device) {
     for guard in GUARDS {
         for call in CALLS {
@@ -275,7 +276,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
                 while !is_about_to.load(Ordering::Relaxed) {
                     thread::yield_now();
                 }
-                // So that it comes to wait. The calls come to the same in any case.
+                // Gives the other thread time to wait. The results of the calls do not depend on it.
                 thread::sleep(Duration::from_millis(2));
             }
             came_to = Some(call(&mut With { table: &table, values: &mut of_call, stored: &stored }));
@@ -287,7 +288,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
         Needs::Share if guard != "save" => Ok(()),
         _ => Err(refused(name, guard)),
     };
-    // A guard that is not of this device takes nothing, and makes no call.
+    // A guard that this device does not have takes nothing, and makes no call.
     let Some(came_to) = came_to else {
         assert!(!holds(device), "{context}: the call was not made");
         return;
@@ -296,7 +297,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
     if came_to.is_err() {
         assert_eq!(table.slots() > slots, another_waits, "{context}: the table has grown");
         assert_eq!(table.get_many(&stored).unwrap(), vectors(0, STORED), "{context}: a vector is gone");
-        // With the guard the obstacle is gone, too.
+        // After the guard is dropped, the call succeeds.
         let again = call(&mut With { table: &table, values: &mut of_call, stored: &stored });
         assert_eq!(again, Ok(()), "{context}");
     }
@@ -321,7 +322,7 @@ fn reading_a_level_and_putting_the_next(device: &Device) {
                 level = next;
             }
         }
-        // If the table has to grow, the vectors go into the slots there are. The error then says why there are no more.
+        // If the table has to grow, the vectors go into the free slots. The error then gives the reason why it did not grow.
         let table = IndexedTable::builder(1).capacity(500).grows(true).build(&device).unwrap();
         table.find_or_put_many(&[0]).unwrap().complete(&table).unwrap();
         let (slots, mut level, mut failed) = (table.slots(), 0, None);
@@ -362,7 +363,7 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
             .update(|values| {
                 values.fill(7);
                 let rows = table.rows().unwrap();
-                // Another table is in the way of none of this.
+                // These calls do not affect another table.
                 other.clear().unwrap();
                 other.reserve(2 * other.slots()).unwrap();
                 let view = more.view().unwrap();
@@ -381,7 +382,7 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
         assert_eq!(table.reserve(2 * table.slots()).is_err(), is_held);
         assert_eq!(last.len(), 3);
         drop(last);
-        // A batch whose callback drops the guard that its thread had may not grow before it has returned, either.
+        // A batch whose callback drops the thread's guard may not grow before the callback has returned, either.
         let mut rows = Some(table.rows().unwrap());
         let mut progress = |_, _| {
             rows = None;
@@ -394,7 +395,7 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
     });
 }
 
-/// A guard that is never dropped holds its table for ever, and its thread gets the error. Later tables are not held by it.
+/// A guard that is never dropped holds its table for ever, and calls of its thread are errors. It does not hold later tables.
 fn forgotten_guards_are_errors(device: &Device) {
     let device = device.clone();
     ends("forgotten guards", move || {
@@ -409,7 +410,7 @@ fn forgotten_guards_are_errors(device: &Device) {
     });
 }
 
-/// Whatever the threads do at the same time, each call returns, and what it says is true.
+/// For all interleavings, each call returns, and its result is true.
 fn threads_that_read_and_put_while_others_grow(device: &Device) {
     let device = device.clone();
     ends("threads", move || {
@@ -486,7 +487,7 @@ fn calls_in_a_callback_and_in_a_writer<S: Kind>(device: &Device) {
     table.save(Writer(Some(&mut calls))).unwrap();
     let loaded = VectorTable::<S>::load(device, &bytes[..]).unwrap();
     assert_eq!(loaded.len().unwrap(), count as u64 + 5);
-    // Nothing is held any more.
+    // No guard is left.
     table.reserve(1 << 13).unwrap();
     table.clear().unwrap();
 }
@@ -505,7 +506,7 @@ fn keys_are_not_relocated_in_a_callback(device: &Device) {
             ControlFlow::Continue(())
         };
         table.find_or_put_many_with(first, Request::new().progress(&mut progress)).unwrap().complete(&table).unwrap();
-        // No keys were relocated for the inner batch, which has the reason. All that it reports as new is stored.
+        // No keys were relocated for the inner batch, which has the reason. All vectors that it reports as new are stored.
         let inner = inner.expect("the callback was called");
         assert!(inner.tally.full > 0 && inner.tally.new > 0, "{:?}", inner.tally);
         assert_eq!(inner.error, Some(refused("find_or_put_many", "find_or_put_many")));
@@ -515,8 +516,8 @@ fn keys_are_not_relocated_in_a_callback(device: &Device) {
     });
 }
 
-/// If the thread of one rank has a view of its table, a call that would replace the table is refused on all ranks, and none
-/// changes.
+/// If the thread of one rank has a view of its table, a call that would replace the table is refused on all ranks, and no rank's
+/// table changes.
 fn ranks_whose_thread_has_values(device: &Device) {
     if device.is_gpu() {
         return; // Values from a GPU are a copy, which holds nothing.
@@ -545,7 +546,7 @@ fn ranks_whose_thread_has_values(device: &Device) {
                     check(set.save(&mut bytes), "save");
                     assert!(bytes.is_empty(), "no rank has written anything");
                     assert_eq!((set.local().len().unwrap(), set.local().slots()), (len, slots), "no rank has changed");
-                    // A batch goes into the slots there are.
+                    // The vectors of a batch go into the free slots.
                     let more = vectors(1 << 20 | (5000 * rank as u64), 2000);
                     let batch = set.find_or_put_many(&more).unwrap();
                     check(batch.error.clone().map_or(Ok(()), Err), "a batch of the cluster");
@@ -560,7 +561,7 @@ fn ranks_whose_thread_has_values(device: &Device) {
     });
 }
 
-/// Slices of rows and values may be read by other threads, but not dropped there.
+/// Other threads may read slices of rows and values, but not drop them.
 const _: () = {
     const fn is_sync<T: Sync>() {}
     is_sync::<warpset::Rows<'static>>();

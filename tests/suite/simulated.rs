@@ -1,7 +1,8 @@
-//! GPU tests on a simulated device (`tests/device`), where there is no GPU.
+//! GPU tests on a simulated device (`tests/device`), for machines without a GPU.
 //!
-//! Each trial starts this program again, by `tests/device/run`, with a group of its GPU tests. `WARPSET_SIMULATED_DEVICE` in the
-//! environment replaces that: with a number the whole suite runs on as many simulated devices, with 0 on none.
+//! Each trial starts this program again, by `tests/device/run`, with a group of its GPU tests. The environment variable
+//! `WARPSET_SIMULATED_DEVICE` replaces that: its value is the number of simulated devices on which the whole suite runs; 0 means
+//! none.
 //!
 //! Trials of the second kind start it with a mistake: the simulated driver leaves some calls out, or does them wrongly, as if the
 //! library had forgotten them. The tests must then fail.
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const RUN: &str = "tests/device/run";
 const VARIABLE: &str = "WARPSET_SIMULATED_DEVICE";
 
-/// Groups of tests that run by themselves: they reach most of the host layer, and few kernels have to be compiled for them.
+/// Groups of tests that run on the simulated device: they reach most of the host layer, and need few compiled kernels.
 const CHOICE: &[&str] = &[
     "bucket::growth::",
     "bucket::results::",
@@ -27,15 +28,15 @@ const CHOICE: &[&str] = &[
     "interoperation::",
 ];
 
-/// A mistake of calls of the driver, and a test that finds it.
+/// A mistake in driver calls, and a test that finds it.
 struct Mistake {
     what: &'static str,
-    /// As `tests/device/src/driver/fault.rs` describes it.
+    /// Fault in the format of `tests/device/src/driver/fault.rs`.
     fault: &'static str,
     test: &'static str,
 }
 
-/// Mistakes that only a second device shows: the program sees two.
+/// Mistakes that only a second device shows: the program then has two.
 const MISTAKES_OF_TWO: &[Mistake] = &[Mistake {
     what: "a table is made in another device's context",
     fault: "cuCtxSetCurrent:9=other",
@@ -230,15 +231,15 @@ const MISTAKES: &[Mistake] = &[
     Mistake { what: "pinned memory is left", fault: "cuMemFreeHost:1+=skipped", test: "bucket::growth::grow_moves_every_vector" },
 ];
 
-/// Tests that were run on a simulated device.
+/// Number of tests that were run on a simulated device.
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 
 pub fn passed() -> usize {
-    // Relaxed: read when all trials are over.
+    // Relaxed: the count is read after all trials have ended.
     PASSED.load(Ordering::Relaxed)
 }
 
-/// The trials; none if the environment says so, or if this is a package without the simulated device.
+/// Returns the trials; none if the environment disables them, or if this package lacks the simulated device.
 pub fn trials() -> Vec<Trial> {
     if std::env::var_os(VARIABLE).is_some() || !cfg!(target_os = "linux") || !Path::new(RUN).exists() {
         return Vec::new();
@@ -248,7 +249,7 @@ pub fn trials() -> Vec<Trial> {
             let output = run(1, &[&format!("gpu0::{group}")], "");
             let passed = passed_by(&output).filter(|passed| output.status.success() && *passed > 0);
             let passed = passed.ok_or_else(|| Failed::from(text(&output)))?;
-            // Relaxed: a count.
+            // Relaxed: only the sum matters.
             PASSED.fetch_add(passed, Ordering::Relaxed);
             Ok(())
         })
@@ -257,7 +258,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test(format!("simulated device::mistakes::{}", mistake.what), move || {
             let test = format!("gpu{}::{}", devices - 1, mistake.test);
             let arguments = [test.as_str(), "--exact"];
-            // Those of the choice are run above.
+            // Trials above run the tests of the choice.
             if devices > 1 || !CHOICE.iter().any(|group| mistake.test.starts_with(group)) {
                 let output = run(devices, &arguments, "");
                 if passed_by(&output) != Some(1) {
@@ -276,7 +277,7 @@ pub fn trials() -> Vec<Trial> {
     CHOICE.iter().copied().map(group).chain(mistakes.map(|(devices, each)| mistake(devices, each))).collect()
 }
 
-/// Runs this program on simulated devices. It fails if memory is left when it ends, unless frees are refused on purpose.
+/// Runs this program on simulated devices. The run fails if memory is left at its end, unless frees are refused on purpose.
 fn run(devices: u32, arguments: &[&str], fault: &str) -> Output {
     let program = std::env::current_exe().expect("the path of this program");
     let leaks = if arguments.iter().any(|argument| argument.contains("failing_calls")) { "0" } else { "fail" };
@@ -291,7 +292,7 @@ fn run(devices: u32, arguments: &[&str], fault: &str) -> Output {
     command.output().unwrap_or_else(|error| panic!("{RUN}: {error}"))
 }
 
-/// Tests that a run says have passed.
+/// Number of tests that a run reports as passed.
 fn passed_by(output: &Output) -> Option<usize> {
     let text = String::from_utf8_lossy(&output.stdout);
     let result = text.lines().rev().find_map(|line| line.strip_prefix("test result: ok. "))?;

@@ -1,5 +1,5 @@
-//! References of before a growth, a clearing or a relocation, and of other tables: an error wherever they are given, before
-//! anything is done.
+//! References from before a growth, a clearing or a relocation, and of other tables: every call that takes references returns an
+//! error for them, before it changes anything.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::tests_of_all_kinds;
@@ -34,19 +34,19 @@ fn after_a_growth<S: Kind>(device: &Device) {
         return;
     }
     are_stale(&table, &before, COUNT as u64);
-    // One among good ones.
+    // One stale reference among valid ones.
     let now = put(&table, &words);
     assert!(table.get_many(&now).unwrap() == words);
     let mut mixed = now.clone();
     mixed[77] = before[77];
     are_stale(&table, &mixed, 1);
-    // What does nothing makes nothing stale.
+    // Calls without an effect make no reference stale.
     table.reserve(10).unwrap();
     assert!(table.grow(1).is_err());
     assert!(table.get_many(&now).unwrap() == words);
 }
 
-/// Those of the batch itself are of the table as it is at its end.
+/// References that a batch returns are valid for the table at its end.
 fn after_growths_of_its_own<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(200), 200).grows(true).build(device).unwrap();
     let words = distinct(WIDTH, 0, 5000);
@@ -78,18 +78,18 @@ fn of_another_table<S: Kind>(device: &Device) {
     are_stale(&other, &of_one, COUNT as u64);
 }
 
-/// With masks they would make other vectors, so nothing is put; without, they do no harm.
+/// With masks, stale parents would give other vectors, so nothing is put; without masks they are harmless.
 fn as_parents<S: Kind>(device: &Device) {
     let (table, words) = (roomy::<S>(WIDTH, 4000).build(device).unwrap(), distinct(WIDTH, 0, COUNT));
     let before = put(&table, &words);
-    // What makes references of each kind stale.
+    // Makes references of each kind stale.
     if S::IN_ORDER {
         table.clear().unwrap();
         put(&table, &words);
     } else {
         table.grow(4 * table.slots()).unwrap();
     }
-    // Successors: the last word is another.
+    // Successors: the last word differs.
     let successors: Vec<u32> =
         words.chunks(WIDTH).flat_map(|row| row[..WIDTH - 1].iter().copied().chain([row[WIDTH - 1] ^ 1])).collect();
     let masks = vec![1 << (WIDTH - 1); COUNT];
@@ -100,7 +100,7 @@ fn as_parents<S: Kind>(device: &Device) {
     assert_eq!(batch.tally.new, COUNT as u64);
     assert!(table.contains_many(&successors).unwrap().iter().all(|stored| *stored));
     assert_eq!(table.len().unwrap(), 2 * COUNT as u64, "what was offered and nothing else");
-    // Good ones are good.
+    // Valid parents are accepted.
     let now = put(&table, &words);
     let batch = table.find_or_put_many_with(&successors, Request::new().parents(&now).changed(&masks)).unwrap();
     assert_eq!(batch.tally.seen, COUNT as u64);
@@ -119,7 +119,7 @@ fn from_slot_numbers<S: Kind>(device: &Device) {
     assert_eq!(size_of::<Option<Reference>>(), 8);
 }
 
-/// Keys that are relocated.
+/// Tests of relocation.
 pub mod of_cuckoo_tables {
     use super::*;
     use crate::common::tests;

@@ -1,4 +1,4 @@
-//! Build strategies of tree tables: all of them are the same set. On a CPU only the pairing has an effect.
+//! Build strategies of tree tables: all give the same set. On a CPU only the pairing has an effect.
 
 use super::{histories, incremental};
 use crate::common::checker::{Checker, OrFail};
@@ -17,24 +17,24 @@ tests![
     narrow_vectors_of_every_strategy,
 ];
 
-/// A strategy for each pairing that is not the default's.
+/// A strategy for each pairing except the default's.
 const PAIRINGS: [Strategy; 2] = [Strategy::ONE_IP_SM, Strategy::CLR64];
 
-/// Widths for a strategy: on a GPU three, other ones for each, since kernels are compiled for each. Odd ones, at which words and
-/// nodes move up; a power of two; more leaves than a warp has lanes.
+/// Widths for a strategy: on a GPU three per strategy, different for each, because kernels are compiled for each width. They
+/// include odd widths, at which words and nodes move up; a power of two; and more leaves than a warp has lanes.
 fn widths(device: &Device, strategy: Strategy) -> Vec<usize> {
     let groups = [[3, 5, 6, 7, 9], [4, 8, 16, 32, 64], [17, 33, 67, 130, 255]];
     let number = Strategy::ALL.iter().position(|of| *of == strategy).expect("one of them");
     if device.is_gpu() { groups.map(|group| group[number % group.len()]).into() } else { groups.concat() }
 }
 
-/// All of them; of those that do the same on a CPU, one in a usual run.
+/// Strategies of a run. On a CPU several are equivalent; a usual run tests one of those.
 fn strategies(device: &Device) -> Vec<Strategy> {
     let one_of_each_pairing = [&[Strategy::DEFAULT][..], &PAIRINGS].concat();
     if device.is_gpu() { Strategy::ALL.into() } else { sized(Strategy::ALL.into(), one_of_each_pairing, Strategy::ALL.into()) }
 }
 
-/// Those of trees, for tests on CPUs of a pairing.
+/// Widths of trees, for CPU tests of a pairing.
 fn widths_of_pairing(device: &Device, strategy: Strategy) -> impl Iterator<Item = usize> {
     let on_cpu = || sized(all_widths(), some_widths(), all_widths());
     let widths = if device.is_gpu() { widths(device, strategy) } else { on_cpu() };
@@ -50,7 +50,7 @@ fn thorough_histories_of_every_strategy(device: &Device) {
                 assert_eq!(table.spec().strategy(), strategy);
                 play(&mut Checker::new(&table, &pool), &table, &pool, &thorough()).or_fail(format!("{strategy}, width {width}"));
             }
-            // Batches that keep many warps busy, and duplicates between them.
+            // Batches that keep many warps busy, with duplicates between them.
             let pool = Pool::distinct(width, sized(20_000 / width, 4_000 / width, 300));
             let table = roomy::<Tree>(width, 2 * pool.len() as u64).strategy(strategy).build(device).unwrap();
             let mut checker = Checker::new(&table, &pool);
@@ -72,7 +72,7 @@ fn incremental_in_trees_of_every_pairing(device: &Device) {
     }
 }
 
-/// Numbers for the pairs of trees, equal ones for equal pairs; none for pairs of zeros and for roots.
+/// Numbers the pairs of trees: equal pairs get equal numbers, pairs of zeros and roots get none.
 #[derive(Default)]
 struct Model(HashMap<(u64, u64), u64>);
 
@@ -83,11 +83,11 @@ impl Model {
         if (left, right) == (0, 0) {
             return Self::ZEROS;
         }
-        let next = self.0.len() as u64 + (1 << 33); // like no word
+        let next = self.0.len() as u64 + (1 << 33); // unlike any word
         *self.0.entry((left, right)).or_insert(next)
     }
 
-    /// From the root down: what stands for the words, of which the first `left_of(count)` are on the left.
+    /// Value that stands for `words`, computed from the root down, with the first `left_of(count)` words on the left.
     fn cut(&mut self, words: &[u32], left_of: fn(usize) -> usize) -> u64 {
         if let [word] = words {
             return u64::from(*word);
@@ -130,16 +130,16 @@ impl Model {
     }
 }
 
-/// As many as there are distinct pairs, and a strategy of one pairing does not find fewer or more than another.
+/// The number of nodes equals the number of distinct pairs, and strategies of one pairing agree on it.
 fn nodes_are_those_of_the_pairing(device: &Device) {
     let mut wrong = Vec::new();
     for strategy in strategies(device) {
         for width in widths(device, strategy) {
-            // Words of few values: most pairs repeat. None is a number that a node has: such pairs may share a slot with pairs of
-            // nodes.
+            // Words have few values, so most pairs repeat. No word equals the number of a node, because pairs of such words may
+            // share a slot with pairs of nodes.
             let count = sized(1000, 400, 200);
-            // And they tell their place, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
-            // takes no slot.
+            // Words also differ by position, so that no pair has equal halves: two references to the node in slot 0 are (0, 0),
+            // which takes no slot.
             let place = |at: usize| (at % width) as u32 * 8;
             let words: Vec<u32> =
                 distinct(width, 3, count).iter().enumerate().map(|(at, word)| (1 << 31) | place(at) | (word % 5)).collect();
@@ -159,7 +159,7 @@ fn nodes_are_those_of_the_pairing(device: &Device) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A vector without room for its nodes is Full, and that is said; what is stored stays, and is found.
+/// A vector that finds no room for its nodes is Full, which is reported; stored vectors stay and are found.
 fn too_few_nodes_for_every_strategy(device: &Device) {
     for strategy in Strategy::ALL {
         for width in widths(device, strategy).into_iter().filter(|width| *width < 100) {

@@ -19,7 +19,7 @@ tests![
     typed_and_untyped_see_the_same_words,
 ];
 
-/// All that a typed table does, with keys made from numbers; distinct numbers must make distinct keys.
+/// Makes all calls of a typed table, with keys made from numbers; distinct numbers must make distinct keys.
 fn check<K: Pod + Eq + Hash + Debug>(device: &Device, key: impl Fn(u64) -> K) {
     let keys: Vec<K> = (0..200).map(key).collect();
     let (stored, absent) = keys.split_at(150);
@@ -103,7 +103,7 @@ fn keys_aligned_to_16_bytes(device: &Device) {
     check(device, |number| Aligned { words: [number as u32; 8] });
 }
 
-/// Keys of bytes may start anywhere, those of half-words at any even address.
+/// Keys of bytes may start at any address, keys of half-words at any even address.
 fn keys_at_any_address(device: &Device) {
     let bytes: Vec<u8> = (0..8 * 101).map(|at| mix(at) as u8).collect();
     for offset in 0..8 {
@@ -116,7 +116,7 @@ fn keys_at_any_address(device: &Device) {
     }
 }
 
-/// Unlike `==`, under which a NaN is equal to nothing, and zero to minus zero.
+/// Keys are compared by bits, unlike `==`, under which a NaN is equal to nothing, and zero equals minus zero.
 fn floats_are_equal_when_their_bits_are(device: &Device) {
     let table = TypedTable::<f32>::new(device, 10).unwrap();
     let batch = table.find_or_put_many(&[f32::NAN, f32::NAN, 0.0, -0.0, 0.0]).unwrap();
@@ -129,7 +129,7 @@ fn typed_and_untyped_see_the_same_words(device: &Device) {
     let key = Mixed { wide: 0x1111_2222_3333_4444, narrow: 5, halves: [6, 7] };
     let _ = table.find_or_put_many(&[key]).unwrap();
     let words: &[u32] = bytemuck::cast_slice(std::slice::from_ref(&key));
-    // The same places: of the same seed.
+    // Equal seeds give equal slots.
     let untyped = BucketTable::builder(words.len()).capacity(10).seed(1).build(device).unwrap();
     assert_eq!(untyped.find_or_put_many(words).unwrap().tally.new, 1);
     let place = |references: Vec<Option<Reference>>| references[0].unwrap().slot();

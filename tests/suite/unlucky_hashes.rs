@@ -1,4 +1,4 @@
-//! Hashes that agree: probe sequences are long, and all that a table has to tell vectors apart is the comparison.
+//! Hashes that agree: probe sequences are long, and a table can distinguish vectors only by comparing them.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, some_widths};
@@ -16,7 +16,7 @@ tests_of_all_kinds![of Bucket, Tree:
 
 fn masks_that_keep_few_bits<S: Kind>(device: &Device) {
     let high = |bits: u32| u64::MAX << (64 - bits);
-    // Low bits only: the first bucket is the same for all, the step is not.
+    // With low bits only, the first bucket is the same for all vectors, but the step is not.
     for mask in [0, high(1), high(2), high(8), 0xFF, u64::from(u32::MAX)] {
         for width in some_widths() {
             let pool = Pool::distinct(width, scaled(400, 60));
@@ -33,14 +33,14 @@ fn masks_that_keep_few_bits<S: Kind>(device: &Device) {
     }
 }
 
-/// A slot is left only over a vector that stays there. So vectors that all walk the same slots fill them without a gap, also if
-/// they race.
+/// A vector passes over a slot only if another vector stays there. So vectors that all probe the same slots fill them without a
+/// gap, even if they race.
 fn one_probe_sequence_is_filled_without_gaps<S: Kind>(device: &Device) {
     for width in some_widths() {
         let places = slots_per_bucket::<S>(device, width) as usize;
         let table = roomy::<S>(width, 1021).hash_mask(0).build(device).unwrap();
         let pool = Pool::distinct(width, 400);
-        // Many copies: more than one thread takes part in the batch.
+        // Many copies, so that several threads take part in the batch.
         let _ = Checker::new(&table, &pool).offer(&pool.shuffled(scaled(45, 3), 1)).or_fail(format!("width {width}"));
         let stats = table.stats().unwrap();
         let buckets = 400_usize.div_ceil(places);

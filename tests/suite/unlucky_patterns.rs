@@ -1,4 +1,4 @@
-//! EMPTY patterns that occur in the data. Every bit pattern is a legal vector, also one that looks like an undecided slot in one
+//! EMPTY patterns that occur in the data. Every bit pattern is a legal vector, even one that looks like an undecided slot in one
 //! chunk, in several, or in all.
 //!
 //! The EMPTY pattern of a slot is the table's, with the low bits of the first word XORed with the slot's class
@@ -19,7 +19,7 @@ tests![
     every_vector_of_a_tail_is_legal,
 ];
 
-/// Where the chunks of a vector are, as (first word, words): the same rule as in core/layout.cuh, stated anew.
+/// Positions of a vector's chunks as (first word, words): an independent statement of the rule in core/layout.cuh.
 fn chunks(device: &Device, width: usize) -> Vec<(usize, usize)> {
     let chunk_bytes = BucketTable::new(device, width, 1).expect("a small table").spec().chunk_bytes();
     let main = match width {
@@ -38,13 +38,13 @@ fn chunks(device: &Device, width: usize) -> Vec<(usize, usize)> {
     chunks
 }
 
-/// The number of classes: a power of two greater than the number of chunks.
+/// Number of classes: a power of two greater than the number of chunks.
 fn classes(chunks: &[(usize, usize)]) -> u32 {
     (chunks.len() as u32 + 1).next_power_of_two()
 }
 
-/// Room, twice over, for `vectors` vectors that are all barred from the same classes, as many as a vector has chunks. In a table
-/// that is searched completely, so that no vector's luck with its probe sequence matters.
+/// Capacity with twice the room for `vectors` vectors that are all barred from the same classes, one class per chunk. A search
+/// covers the table completely, so that the probe sequence of a vector does not matter.
 fn legal_capacity(device: &Device, width: usize, vectors: usize) -> u64 {
     let chunks = chunks(device, width);
     let classes = u64::from(classes(&chunks));
@@ -54,12 +54,12 @@ fn legal_capacity(device: &Device, width: usize, vectors: usize) -> u64 {
     capacity
 }
 
-/// Slots of the largest table of which a search sees every bucket (spec.rs: up to 1,024).
+/// Slots of the largest table that a search covers completely (spec.rs: up to 1,024 buckets).
 fn largest_searched_completely(device: &Device, width: usize) -> u64 {
     1021 * slots_per_bucket::<warpset::Bucket>(device, width)
 }
 
-/// The pattern whose class `class` looks like chunk `at` of `vector`.
+/// Table pattern whose class `class` equals chunk `at` of `vector`.
 fn pattern_like(vector: &[u32], (first, words): (usize, usize), class: u32) -> [u32; 4] {
     let mut pattern = [0x5EED_0001, 0x5EED_0002, 0x5EED_0003, 0x5EED_0004];
     pattern[..words].copy_from_slice(&vector[first..first + words]);
@@ -67,7 +67,7 @@ fn pattern_like(vector: &[u32], (first, words): (usize, usize), class: u32) -> [
     pattern
 }
 
-/// The vector with the pattern of `class` in these chunks.
+/// Writes the pattern of `class` into these chunks of the vector.
 fn plant(vector: &mut [u32], chunks: &[(usize, usize)], pattern: [u32; 4], class: u32) {
     for &(first, words) in chunks {
         vector[first..first + words].copy_from_slice(&pattern[..words]);
@@ -75,8 +75,8 @@ fn plant(vector: &mut [u32], chunks: &[(usize, usize)], pattern: [u32; 4], class
     }
 }
 
-/// The data; some with the pattern of some class in one chunk; with patterns of several classes in all; and plain ones of one
-/// class.
+/// Vectors of the data; some with the pattern of some class in one chunk; some with patterns of several classes in all chunks;
+/// and some that are the pattern of one class throughout.
 fn suspicious_vectors(data: &Pool, chunks: &[(usize, usize)], pattern: [u32; 4]) -> Pool {
     let classes = classes(chunks);
     let mut vectors: Vec<Vec<u32>> = (0..data.len()).map(|at| data.vector(at).to_vec()).collect();
@@ -97,7 +97,7 @@ fn suspicious_vectors(data: &Pool, chunks: &[(usize, usize)], pattern: [u32; 4])
     Pool::new(data.width(), vectors)
 }
 
-/// A history on a table with this pattern: offers, a growth, a clearing.
+/// Runs a history on a table with this pattern: offers, a growth, a clearing.
 fn check(device: &Device, pool: &Pool, pattern: [u32; 4], hash_mask: u64) {
     let width = pool.width();
     let context = || format!("width {width}, EMPTY {pattern:x?}, hash mask {hash_mask:#x}");
@@ -118,12 +118,12 @@ fn check(device: &Device, pool: &Pool, pattern: [u32; 4], hash_mask: u64) {
     checker.check().or_fail(context());
 }
 
-/// Widths 1 to 20, and some with many classes; few of them for a sanitizer.
+/// Widths 1 to 20, and some with many classes; fewer for a sanitizer.
 fn widths() -> Vec<usize> {
     if fast() { vec![1, 3, 4, 7] } else { (1..=20).chain([33, 64, 101, 256]).collect() }
 }
 
-/// Each chunk position with each class, where they are few.
+/// Tests each chunk position with each class, if these are few.
 fn chunks_of_the_data_are_empty_patterns(device: &Device) {
     for width in widths() {
         let chunks = chunks(device, width);
@@ -144,7 +144,7 @@ fn whole_vectors_of_patterns(device: &Device) {
     for width in widths() {
         let chunks = chunks(device, width);
         let pattern = [0xABCD_EF01, 0x2345_6789, 0x0F1E_2D3C, 0x4B5A_6978];
-        // Word by word from the pattern of one class: equal to it in each chunk, whatever the machine's chunks are.
+        // Word by word from the pattern of one class: equal to it in each chunk, whatever the machine's chunk size is.
         let of_class = |class: u32| {
             let mut vector = vec![0; width];
             plant(&mut vector, &chunks, pattern, class);
@@ -178,8 +178,8 @@ fn patterns_in_one_probe_sequence(device: &Device) {
     }
 }
 
-/// A full table with barred vectors among others. Which vectors are rejected depends on who came first; that a stored one stays
-/// stored and a rejected one stays rejected does not.
+/// A full table with barred vectors among others. Which vectors are rejected depends on the order of arrival. But a stored vector
+/// must stay stored, and a rejected one must stay rejected.
 fn patterns_in_the_last_free_slots(device: &Device) {
     for width in widths() {
         let chunks = chunks(device, width);
@@ -195,7 +195,7 @@ fn patterns_in_the_last_free_slots(device: &Device) {
     }
 }
 
-/// A 4-byte tail meets the pattern of one in 2^32 vectors for each class: here all of the neighbouring words.
+/// A 4-byte tail equals the pattern of each class for one in 2^32 vectors: tests all of the neighbouring words.
 fn every_vector_of_a_tail_is_legal(device: &Device) {
     for width in [1, 3, 5, 7, 9, 13, 17] {
         let pattern = [1000, 0, 0, 0];
@@ -211,7 +211,7 @@ fn every_vector_of_a_tail_is_legal(device: &Device) {
 }
 
 /// Vectors that only one class of slots may hold, in a table larger than a search looks at: a probe sequence, which is an
-/// arithmetic progression, must not keep to the other classes.
+/// arithmetic progression, must not be confined to the other classes.
 fn barred_vectors_find_room_in_a_large_table(device: &Device) {
     const CHUNKS: usize = 15; // one fewer than there are classes
     let width = CHUNKS * BucketTable::new(device, 17, 1).unwrap().spec().chunk_bytes() / 4;

@@ -1,4 +1,4 @@
-//! Values beside the vectors of indexed tables: by reference, zeros at first, and where their vectors are.
+//! Values beside the vectors of indexed tables: accessed by reference, initially zero, and attached to their vectors' rows.
 
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything, tests};
@@ -24,14 +24,14 @@ fn table(device: &Device, width: usize, capacity: u64) -> IndexedTable {
     IndexedTable::builder(width).capacity(capacity).build(device).unwrap()
 }
 
-/// Puts vectors, and gives their references.
+/// Puts vectors, and returns their references.
 fn put(table: &IndexedTable, words: &[u32]) -> Vec<Reference> {
     let batch = table.find_or_put_many_with(words, Request::new().references(true)).unwrap();
     assert_eq!(batch.tally.full, 0);
     batch.references.into_iter().flatten().collect()
 }
 
-/// Values that differ, in all bytes of a type.
+/// Values that differ in all bytes of a type.
 fn some_values<V: Pod>(count: usize, from: usize) -> Vec<V> {
     let bytes: Vec<u8> = (0..count * size_of::<V>()).map(|at| (((at + from) * 2_654_435_761) >> 7) as u8).collect();
     bytes.chunks(size_of::<V>()).map(bytemuck::pod_read_unaligned).collect()
@@ -64,7 +64,7 @@ fn values_are_zeros_until_they_are_set(device: &Device) {
         let references = put(&table, &distinct(width, 0, count));
         assert_eq!((values.len().unwrap(), values.view().unwrap().len()), (count as u64, count));
         assert!(values.get_many(&references).unwrap().iter().all(|value| *value == V::zeroed()));
-        // Every third one, backwards.
+        // Every third reference, in reverse order.
         let some: Vec<Reference> = references.iter().rev().step_by(3).copied().collect();
         let set = some_values::<V>(some.len(), 1);
         values.set_many(&some, &set).unwrap();
@@ -73,13 +73,13 @@ fn values_are_zeros_until_they_are_set(device: &Device) {
         let of_slot = |slot: u64| expected.get(&slot).copied().unwrap_or(V::zeroed());
         assert!(values.view().unwrap().iter().enumerate().all(|(slot, value)| *value == of_slot(slot as u64)));
         assert!(references.iter().zip(values.get_many(&references).unwrap()).all(|(of, value)| value == of_slot(of.slot())));
-        // Of several the last counts.
+        // If a reference occurs several times, its last value counts.
         let [first, last] = <[V; 2]>::try_from(some_values::<V>(2, 99)).unwrap();
         values.set_many(&[references[7], references[8], references[7]], &[first, first, last]).unwrap();
         assert_eq!(values.get_many(&[references[8], references[7], references[8]]).unwrap(), [first, last, first]);
         values.update(|values| values.fill(last)).unwrap();
         assert!(values.view().unwrap().iter().all(|value| *value == last));
-        // Those that come later are zeros.
+        // Values of later vectors are zero.
         let later = put(&table, &distinct(width, count as u64, count));
         assert!(values.get_many(&later).unwrap().iter().all(|value| *value == V::zeroed()));
         assert!(values.bytes() >= 2 * (count * size_of::<V>()) as u64);
@@ -96,7 +96,7 @@ fn values_stay_when_the_table_grows(device: &Device) {
     for (round, part) in words.chunks(width * (count / 10)).enumerate() {
         let references = put(&table, part);
         let new: Vec<u32> = references.iter().map(|of| 1 + of.slot() as u32).collect();
-        // One round sees its values only later, when the table has grown again.
+        // In one round the values are read only after the table has grown again.
         if round != 4 {
             assert!(values.get_many(&references).unwrap().iter().all(|value| *value == 0));
         }
@@ -122,7 +122,7 @@ fn values_of_numbers_that_are_taken_back_are_zeros(device: &Device) {
         ones.set_many(&all, &vec![1; all.len()]).unwrap();
         twos.set_many(&all, &vec![2; all.len()]).unwrap();
         table.truncate(mark).unwrap();
-        // One array looks before the numbers are given again, the other after that.
+        // One array is accessed before the numbers are reused, the other after that.
         assert!(ones.view().unwrap()[..] == vec![1; count]);
         let refused = Error::InvalidReferences { invalid: count as u64, count: 2 * count };
         assert_eq!(ones.get_many(&all), Err(refused.clone()));
@@ -133,7 +133,7 @@ fn values_of_numbers_that_are_taken_back_are_zeros(device: &Device) {
             assert!(values.get_many(&kept).unwrap() == vec![number; count], "{width} words");
             assert!(values.get_many(&again).unwrap() == vec![0; 2 * count], "{width} words");
         }
-        // Twice in turn, the second time above the first mark: the lowest counts.
+        // Two truncations, the second above the first mark: the lowest mark counts.
         twos.update(|values| values.fill(7)).unwrap();
         table.truncate(mark / 2).unwrap();
         put(&table, &distinct(width, 0, 2 * count));
@@ -149,7 +149,7 @@ fn values_of_numbers_that_are_taken_back_are_zeros(device: &Device) {
     }
 }
 
-/// As a `HashMap` counts, with updates that depend on those before them.
+/// Counts as a `HashMap` does, with updates that depend on earlier ones.
 fn a_table_and_its_values_are_a_map(device: &Device) {
     let count = scaled(60_000, 2000);
     let keys: Vec<u64> = (0..count as u64).map(|at| (at * at % (count as u64 / 3)).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
@@ -178,7 +178,7 @@ fn holes_of_overlapping_calls_have_no_values(device: &Device) {
         let words = distinct(width, round * count as u64, count);
         let batches: Vec<Vec<Reference>> = std::thread::scope(|scope| {
             let callers: Vec<_> = (0..callers).map(|_| scope.spawn(|| put(&table, &words))).collect();
-            // Meanwhile.
+            // Updates while the callers run.
             values.update(|values| values.iter_mut().for_each(|value| *value += 0)).unwrap();
             callers.into_iter().map(|caller| caller.join().unwrap()).collect()
         });
@@ -260,7 +260,7 @@ fn views_stay_while_others_put(device: &Device) {
 fn no_memory_for_values_is_an_error(device: &Device) {
     let table = table(device, 1, 1 << 23);
     let references = put(&table, &[7, 8, 9]);
-    // 128 KiB a value: 1 TiB and more, if all get memory.
+    // 128 KiB per value: at least 1 TiB if all get memory.
     let refused = match table.by_reference::<[[u64; 4096]; 4]>() {
         #[cfg(feature = "cuda")]
         Ok(mut values) => {
@@ -278,8 +278,8 @@ fn no_memory_for_values_is_an_error(device: &Device) {
     assert_eq!(table.get_many(&references).unwrap(), [7, 8, 9]);
 }
 
-/// With each call to the system or the driver failing in turn: what a failed operation was to change has its old value or the
-/// new one, all other values what they had, and afterwards it works.
+/// Each call to the system or the driver fails in turn. Values that the failed operation was changing have their old or new
+/// contents, all other values are unchanged, and afterwards the array works.
 fn failures_change_no_other_value(device: &Device) {
     let (width, count) = (2, scaled(2000, 100));
     let before = || {
@@ -287,7 +287,7 @@ fn failures_change_no_other_value(device: &Device) {
         let mut values = table.by_reference::<u32>().unwrap();
         let references = put(&table, &distinct(width, 0, count));
         values.set_many(&references, &vec![1; count]).unwrap();
-        // So that there is something to be done: more memory, and values that are taken back.
+        // Work for the operation: more memory, and values that are taken back.
         let more = put(&table, &distinct(width, count as u64, 3 * count));
         values.set_many(&more, &vec![9; 3 * count]).unwrap();
         table.truncate(2 * count as u64).unwrap();
@@ -319,7 +319,7 @@ fn failures_change_no_other_value(device: &Device) {
     }
 }
 
-/// Tests of what only a GPU has.
+/// Tests of functions of GPUs only.
 #[cfg(feature = "cuda")]
 pub mod on_gpu {
     use super::*;
@@ -334,7 +334,7 @@ pub mod on_gpu {
             if (at < vectors && references[at] != ~0ull) atomicAdd(counts + references[at], 1u);
         }"#;
 
-    /// Puts vectors from device memory, and adds one to the value of each.
+    /// Puts vectors from device memory, and increments the value of each.
     fn count_on_gpu(table: &IndexedTable, counts: &mut Values<u32>, words: &[u32]) {
         let stream = table.device().cuda_context().unwrap().new_stream().unwrap();
         let count = table.compile("count.cu", COUNT).unwrap().load_function("count").unwrap();
@@ -347,11 +347,11 @@ pub mod on_gpu {
         let (number, address) = (vectors as u32, counts.address());
         let mut launch = stream.launch_builder(&count);
         launch.arg(&references).arg(&number).arg(&address);
-        // SAFETY: the kernel's arguments, of its types; all references are of this table, which stays as it is meanwhile.
+        // SAFETY: the kernel's arguments, of its types; all references are of this table, which does not change meanwhile.
         unsafe { launch.launch(LaunchConfig::for_num_elems(number)) }.unwrap();
     }
 
-    /// Also in a table that has grown in between, through holes, and beside updates by the host.
+    /// Counts by kernels, with a growth in between, holes, and updates by the host.
     fn kernels_count_by_reference(device: &Device) {
         let (width, count) = (4, scaled(50_000, 1000));
         let table = table(device, width, 2 * count as u64);
@@ -363,7 +363,7 @@ pub mod on_gpu {
             let words = [&words[..], &words[..words.len() / 2], &words[..]].concat();
             words.chunks(width).for_each(|row| *expected.entry(row.to_vec()).or_default() += 1);
             count_on_gpu(&table, &mut counts, &words);
-            // The host adds to some of them, too.
+            // The host increments some of the values, too.
             let some: Vec<u32> = words.chunks(width).step_by(5).flatten().copied().collect();
             some.chunks(width).for_each(|row| *expected.get_mut(row).unwrap() += 10);
             let references: Vec<Reference> = table.locate_many(&some).unwrap().into_iter().flatten().collect();
@@ -374,7 +374,7 @@ pub mod on_gpu {
         let (references, rows): (Vec<Reference>, Vec<Vec<u32>>) = table.iter().map(Result::unwrap).unzip();
         let found: HashMap<Vec<u32>, u32> = rows.into_iter().zip(counts.get_many(&references).unwrap()).collect();
         assert!(found == expected);
-        // Holes have zeros.
+        // Values of holes are zero.
         let dense = counts.view().unwrap().len() as u64;
         assert!(dense <= counts.len().unwrap() && table.holes().unwrap().first().is_none_or(|hole| *hole == dense));
     }
