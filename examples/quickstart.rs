@@ -1,4 +1,4 @@
-//! Which of these states are new? A set of keys of a type of our own, on the best device there is.
+//! Which of these states are new? A set of keys of a user-defined type, on the best available device.
 
 use warpset::{Device, TypedTable};
 

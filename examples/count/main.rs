@@ -7,10 +7,10 @@
 //! cargo run --release --example count -- records.bin --rows 16      # rows of 16 bytes
 //! ```
 //!
-//! A map from vectors to counts is a table that numbers its vectors, an `IndexedTable`, and an array of values by these numbers
-//! ([`Values`]). To count a batch is to put it, which gives each vector's reference, and to add one to the value at each
-//! reference. There are two ways to do so, one beside the other below: [`on_host`] by the host API, on any device; [`OnDevice`]
-//! by a kernel, so that no reference ever leaves the GPU.
+//! A map from vectors to counts consists of an `IndexedTable`, which numbers its vectors, and an array of values by these numbers
+//! ([`Values`]). Counting a batch takes two steps: put the batch, which gives each vector's reference, and add one to the value
+//! at each reference. The program shows two ways: [`on_host`] uses the host API, on any device; [`OnDevice`] uses a kernel, so
+//! that references never leave the GPU.
 //!
 //! `--verify` compares all counts with those of a `HashMap`.
 
@@ -24,10 +24,10 @@ use std::time::Instant;
 use warpset::{IndexedTable, Reference, Request, Spec, Values};
 use warpset_support::{device, exit, npy_rows, printing};
 
-/// Vectors that are put at a time.
+/// Vectors per batch.
 const BATCH: usize = 1 << 20;
 
-/// How full the table may be before it grows.
+/// Fill of the table at which it grows.
 #[cfg(feature = "cuda")]
 const FILL: f64 = 0.8;
 
@@ -43,19 +43,19 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "count", after_help = AFTER_HELP)]
 struct Options {
-    /// A text, if nothing else is asked for: its lines are counted, of up to 1,023 bytes.
+    /// Input file. Without `--kmers` and `--rows` it is a text, and its lines are counted, of up to 1,023 bytes.
     file: PathBuf,
 
-    /// Count words of K letters A, C, G, T, of 1 to 4,096, in the sequences of a FASTA file; those with other letters are left
-    /// out, and case does not matter. A word and its reverse complement are two.
+    /// Count words of K letters A, C, G, T, of 1 to 4,096, in the sequences of a FASTA file. Words with other letters are left
+    /// out, and case does not matter. A word and its reverse complement count separately.
     #[arg(long, value_name = "K", conflicts_with = "rows", value_parser = clap::value_parser!(u16).range(1..=4096))]
     kmers: Option<u16>,
 
-    /// Count rows of so many bytes, of 1 to 1,024; without a number, those of a .npy file.
+    /// Count rows of this many bytes, 1 to 1,024; without a number, the rows of a .npy file.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = OF_NPY, value_parser = parse_rows)]
     rows: Option<Rows>,
 
-    /// How many of the most frequent ones are shown.
+    /// Number of most frequent items to show.
     #[arg(long, value_name = "N", default_value = "10")]
     top: usize,
 
@@ -63,7 +63,7 @@ struct Options {
     #[arg(long, default_value = "best")]
     device: device::DeviceChoice,
 
-    /// Go through the host API, also where there is a GPU.
+    /// Use the host API even if the table is on a GPU.
     #[arg(long)]
     host: bool,
 
@@ -72,16 +72,16 @@ struct Options {
     verify: bool,
 }
 
-/// What rows `--rows` asks for.
+/// Rows that `--rows` selects.
 #[derive(Clone, Copy, Debug)]
 enum Rows {
-    /// Those of the array in a .npy file.
+    /// Rows of the array in a .npy file.
     OfNpy,
-    /// Of so many bytes.
+    /// Rows of this many bytes.
     Bytes(usize),
 }
 
-/// As `--rows` without a number is read.
+/// Value of `--rows` without a number.
 const OF_NPY: &str = "npy";
 
 fn parse_rows(text: &str) -> Result<Rows, String> {
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
     code.into()
 }
 
-/// Counts, prints what came of it, and gives the exit code.
+/// Counts, prints the results, and returns the exit code.
 fn run(options: &Options) -> Result<u8> {
     let (items, data) = read(options).with_context(|| options.file.display().to_string())?;
     let width = items.width(&data).with_context(|| options.file.display().to_string())?;
@@ -121,7 +121,7 @@ fn run(options: &Options) -> Result<u8> {
     };
     let seconds = start.elapsed().as_secs_f64();
 
-    // Vectors that kernels put may leave holes among the numbers: iteration passes over them.
+    // Vectors that kernels put may leave holes among the numbers: the iteration skips them.
     let (references, rows): (Vec<Reference>, Vec<Vec<u32>>) = table.iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     let mut found: Vec<(Vec<u8>, u64)> = rows.iter().map(|row| items.decode(row)).zip(counts.get_many(&references)?).collect();
     found.sort_unstable_by(|(item, count), (other, of_other)| of_other.cmp(count).then(item.cmp(other)));
@@ -142,7 +142,7 @@ fn run(options: &Options) -> Result<u8> {
     Ok(0)
 }
 
-/// An error that says where a `HashMap` counts otherwise.
+/// Returns an error that names the first difference from a `HashMap`'s counts.
 fn verify(items: &Items, data: &[u8], found: &[(Vec<u8>, u64)]) -> Result<()> {
     let (what, mut expected) = (items.name(), HashMap::<&[u8], u64>::new());
     items.of(data).for_each(|item| *expected.entry(item).or_default() += 1);
@@ -154,15 +154,15 @@ fn verify(items: &Items, data: &[u8], found: &[(Vec<u8>, u64)]) -> Result<()> {
     Ok(())
 }
 
-/// What is counted.
+/// Kind of item to count.
 enum Items {
     Lines,
     Kmers(usize),
-    /// Of so many bytes.
+    /// Rows of this many bytes.
     Rows(usize),
 }
 
-/// The file's data, without what is no part of its items.
+/// Reads the file's data, without parts that belong to no item.
 fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
     let mut data = std::fs::read(&options.file)?;
     let items = match (options.rows, options.kmers) {
@@ -180,7 +180,7 @@ fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
     Ok((items, data))
 }
 
-/// The sequences of a FASTA file in capitals, each from end to end, with a line feed between them.
+/// The sequences of a FASTA file in capitals, each joined to one line, with a line feed between them.
 fn sequences(data: &[u8]) -> Result<Vec<u8>> {
     ensure!(!data.starts_with(b"@"), "it looks like FASTQ, which is not read here: FASTA is");
     let mut joined = Vec::with_capacity(data.len());
@@ -202,10 +202,10 @@ impl Items {
         }
     }
 
-    /// The items of a file, in their order.
+    /// Items of a file, in their order.
     fn of<'d>(&self, data: &'d [u8]) -> Box<dyn Iterator<Item = &'d [u8]> + 'd> {
         match *self {
-            // The last line may lack its end.
+            // The last line may lack its line feed.
             Self::Lines => {
                 Box::new(data.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line)))
             }
@@ -214,10 +214,10 @@ impl Items {
         }
     }
 
-    /// Words a vector.
+    /// Words per vector.
     fn width(&self, data: &[u8]) -> Result<usize> {
         let bytes = match *self {
-            // With one byte more, which marks the end.
+            // One more byte marks the end.
             Self::Lines => self.of(data).map(|line| line.len() + 1).max().unwrap_or(1),
             Self::Kmers(k) => k.div_ceil(4),
             Self::Rows(bytes) => bytes,
@@ -236,7 +236,7 @@ impl Items {
         Ok(bytes.div_ceil(4))
     }
 
-    /// Appends the vector of an item, of `width` words: no two items have the same.
+    /// Appends the vector of an item, of `width` words. Distinct items have distinct vectors.
     fn encode(&self, item: &[u8], width: usize, words: &mut Vec<u32>) {
         let first = words.len();
         words.resize(first + width, 0);
@@ -251,12 +251,12 @@ impl Items {
             Self::Rows(_) => bytes[..item.len()].copy_from_slice(item),
             Self::Lines => {
                 bytes[..item.len()].copy_from_slice(item);
-                bytes[item.len()] = 1; // what is after the last byte that is not 0 is no part of the line
+                bytes[item.len()] = 1; // marks the end: the last nonzero byte follows the line
             }
         }
     }
 
-    /// The item of a vector.
+    /// Item of a vector.
     fn decode(&self, vector: &[u32]) -> Vec<u8> {
         let bytes: &[u8] = bytemuck::cast_slice(vector);
         match *self {
@@ -277,7 +277,7 @@ impl Items {
     }
 }
 
-/// Gives all items as vectors to `count`, a batch at a time; returns how many there were.
+/// Passes all items as vectors to `count`, a batch at a time; returns their number.
 fn in_batches(items: &Items, data: &[u8], mut count: impl FnMut(&[u32]) -> Result<()>) -> Result<u64> {
     let (width, mut total, mut words) = (items.width(data)?, 0, Vec::new());
     for item in items.of(data) {
@@ -341,7 +341,7 @@ mod on_device {
             if vectors == 0 {
                 return Ok(());
             }
-            // A batch in device memory makes no table grow: there must be room for it if all of it is new.
+            // A batch in device memory does not make a table grow: the table must have room for it even if every vector is new.
             let needed = ((table.len()? + vectors as u64) as f64 / FILL) as u64;
             if needed > table.slots() {
                 table.reserve(needed.max(2 * table.slots()))?;
@@ -358,8 +358,9 @@ mod on_device {
             let (count, address) = (vectors as u32, values.address());
             let mut launch = self.stream.launch_builder(&self.add_ones);
             launch.arg(&references).arg(&count).arg(&address);
-            // SAFETY: the kernel's arguments, of its types; `references` has `count` elements, all of stored vectors, as none was
-            // rejected; `values` keeps the table as it is until the kernel is enqueued, and whoever changes it waits for the GPU.
+            // SAFETY: the kernel's arguments, of its types; `references` has `count` elements, all of stored vectors, because
+            // none was rejected; `values` keeps the table as it is until the kernel is enqueued, and later changes wait for the
+            // GPU.
             unsafe { launch.launch(LaunchConfig::for_num_elems(count)) }?;
             Ok(())
         }

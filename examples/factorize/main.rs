@@ -1,13 +1,13 @@
-//! The distinct rows of a NumPy array in the order in which they first occur, and the number of each row's.
+//! Writes the distinct rows of a NumPy array in the order in which they first occur, and the number of each row's distinct row.
 //!
 //! ```text
 //! cargo run --release --example factorize -- array.npy numbers.npy distinct.npy
 //! ```
 //!
-//! That is `numpy.unique(array, axis=0, return_inverse=True)`, but for the order of the distinct rows, and what `factorize` of
-//! pandas does for one column: `distinct[numbers]` is the array. Here it is one call, `factorize_many` of an `IndexedTable`. The
-//! array may have any number of dimensions; a row is all that the first index chooses, of up to 1,024 bytes. Rows are equal when
-//! their bytes are: a NaN is equal to itself, and 0.0 is not -0.0.
+//! The result is that of `numpy.unique(array, axis=0, return_inverse=True)`, except for the order of the distinct rows, and for
+//! one column that of pandas' `factorize`: `distinct[numbers]` is the array. Here it is one call, `factorize_many` of an
+//! `IndexedTable`. The array may have any number of dimensions; a row is the part that a value of the first index selects, of up
+//! to 1,024 bytes. Rows are equal if their bytes are: a NaN equals itself, and 0.0 differs from -0.0.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -33,10 +33,10 @@ struct Options {
     /// A .npy file, with rows of up to 1,024 bytes.
     array: PathBuf,
 
-    /// Where the number of each row goes: .npy, of `<u8`. The three files are not the same.
+    /// Output for the number of each row: .npy, of `<u8`. The three files must differ.
     numbers: PathBuf,
 
-    /// Where the distinct rows go: .npy, of the array's dtype.
+    /// Output for the distinct rows: .npy, of the array's dtype.
     distinct: PathBuf,
 
     /// best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
@@ -69,7 +69,7 @@ fn run(options: &Options) -> Result<()> {
     let (to_numbers, to_distinct) = (open("NUMBERS", &options.numbers)?, open("DISTINCT", &options.distinct)?);
     to_numbers.ensure_differs_from(&to_distinct)?;
 
-    // Vectors are words: rows of another size are filled up with zeros.
+    // Vectors consist of words: rows of other sizes are padded with zeros.
     let width = row_bytes.div_ceil(4);
     let mut words = vec![0u32; data.len() / row_bytes * width];
     for (vector, row) in words.chunks_exact_mut(width).zip(data.chunks_exact(row_bytes)) {
@@ -91,7 +91,7 @@ fn run(options: &Options) -> Result<()> {
     print(&format!("{rows} rows of {row_bytes} bytes, {count} distinct; on {device}, in {seconds:.3} s\n"))
 }
 
-/// What is in a file, and which file that is.
+/// Contents of a file, and its identity.
 fn read(path: &Path) -> Result<(Vec<u8>, Option<Identity>)> {
     let mut file = File::open(path)?;
     let mut data = Vec::new();

@@ -39,7 +39,7 @@ class Table:
         self._check(self.lib.warpset_find_or_put(
             self.table, ctypes.c_uint64(rows.data_ptr()), ctypes.c_size_t(len(rows)), ctypes.c_uint64(outcomes.data_ptr()),
             ctypes.c_uint64(slots.data_ptr()), ctypes.c_uint64(0), ctypes.c_void_p(stream.cuda_stream)))
-        # The kernel reads the rows after this function has returned: PyTorch must not give their memory to others before.
+        # The kernel reads the rows after this function has returned: PyTorch must not reuse their memory before.
         rows.record_stream(stream)
         return outcomes, slots
 
@@ -69,7 +69,7 @@ def main():
             new = int((outcomes == NEW).sum())
             assert int((outcomes == FULL).sum()) == 0
             assert new == len(table) - before, (new, len(table), before)
-            # Equal rows have one slot, different rows have different ones.
+            # Equal rows have one slot, different rows have different slots.
             slot_of = torch.full((len(distinct),), -1, dtype=torch.int64, device=device)
             slot_of[inverse] = slots
             assert bool((slot_of[inverse] == slots).all()) and len(torch.unique(slot_of)) == len(distinct)

@@ -1,7 +1,7 @@
-//! A table behind a C interface, for tensors of PyTorch, arrays of CuPy, or whatever else has device memory: see from_pytorch.py.
+//! A table behind a C interface, for PyTorch tensors, CuPy arrays and other owners of device memory: see from_pytorch.py.
 //!
 //! Every function returns 0, or -1 and leaves a message for `warpset_error`. Vectors are contiguous rows of 32-bit words in the
-//! memory of the table's GPU; streams are `CUstream`s (`torch.cuda.current_stream().cuda_stream`), by which all work is ordered.
+//! memory of the table's GPU. Streams are `CUstream`s (`torch.cuda.current_stream().cuda_stream`) and order all work.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -13,7 +13,7 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// What went wrong in this thread's last call that returned -1. Valid until its next call.
+/// Message of this thread's last call that returned -1. Valid until its next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpset_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
@@ -29,12 +29,12 @@ fn status(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> i32 {
 ///
 /// # Safety
 ///
-/// `table` is a valid place.
+/// `table` must be valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_new(ordinal: usize, width: usize, capacity: u64, table: *mut *mut BucketTable) -> i32 {
     status(|| {
         let made = Box::new(BucketTable::new(&Device::gpu(ordinal)?, width, capacity)?);
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `table` is valid for a write.
         unsafe { table.write(Box::into_raw(made)) };
         Ok(())
     })
@@ -42,20 +42,21 @@ pub unsafe extern "C" fn warpset_new(ordinal: usize, width: usize, capacity: u64
 
 /// # Safety
 ///
-/// `table` is from `warpset_new`, and not used any more.
+/// `table` must be from `warpset_new`, and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_free(table: *mut BucketTable) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that `table` is from `warpset_new` and unused.
     drop(unsafe { Box::from_raw(table) });
 }
 
 /// Enqueues find-or-put of `count` vectors on `stream`. `outcomes` (a byte each: 1 new, 2 seen, 3 full), `slots` (8 bytes each)
-/// and `counts` (five numbers of 8 bytes, added to: offered, new, full, new references, full for want of a node) may be null.
+/// and `counts` (five numbers of 8 bytes, to which the call adds: offered, new, full, new references, full because a node was
+/// missing) may be null.
 ///
 /// # Safety
 ///
-/// `table` is from `warpset_new`; buffers are of its GPU, have room for `count` rows or elements, and live until the stream has
-/// come past this; `stream` is a stream of the GPU's primary context, or null for its default stream.
+/// `table` must be from `warpset_new`. Buffers must be of its GPU, have room for `count` rows or elements, and live until the
+/// stream has executed this work. `stream` must be a stream of the GPU's primary context, or null for its default stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_find_or_put(
     table: *const BucketTable,
@@ -67,15 +68,15 @@ pub unsafe extern "C" fn warpset_find_or_put(
     stream: *mut c_void,
 ) -> i32 {
     status(|| {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `table` is from `warpset_new`.
         let table = unsafe { &*table };
         let device = table.device();
         let context = device.cuda_context().ok_or("the table is not on a GPU")?;
-        // SAFETY: the caller's, who also orders its own work by this stream.
+        // SAFETY: the caller promises a valid stream, and orders its own work by it.
         let stream = unsafe { context.wrap_borrowed_stream(stream.cast()) };
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that the buffer has `count` rows and lives long enough.
         let vectors = unsafe { ForeignSlice::<u32>::new(device, vectors, count * table.width())? };
-        // SAFETY: as above. Those that are null are not used.
+        // SAFETY: as above. Null buffers are not used.
         let (mut outcomes_given, mut slots_given, mut counts_given) = unsafe {
             let of = |address: u64, len: usize| if address == 0 { 0 } else { len };
             (
@@ -98,18 +99,18 @@ pub unsafe extern "C" fn warpset_find_or_put(
     })
 }
 
-/// Writes the number of vectors stored to `len`, once all work of the GPU that was submitted before has ended.
+/// Writes the number of vectors stored to `len`, after all GPU work submitted before has ended.
 ///
 /// # Safety
 ///
-/// `table` is from `warpset_new`, and `len` a valid place.
+/// `table` must be from `warpset_new`, and `len` valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_len(table: *const BucketTable, len: *mut u64) -> i32 {
     status(|| {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `table` is from `warpset_new`.
         let table = unsafe { &*table };
         table.device().cuda_context().ok_or("the table is not on a GPU")?.synchronize()?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that `len` is valid for a write.
         unsafe { len.write(table.len()?) };
         Ok(())
     })

@@ -1,8 +1,8 @@
-//! The placement floor: what a find-or-put cannot be faster than.
+//! The placement floor: a lower bound for the time of a find-or-put.
 //!
-//! A pass that is told each vector's final slot and does only the accesses that nobody can avoid: it reads the vector, reads that
-//! slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches nothing, so a
-//! table's share of the floor is the part of its time that every hash table must spend.
+//! Measures a pass that already has each vector's final slot and makes only the unavoidable memory accesses: it reads the vector,
+//! reads that slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches
+//! nothing, so a table's share of the floor is the part of its time that every hash table must spend.
 
 use super::vectors::Vectors;
 use anyhow::{Context, Result};
@@ -20,13 +20,13 @@ const PASSES: usize = 3;
 /// Vectors that a thread takes at a time.
 const PIECE: usize = 4096;
 
-/// Vectors whose slots are asked for together, so that their cache misses overlap.
+/// Vectors whose slots are requested together, so that their cache misses overlap.
 const GROUP: usize = 16;
 
-/// Memory beside the slots: twice its reference, as it comes and unpacked, its task and its outcome.
+/// Bytes of memory per vector in addition to the slots: its reference twice, as reported and unpacked, its task and its outcome.
 const BYTES_A_VECTOR: u64 = 8 + 16 + 8 + 1;
 
-/// What the pass is told of a vector: its slot's number, and whether this call stores it, in the highest bit.
+/// Input of the pass for one vector: its slot's number, and in the highest bit whether this call stores it.
 #[derive(Clone, Copy)]
 struct Task(u64);
 
@@ -41,7 +41,7 @@ impl Task {
         self.0 & Self::STORES != 0
     }
 
-    /// The words of its slot.
+    /// Words of the task's slot.
     fn slot(self, slots: &[AtomicU32], width: usize) -> &[AtomicU32] {
         &slots[(self.0 & !Self::STORES) as usize * width..][..width]
     }
@@ -49,9 +49,9 @@ impl Task {
 
 /// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
-/// `None` if it is not measured: for vectors stored as trees, which are in no one slot, for keys of which slots hold a part, for
-/// rows, which are found through an index, for no vectors, for a table that was too full for some, for one on a GPU, and where
-/// memory for a second table is short.
+/// `None` if it is not measured: for vectors stored as trees, which are in several slots; for keys, because slots hold a part of
+/// them; for rows, which are found through an index; for no vectors; for a table that was too full for some; for a table on a
+/// GPU; and if memory for a second table is short.
 pub fn placement_floor_gops<S: Storage>(
     table: &VectorTable<S>,
     vectors: &Vectors,
@@ -82,13 +82,14 @@ pub fn placement_floor_gops<S: Storage>(
     Ok(Some(vectors.count() as f64 / seconds[PASSES / 2] / 1e9))
 }
 
-/// A list with room for so many; none if there is no memory for it.
+/// Allocates a list with room for `count` elements; `None` if memory is short.
 fn room_for<T>(count: usize) -> Option<Vec<T>> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).ok().map(|()| list)
 }
 
-/// Memory in huge pages where the system has them: a table on the CPU has them too, and without them random accesses cost more.
+/// Allocates memory in huge pages if the system has them: a table on the CPU uses them too, and without them random accesses cost
+/// more.
 fn memory_like_a_table(bytes: usize) -> Result<MmapMut> {
     let memory = MmapOptions::new().len(bytes).map_anon()?;
     #[cfg(target_os = "linux")]
@@ -96,7 +97,7 @@ fn memory_like_a_table(bytes: usize) -> Result<MmapMut> {
     Ok(memory)
 }
 
-/// The seconds of one pass over empty slots, each of which is in memory already.
+/// Seconds of one pass over empty slots, all of which are in memory already.
 fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapMut, outcomes: &mut [u8]) -> f64 {
     memory.fill(0);
     let slots = as_atomic(bytemuck::cast_slice_mut(memory));
@@ -126,7 +127,7 @@ fn store_or_compare(slots: &[AtomicU32], width: usize, words: &[u32], tasks: &[T
             Outcome::New as u8
         } else {
             let differing = words.fold(0, |bits, (slot, word)| bits | (slot.load(Ordering::Relaxed) ^ word));
-            // They may differ: the call that stores the vector may come later in this pass than it did in the table's.
+            // The words may differ: the call that stores the vector may come later in this pass than it did in the table's.
             if differing == 0 { Outcome::Seen as u8 } else { 0 }
         };
     }

@@ -1,4 +1,4 @@
-//! Reads vectors from a `.npy` file, or from an array in an `.npz` file. What a file is shows in its first bytes, not its name.
+//! Reads vectors from a `.npy` file, or from an array in an `.npz` file. The first bytes of a file show its format, not its name.
 
 use super::npy;
 use super::npy_header::MAGIC;
@@ -9,13 +9,14 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// How every zip archive starts; an empty one has only the second, its end.
+/// Beginnings of a zip archive; an empty one has only the second, its end.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
-/// The array taken from an `.npz` file of several, if none is named.
+/// Array that is read from an `.npz` file with several arrays by default.
 const DEFAULT_ARRAY: &str = "vectors";
 
-/// The vectors of a file; of an `.npz` file, those of `array`. They may take so much memory, or else all that is free.
+/// Reads the vectors of a file; of an `.npz` file, those of `array`. `memory`: bytes that the vectors may take; by default all
+/// free memory.
 pub fn read(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<Vectors> {
     let (words, width, array) = read_file(path, array, memory).with_context(|| path.display().to_string())?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -23,7 +24,7 @@ pub fn read(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<Vec
     Ok(Vectors { words, width, distinct: None, origin })
 }
 
-/// The words, their width, and the name of the array in an `.npz` file.
+/// Reads the words, their width, and the name of the array in an `.npz` file.
 fn read_file(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<(Vec<u32>, usize, Option<String>)> {
     let metadata = std::fs::metadata(path)?;
     ensure!(metadata.is_file(), "it is not a regular file");

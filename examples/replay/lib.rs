@@ -1,5 +1,4 @@
-//! Find-or-puts the vectors of a NumPy file, or random ones, into a table, and reports what became of them, how fast, and in how
-//! much memory.
+//! Find-or-puts the vectors of a NumPy file, or random ones, into a table, and reports outcomes, speed and memory.
 //!
 //! ```text
 //! cargo run --release --example replay                      # a million random vectors on the best device
@@ -37,7 +36,7 @@ use warpset::{
 };
 use warpset_support::{device, exit, in_process, memory, npy_header, numbers, program, stopping};
 
-/// Vectors put before the clock starts, so that a GPU's kernels and buffers are there.
+/// Vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
 const WARM_UP: usize = 4096;
 
 /// Runs the program on the arguments of the command line and returns its exit code.
@@ -45,9 +44,9 @@ pub fn main() -> ExitCode {
     program::run(|arguments| Options::parse_checked(arguments), replay, program::sentence)
 }
 
-/// Replays, prints what came of it, and gives the exit code.
+/// Replays, prints the report, and returns the exit code.
 fn replay(options: &Options) -> Result<u8> {
-    // There is nothing to be reported before the end.
+    // No partial report exists before the end.
     stopping::watch(options.timeout, options.json, "before the end")?;
     let devices = options.device.open_all()?;
     let vectors = input(options)?;
@@ -60,7 +59,7 @@ fn replay(options: &Options) -> Result<u8> {
     }
 }
 
-/// Into one table, or into one that is spread over ranks, if there are several devices or ranks are asked for.
+/// Replays into one table, or into one that is spread over ranks if several devices or ranks are selected.
 fn replay_on<S: Kind>(devices: &[Device], options: &Options, vectors: &Vectors) -> Result<u8> {
     match (devices, options.local_ranks) {
         ([device], None) => replay_into(&table::make::<S>(options, vectors, device)?, options, vectors),
@@ -72,7 +71,7 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
     ensure_room(options, table.slots(), vectors)?;
     warm_up(table, vectors)?;
     let (first, batch) = pass(table, vectors, options.verify)?;
-    // Before another pass makes the table grow: a vector may be new to it, as far as the table knows before it is offered.
+    // Verifies before another pass makes the table grow: before a batch the table does not know which of its vectors are new.
     let mut verification = options.verify.then(|| verify::difference(|| verify::verify(vectors, &batch, table))).transpose()?;
     let mut passes = vec![first];
     for _ in 1..options.repeat {
@@ -102,7 +101,7 @@ fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vec
     tell(options, &report, failure.as_ref())
 }
 
-/// Prints what came of it; gives the exit code.
+/// Prints the report; returns the exit code.
 fn tell(options: &Options, report: &Report<'_>, failure: Option<&Ended>) -> Result<u8> {
     program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
     if let Some(ended) = failure {
@@ -111,7 +110,7 @@ fn tell(options: &Options, report: &Report<'_>, failure: Option<&Ended>) -> Resu
     Ok(failure.map_or(0, |ended| ended.code))
 }
 
-/// What is wrong with a replay that was done to its end: the table differs from the reference set, or was too full.
+/// Failure of a replay that reached its end: the table differs from the reference set, or was too full.
 fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ended> {
     if let Some(Err(difference)) = verification {
         return Some(Ended { code: exit::FOUND, why: format!("{difference:#}") });
@@ -122,7 +121,7 @@ fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ende
     Some(Ended { code, why })
 }
 
-/// An error if there is no memory for what a pass gives, and a verification holds.
+/// Returns an error if the results of a pass, and the data of a verification, exceed the memory.
 fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
     let count = vectors.count() as u64;
     let mut bytes = count * size_of::<Outcome>() as u64;
@@ -150,7 +149,7 @@ fn input(options: &Options) -> Result<Vectors> {
 
 fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> {
     let words = &vectors.words[..vectors.count().min(WARM_UP) * vectors.width];
-    let _ = table.find_or_put_many(words)?; // full or not: it is cleared next
+    let _ = table.find_or_put_many(words)?; // a full table is no error: it is cleared next
     Ok(table.clear()?)
 }
 
@@ -168,7 +167,7 @@ fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool)
     Ok((Pass { seconds, tally: batch.tally }, batch))
 }
 
-/// The rate on the GPU alone and the link's, if it is one, and the placement floor.
+/// Measures the rate on the GPU alone and the link's for a table on a GPU, and the placement floor.
 fn measure<S: Kind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {

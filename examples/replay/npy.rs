@@ -9,7 +9,7 @@ use std::io::Read;
 /// Words read at a time.
 const PIECE: usize = 1 << 18;
 
-/// The vectors of a `.npy` file of `file_bytes` bytes: their words and their width.
+/// Reads the vectors of a `.npy` file of `file_bytes` bytes: their words and their width.
 pub fn read_vectors(mut reader: impl Read, file_bytes: u64, memory: Option<u64>) -> Result<(Vec<u32>, usize)> {
     let header = Header::read(&mut reader)?;
     let (count, width) = shape(&header)?;
@@ -44,7 +44,7 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
     Ok(())
 }
 
-/// How many vectors of how many words the array holds, if it is one of vectors.
+/// Number of vectors and words per vector, if the array consists of vectors.
 fn shape(header: &Header) -> Result<(u64, usize)> {
     match string(&header.descr) {
         Some("<u4") => {}

@@ -1,6 +1,6 @@
-//! The first pass again, with nothing but the GPU in the clock: vectors in device memory, times from device events.
+//! Repeats the first pass and times the GPU alone: vectors are in device memory, and times are from device events.
 //!
-//! The end-to-end time of a batch from host memory is mostly that of the bus; this is the table's own.
+//! The end-to-end time of a batch from host memory is mostly that of the bus; this time is the table's own.
 
 use super::table::{Kind, make_another};
 use super::vectors::Vectors;
@@ -21,15 +21,15 @@ const LINK_BYTES: usize = 1 << 28;
 /// Rates in 10^9 vectors a second.
 pub struct OnGpu {
     pub gops: f64,
-    /// The placement floor; there is one where each vector is in one slot.
+    /// Placement floor, for tables that store each vector in one slot.
     pub floor_gops: Option<f64>,
-    /// What the link allows from end to end: vectors to the GPU, and what is reported of them back, whichever takes longer.
+    /// End-to-end rate that the link allows: the slower of sending the vectors and returning their results.
     pub link_gops: f64,
 }
 
-/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. `None` for no vectors,
-/// for a table that is too small for them, and where the GPU's memory is too small for a second table, the floor's slots and all
-/// vectors.
+/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. Returns `None` for no
+/// vectors, for a table that is too small for them, and if the GPU's memory is too small for a second table, the floor's slots
+/// and all vectors.
 pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
     let bytes = LINK_BYTES as u64 + 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);

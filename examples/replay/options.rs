@@ -34,11 +34,11 @@ pub struct Options {
     /// A .npy or .npz file: little-endian uint32, shape (vectors, words), C order. Without one, random vectors are generated.
     pub file: Option<PathBuf>,
 
-    /// The array of an .npz file of several [default: `vectors`, if there is one]
+    /// Name of the array in an .npz file of several [default: `vectors`, if there is one]
     #[arg(long, value_name = "NAME", requires = "file", help_heading = "Vectors")]
     pub array: Option<String>,
 
-    /// Generate random vectors: what happens without FILE anyway.
+    /// Generate random vectors: the default without FILE.
     #[arg(long, conflicts_with = "file", help_heading = "Vectors")]
     pub random: bool,
 
@@ -46,18 +46,18 @@ pub struct Options {
     #[arg(long, default_value = "8", conflicts_with = "file", help_heading = "Vectors")]
     pub width: u64,
 
-    /// Random vectors to offer, duplicates counted.
+    /// Number of random vectors to offer, including duplicates.
     #[arg(long, default_value = "2^20", value_parser = parse_count, conflicts_with = "file", help_heading = "Vectors")]
     pub count: u64,
 
-    /// Vectors offered / distinct vectors: 1 or more. Every distinct vector is offered at least once; what is offered again is
-    /// drawn uniformly, and all come in random order.
+    /// Vectors offered / distinct vectors: 1 or more. Every distinct vector is offered at least once; repetitions are drawn
+    /// uniformly, and all vectors come in random order.
     #[arg(long, value_name = "D", default_value = "2", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
     pub duplication: f64,
 
-    /// Words of all distinct vectors / values these words have: 1 or more. Every word is drawn uniformly from
-    /// distinct vectors x width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves
-    /// much where the square of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
+    /// Words of all distinct vectors / values these words have: 1 or more. Every word is drawn uniformly from distinct vectors x
+    /// width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves much if the square
+    /// of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
     #[arg(long, value_name = "I", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
     pub internal_duplication: Option<f64>,
 
@@ -65,14 +65,14 @@ pub struct Options {
     #[arg(long, default_value = "1", help_heading = "Vectors")]
     pub seed: u64,
 
-    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU. With gpu:0,1 or gpu:all it is spread over several GPUs, a rank on each.
+    /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU
+    /// with the most memory, or else the CPU. With gpu:0,1 or gpu:all the table is spread over several GPUs, a rank on each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// Spreads the table over so many ranks in this process, each with its share of --device's threads, or all on its GPU; with
-    /// several GPUs as many on each. Each offers its part of the vectors. --capacity is that of all ranks together, --nodes that
-    /// of each. Neither the floor nor the rate of a GPU alone is measured then.
+    /// Spread the table over this many ranks in this process, each with its share of --device's threads, or all on its GPU; with
+    /// several GPUs as many on each. Each rank offers its part of the vectors. --capacity applies to all ranks together, --nodes
+    /// to each. Neither the floor nor the rate of a GPU alone is then measured.
     #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Table")]
     pub local_ranks: Option<u16>,
 
@@ -80,7 +80,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]
     pub table: TableKind,
 
-    /// How a tree table's kernels make trees [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr,
+    /// Build strategy of a tree table's kernels [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr,
     /// Clr64; and his non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has
     /// an effect: np, ip, or halves.
     #[arg(long, value_name = "NAME", help_heading = "Table")]
@@ -89,27 +89,27 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "plain", help_heading = "Table")]
     pub roots: Roots,
 
-    /// Bits of the keys of a root table: 20 to 64. [default: as many as the largest key has]
+    /// Bits of the keys of a root table: 20 to 64. [default: those of the largest key]
     #[arg(long, value_name = "BITS", help_heading = "Table")]
     pub key_bits: Option<u32>,
 
-    /// Slots of the table, rounded up [default: as --fill says]
+    /// Slots of the table, rounded up [default: chosen by --fill]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if there are
-    /// slots for them [default: as many as the vectors' nodes fill to 70 %. They are counted in a pass before the clock starts,
-    /// in a table that has room for them if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
+    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if slots for
+    /// them are free [default: so that the vectors' nodes fill 70 % of them. A pass before the clock starts counts the nodes, in
+    /// a table that has room for them even if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Chooses as many slots as make the table this full in the end: distinct vectors / F. How many vectors of a file are
-    /// distinct is not known beforehand, so for a file it is all vectors / F, and the fill is F / duplication. Does not apply to
-    /// nodes.
+    /// Choose the number of slots so that the table is this full in the end: distinct vectors / F. The number of distinct vectors
+    /// of a file is not known beforehand, so for a file the slots are all vectors / F, and the fill is F / duplication. Does not
+    /// apply to nodes.
     #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
     pub fill: f64,
 
-    /// Lets the table grow to twice its slots whenever it gets full, and so its node table.
+    /// Let the table, and its node table, grow to twice the slots whenever it gets full.
     #[arg(long, help_heading = "Table")]
     pub grow: bool,
 
@@ -117,9 +117,9 @@ pub struct Options {
     #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
     pub repeat: u32,
 
-    /// Measures the placement floor: how fast a pass is that is told each vector's slot and does only the memory accesses nobody
-    /// can avoid. `auto` does if there are at most 2^24 vectors. Trees and rows have no such floor: they are in no one slot. On a
-    /// GPU, `no` leaves out the rate of the GPU alone, too.
+    /// Measure the placement floor: the speed of a pass that already has each vector's slot and makes only the unavoidable memory
+    /// accesses. `auto` measures it for at most 2^24 vectors. Trees and rows have no such floor, because they are not in a single
+    /// slot. On a GPU, `no` also leaves out the rate of the GPU alone.
     #[arg(
         long,
         value_enum,
@@ -132,27 +132,27 @@ pub struct Options {
     )]
     pub floor: When,
 
-    /// Compares with a hash set of the standard library: the distinct count, each outcome and reference, and the table's content.
-    /// The references are part of the timed work then.
+    /// Compare with a hash set of the standard library: the distinct count, each outcome and reference, and the table's content.
+    /// References are then part of the timed work.
     #[arg(long, help_heading = "Measurement")]
     pub verify: bool,
 
-    /// Bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each of them by what it needs; if
-    /// one needs more, that is where it stops [default: what is free]
+    /// Memory limit: bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each by what it
+    /// needs; if one needs more, the program stops there [default: free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     pub memory: Option<u64>,
 
-    /// Ends it with an error when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Time limit: end with an error after this time since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits")]
     pub timeout: Option<Duration>,
 
-    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none.
+    /// Print the report as one JSON object, or an object with `error` and `exit_code` if there is no report.
     #[arg(long, help_heading = "Measurement")]
     pub json: bool,
 }
 
 impl Options {
-    /// The options, checked for what depends on the value of another, too.
+    /// Parses the options, and checks those that depend on each other.
     pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
         let options = Self::try_parse_from(with_joined_floor(arguments))?;
         let needs = |option: &str, table: &str| {
@@ -180,7 +180,7 @@ impl Options {
         }
     }
 
-    /// Whether to measure the placement floor of so many vectors.
+    /// Whether to measure the placement floor of this many vectors.
     pub fn measures_floor(&self, vectors: usize) -> bool {
         match self.floor {
             When::Auto => vectors <= 1 << 24,
@@ -190,8 +190,8 @@ impl Options {
     }
 }
 
-/// The arguments with `--floor no` as `--floor=no`. The value may be left out, so clap takes only what is joined to the option
-/// for it, and would take this one for a file; a file of such a name is `./no`.
+/// The arguments with `--floor no` as `--floor=no`. The value is optional, so clap accepts only a value that is joined to the
+/// option, and would take a separate one for a file; a file of such a name is `./no`.
 fn with_joined_floor(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut are_options = true;
@@ -210,21 +210,21 @@ fn with_joined_floor(arguments: impl IntoIterator<Item = impl Into<OsString>>) -
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
-    /// Vectors in place, uncompressed.
+    /// Vectors uncompressed in their slots.
     Bucket,
-    /// Vectors as trees of pairs that equal parts share.
+    /// Vectors as trees of pairs; equal parts are stored once.
     Tree,
-    /// Vectors of two words as keys, low word first, of which slots hold a part.
+    /// Vectors of two words as keys, low word first; slots hold a part of the key.
     Root,
-    /// Vectors as rows in the order in which they are found, with an index.
+    /// Vectors as rows in the order of discovery, with an index.
     Indexed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Roots {
-    /// As pairs of 32-bit references, in a bucket table.
+    /// Pairs of 32-bit references, in a bucket table.
     Plain,
-    /// As keys of a compact table.
+    /// Keys of a compact table.
     Compact,
 }
 

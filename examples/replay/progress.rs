@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 const TEMPLATE: &str = "{msg} [{wide_bar}] {percent:>3} %, {eta} left";
 
-/// One piece of work on stderr. Nothing is shown before [`PATIENCE`] has passed, nor if stderr is not a terminal; dropping it
-/// removes the bar. Any thread may report progress.
+/// Progress of one piece of work, on stderr. The bar appears after [`PATIENCE`], and only if stderr is a terminal; dropping the
+/// value removes it. Any thread may report progress.
 pub struct Progress {
     bar: ProgressBar,
     started: Instant,

@@ -1,8 +1,8 @@
 //! Random vectors of given duplication and internal duplication (Bergsma 2019, section 4.2).
 //!
-//! Every vector is computed from its position alone, so that all cores can write the sequence, in rank, and the same seed always
-//! gives the same one. `count` vectors hold exactly `distinct` different ones, each at least once, in random order; what
-//! is offered again is drawn uniformly.
+//! Every vector is computed from its position alone. So all cores can write the sequence, each rank can write its part, and the
+//! same seed always gives the same sequence. `count` vectors hold exactly `distinct` different ones, each at least once, in
+//! random order; repetitions are drawn uniformly.
 
 use super::progress::Progress;
 use super::vectors::{Vectors, allocate, check_width};
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 /// Vectors that a thread writes at a time.
 const PIECE: usize = 4096;
 
-/// Which vectors to generate.
+/// Parameters of the random vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters {
     pub width: u64,
@@ -23,7 +23,7 @@ pub struct Parameters {
     /// Words of the distinct vectors / values that these words have; every value of 32 bits is possible if `None`.
     pub internal_duplication: Option<f64>,
     pub seed: u64,
-    /// Bytes that the vectors may take, if not all that are free.
+    /// Bytes that the vectors may take; by default all free memory.
     pub memory: Option<u64>,
 }
 
@@ -47,9 +47,9 @@ struct Generator {
     width: usize,
     distinct: u64,
     order: Permutation,
-    /// Every word is one of so many values: 1 to 2^32.
+    /// Number of values that a word may have: 1 to 2^32.
     values: u64,
-    /// One for each use of random numbers, so that the uses are independent.
+    /// One key for each use of random numbers, so that the uses are independent.
     keys: [u64; 4],
 }
 
@@ -77,15 +77,15 @@ impl Generator {
     /// Writes the vector at this position of the sequence.
     fn write(&self, position: u64, vector: &mut [u32]) {
         let rank = self.order.at(position);
-        // In the sequence before it was shuffled, each distinct vector comes first, then the repetitions.
+        // The unshuffled sequence has each distinct vector first, then the repetitions.
         let id = if rank < self.distinct { rank } else { below(self.distinct, mix(rank ^ self.keys[1])) };
         self.write_distinct(id, vector);
     }
 
     /// Writes the `id`th distinct vector.
     ///
-    /// Its words start as the digits of `id` to the base `values`; each pass adds to every word a hash of those it has changed
-    /// before. Both steps can be undone, so different ids give different vectors, however few values there are.
+    /// Its words start as the digits of `id` to the base `values`; each pass adds to every word a hash of the words changed
+    /// before. Both steps can be undone, so different ids give different vectors, even for few values.
     fn write_distinct(&self, id: u64, vector: &mut [u32]) {
         let mut rest = id;
         for word in vector.iter_mut() {
@@ -158,7 +158,7 @@ fn fold(value: u64) -> u64 {
     (product ^ product >> 64) as u64
 }
 
-/// A number below `limit` for a hash of 64 bits.
+/// Maps a 64-bit hash to a number below `limit`.
 fn below(limit: u64, hash: u64) -> u64 {
     ((u128::from(limit) * u128::from(hash)) >> 64) as u64
 }
@@ -215,7 +215,7 @@ mod tests {
         for position in 0..4 {
             assert_eq!(values(vectors.iter().map(|vector| vector[position])), 2_000, "position {position}");
         }
-        // Pairs of neighbours are as many as independent words make them: most of 50,000.
+        // The number of distinct pairs of neighbours is that of independent words: most of 50,000.
         let pairs = vectors.iter().map(|vector| [vector[0], vector[1]]).collect::<HashSet<_>>().len();
         assert!((48_000..50_000).contains(&pairs), "{pairs} pairs");
     }
@@ -233,7 +233,7 @@ mod tests {
     fn repetitions_are_anywhere() {
         let vectors = generate(&PLAIN).unwrap();
         let half = Vectors { words: vectors.words[..200_000].to_vec(), ..vectors };
-        // A vector is offered once and, on average, once more (Poisson), so a half lacks exp(-1/2) / 2 = 30 % of the 50,000.
+        // Each vector is offered once and, on average, once more (Poisson), so a half lacks exp(-1/2) / 2 = 30 % of the 50,000.
         assert!((34_300..35_400).contains(&distinct(&half)), "{} distinct in the first half", distinct(&half));
     }
 

@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 use warpset::cluster::{Builder, Local, Reference, Request, Table};
 use warpset::{Device, Outcome, Stats, Storage, Words};
 
-/// Ranks of one process know at once when one is gone.
+/// Ranks of one process notice at once when another rank is gone, so the time-out may be long.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What a rank has of a replay.
+/// Results of one rank.
 struct OfRank<S> {
     table: Table<Words, S>,
-    /// The whole batches' tallies, the same on all ranks; its own time.
+    /// The tallies of whole batches, equal on all ranks; and this rank's times.
     passes: Vec<Pass>,
-    /// Of its part of the vectors, in the first pass.
+    /// Outcomes of its part of the vectors, in the first pass.
     outcomes: Vec<Outcome>,
     references: Vec<Option<Reference>>,
     full: Option<warpset::Error>,
-    /// Its references read back, if that was asked for.
+    /// Vectors read back through its references, if requested.
     read_back: Vec<u32>,
 }
 
-/// Replays into so many ranks, prints what came of it, and gives the exit code.
+/// Replays into `count` ranks, prints the report, and returns the exit code.
 pub fn replay<S: Kind>(devices: &[Device], count: usize, options: &Options, vectors: &Vectors) -> Result<u8> {
     let of_ranks = devices_of(devices, count)?;
     let (builder, slots) = table::builder::<S>(options, vectors, &devices[0])?;
@@ -70,10 +70,10 @@ fn words_of(vectors: &Vectors, rank: usize, ranks: usize) -> Range<usize> {
     first(rank)..first(rank + 1)
 }
 
-/// What one rank does, while all others do the same.
+/// The work of one rank, concurrent with the others.
 fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Options) -> Result<OfRank<S>> {
     let width = table.local().width();
-    let _ = table.find_or_put_many(&words[..words.len().min(WARM_UP * width)])?; // full or not: it is cleared next
+    let _ = table.find_or_put_many(&words[..words.len().min(WARM_UP * width)])?; // a full table is no error: it is cleared next
     table.clear()?;
     let pass = |table: &mut Table<Words, S>, references| -> Result<_> {
         table.sum([0])?; // all begin together
@@ -83,7 +83,7 @@ fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Option
     };
     let (first, batch) = pass(&mut table, options.verify)?;
     let full = batch.complete(&table.stats()?).err();
-    // Of slots, and of nodes.
+    // Bytes of slots and of nodes.
     let [bytes] = table.sum([table.local().bytes()])?;
     let mut passes = vec![first];
     for _ in 1..options.repeat {
@@ -91,7 +91,8 @@ fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Option
     }
     let mut references = batch.references;
     if options.verify && [bytes] != table.sum([table.local().bytes()])? {
-        // A later pass has made the tables grow: rows of which nobody knows that they are stored want room, too.
+        // A later pass has made the tables grow: before a batch the tables do not know which vectors are stored, and need room
+        // for all.
         references = table.locate_many(words)?;
     }
     let stored: Vec<Reference> = references.iter().flatten().copied().collect();
@@ -99,7 +100,7 @@ fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Option
     Ok(OfRank { table, passes, outcomes: batch.outcomes, references, full, read_back })
 }
 
-/// The statistics of all tables as of one, and how they are spread.
+/// The statistics of all tables together, and how the vectors are spread.
 fn numbers<S: Storage>(ranks: &[OfRank<S>]) -> Result<(Stats, Ranks)> {
     let mut all = Stats::default();
     let mut numbers = Ranks { stored: Vec::new(), balance: 1.0, bytes_exchanged: 0, waited: 0.0 };
@@ -123,8 +124,8 @@ fn numbers<S: Storage>(ranks: &[OfRank<S>]) -> Result<(Stats, Ranks)> {
     Ok((all, numbers))
 }
 
-/// All outcomes and references are those of a set, each reference reads back its vector, and the tables hold what the ranks were
-/// told, and nothing else.
+/// Checks that all outcomes and references are those of a set, that each reference reads back its vector, and that the tables
+/// hold exactly the vectors reported to the ranks.
 fn check<S: Storage>(vectors: &Vectors, ranks: &[OfRank<S>], passes: &[Pass]) -> Result<()> {
     let outcomes: Vec<Outcome> = ranks.iter().flat_map(|rank| &rank.outcomes).copied().collect();
     let references: Vec<Option<Reference>> = ranks.iter().flat_map(|rank| &rank.references).copied().collect();

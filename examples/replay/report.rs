@@ -1,4 +1,4 @@
-//! What is printed of a replay.
+//! The printed report of a replay.
 
 use super::options::TableKind;
 use super::vectors::Vectors;
@@ -15,9 +15,9 @@ pub struct Ranks {
     pub stored: Vec<u64>,
     /// The fill of the fullest table / the fill of all together.
     pub balance: f64,
-    /// From any rank to any other, in all passes.
+    /// Bytes sent between ranks, in all passes.
     pub bytes_exchanged: u64,
-    /// Seconds of waiting for other ranks, copies included: the mean.
+    /// Mean number of seconds that a rank waited for other ranks, copies included.
     pub waited: f64,
 }
 
@@ -34,14 +34,14 @@ impl Pass {
     }
 }
 
-/// What the first pass is compared with, in 10^9 vectors a second, where it was measured.
+/// Rates for comparison with the first pass, in 10^9 vectors a second, if measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// The same with the vectors in device memory.
+    /// Rate with the vectors in device memory.
     pub gpu_gops: Option<f64>,
-    /// The placement floor; trees have none.
+    /// Placement floor; trees have none.
     pub floor_gops: Option<f64>,
-    /// What the link to the GPU allows from end to end.
+    /// End-to-end rate that the link to the GPU allows.
     pub link_gops: Option<f64>,
 }
 
@@ -51,14 +51,14 @@ pub struct Report<'a> {
     pub device: &'a Device,
     pub spec: Spec,
     pub stats: Stats,
-    /// The first put the vectors into the empty table.
+    /// The passes; the first put the vectors into the empty table.
     pub passes: Vec<Pass>,
     pub measured: Measured,
-    /// Of several ranks.
+    /// Statistics of several ranks.
     pub ranks: Option<Ranks>,
-    /// Whether a verification found no difference, if there was one.
+    /// Whether a verification found no difference; `None` without verification.
     pub verified: Option<bool>,
-    /// What is wrong, and the exit code that tells it.
+    /// Failure message and exit code.
     pub failure: Option<(&'a str, u8)>,
 }
 
@@ -67,17 +67,17 @@ impl Report<'_> {
         &self.passes[0]
     }
 
-    /// The first pass' rate: of the GPU alone where that was measured, else from end to end.
+    /// Rate of the first pass: of the GPU alone if measured, otherwise from end to end.
     fn gops(&self) -> f64 {
         self.measured.gpu_gops.unwrap_or(self.first().gops())
     }
 
-    /// Its share of the placement floor.
+    /// Rate of the first pass / placement floor.
     fn floor_share(&self) -> Option<f64> {
         self.measured.floor_gops.map(|floor| self.gops() / floor)
     }
 
-    /// The share of what the link allows, from end to end.
+    /// End-to-end rate / rate that the link allows.
     fn link_share(&self) -> Option<f64> {
         self.measured.link_gops.map(|link| self.first().gops() / link)
     }
@@ -88,7 +88,7 @@ impl Report<'_> {
             "input": self.vectors.origin,
             "vectors": self.vectors.count(),
             "width": self.vectors.width,
-            // At least, if the table was too full for some.
+            // A lower bound if the table was too full for some vectors.
             "distinct": stats.stored,
             "new": new,
             "seen": seen,
@@ -220,7 +220,7 @@ impl Report<'_> {
         format!("{:.1} bytes a vector stored{in_use}", self.stats.bytes_per_vector())
     }
 
-    /// Bytes of a vector, of its root, or of what names its row.
+    /// Bytes of a slot, which holds a vector, its root, or the number of its row.
     fn slot_bytes(&self) -> u64 {
         match self.spec.key_and_slot_bits() {
             Some((_, slot_bits)) => slot_bits as u64 / 8,
@@ -230,20 +230,20 @@ impl Report<'_> {
         }
     }
 
-    /// Nodes stored / their slots, where there are some.
+    /// Nodes stored / node slots, if the table has nodes.
     fn node_fill(&self) -> Option<f64> {
         let Stats { nodes, node_slots, .. } = self.stats;
         (node_slots > 0).then(|| nodes as f64 / node_slots as f64)
     }
 
-    /// Bytes of all slots in use, nodes and rows included, for each vector stored.
+    /// Bytes of all used slots, nodes and rows included, per vector stored.
     fn bytes_in_use_per_vector(&self) -> Option<f64> {
         let Stats { stored, nodes, .. } = self.stats;
         let row_bytes = if self.spec.is_indexed() { self.spec.width() as u64 * 4 } else { 0 };
         (stored > 0).then(|| (stored * (self.slot_bytes() + row_bytes) + nodes * NODE_BYTES) as f64 / stored as f64)
     }
 
-    /// The median of the passes after the first.
+    /// Median of the passes after the first.
     fn later_passes_text(&self) -> Option<String> {
         let mut later: Vec<&Pass> = self.passes[1..].iter().collect();
         later.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

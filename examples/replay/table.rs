@@ -1,4 +1,4 @@
-//! Makes the table of a replay, of whichever kind.
+//! Makes the table of a replay, of any kind.
 
 use super::memory::Room;
 use super::options::Options;
@@ -10,21 +10,21 @@ use warpset::{
     Bucket, CompactTree, Device, Error, Indexed, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable,
 };
 
-/// How full a node table is made, unless --nodes says otherwise: the same as the default of --fill, and well below the 90 % up to
-/// which no node is rejected.
+/// Fill of a node table, unless --nodes is given: equal to the default of --fill, and well below 90 %, up to which no node is
+/// rejected.
 const NODE_FILL: f64 = 0.7;
 
-/// A node table has no more slots than this: its nodes are known by 32 bits.
+/// Maximum number of node slots: nodes are numbered by 32 bits.
 const MOST_NODES: u64 = (1 << 32) - 2;
 
-/// What tables of some kinds have, and others have not.
+/// Functions that differ between kinds of tables.
 pub trait Kind: Storage + Sized {
-    /// Makes a node table of so many slots, if there is one.
+    /// Sets the number of slots of the node table, if the kind has one.
     fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
         builder
     }
 
-    /// Makes trees by this strategy, if there are any that have a choice.
+    /// Sets the build strategy of trees, if the kind has one.
     fn with_strategy(builder: TableBuilder<Self>, _: Strategy) -> TableBuilder<Self> {
         builder
     }
@@ -34,22 +34,22 @@ pub trait Kind: Storage + Sized {
         0
     }
 
-    /// The least bytes that a slot takes.
+    /// Fewest bytes of a slot.
     fn slot_bytes(width: usize) -> u64;
 
-    /// Chooses the bits of keys, if vectors are keys.
+    /// Sets the bits of keys, if vectors are keys.
     fn with_keys_of(builder: TableBuilder<Self>, _: &Options, _: &Vectors) -> Result<TableBuilder<Self>> {
         Ok(builder)
     }
 
-    /// The same bits of keys and slots as those of a table of this spec, if slots hold parts of vectors.
+    /// Sets the bits of keys and slots to those of a table of this spec, if slots hold parts of vectors.
     #[cfg(feature = "cuda")]
     fn with_bits_of(builder: TableBuilder<Self>, _: Spec) -> TableBuilder<Self> {
         builder
     }
 }
 
-/// The smallest slots, which hold a part of a key, have so many bytes.
+/// Fewest bytes of a slot that holds a part of a key.
 const LEAST_SLOT_BYTES: u64 = 2;
 
 impl Kind for Bucket {
@@ -59,7 +59,7 @@ impl Kind for Bucket {
 }
 
 impl Kind for Indexed {
-    /// A row, which lies elsewhere, and the smallest slot of the index.
+    /// A row, which is stored separately, and the smallest slot of the index.
     fn slot_bytes(width: usize) -> u64 {
         width as u64 * 4 + 4
     }
@@ -122,18 +122,18 @@ impl Kind for Root {
     }
 }
 
-/// The table that the options ask for.
+/// Makes the table that the options describe.
 pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
     let (builder, slots) = builder::<S>(options, vectors, device)?;
     Ok(builder.capacity(slots).build(device)?)
 }
 
-/// What the options ask for but its slots; and these.
+/// The builder that the options describe, without slots; and the number of slots.
 pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<S>, u64)> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
     let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device, options.memory), Ok)?;
-    // The system grants more than it has and kills the process when the memory is touched; a GPU does not.
+    // The system grants more memory than it has and kills the process when the memory is touched; a GPU does not.
     if !device.is_gpu() {
         let bytes = capacity.saturating_mul(S::slot_bytes(vectors.width));
         let what = format!("{capacity} slots of the table (--capacity, --fill)");
@@ -144,7 +144,7 @@ pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -
     Ok((S::with_nodes(builder, nodes), capacity))
 }
 
-/// A table like this one, as large as it is now, with other seeds.
+/// Makes a table with the spec and the present size of this one, and other seeds.
 #[cfg(feature = "cuda")]
 pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
     let stats = table.stats()?;
@@ -153,11 +153,10 @@ pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTa
     S::with_nodes(builder, stats.node_slots).build(table.device())
 }
 
-/// Slots of a node table for these vectors; 1, the fewest there can be, if they need none.
+/// Slots of a node table for these vectors; 1, the minimum, if they need none.
 ///
-/// How many nodes vectors share shows only when they are put: a first table, large enough if they share none, counts them. Used
-/// itself, it would be far too large for most vectors, and what it takes and how fast it is would say little of a table that
-/// fits.
+/// The number of nodes that vectors share shows only when they are put: a first table, large enough if they share none, counts
+/// them. That table would be far too large for most vectors, so its size and speed would say little of a table that fits.
 fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);
@@ -187,7 +186,7 @@ fn slots_for(stored: u64, fill: f64) -> u64 {
     (stored as f64 / fill).ceil().max(1.0) as u64
 }
 
-/// Which table was full and how to get a larger one, if the error is that one was.
+/// Names the table that was full and the option that enlarges it, if the error is a full table.
 pub fn advice(error: &Error) -> Option<&'static str> {
     match error {
         Error::TableFull { for_nodes: 0, .. } => {

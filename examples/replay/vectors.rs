@@ -10,9 +10,9 @@ pub struct Vectors {
     /// Row-major: `count()` x `width` words.
     pub words: Vec<u32>,
     pub width: usize,
-    /// How many differ, where that is known beforehand.
+    /// Number of distinct vectors, if known beforehand.
     pub distinct: Option<u64>,
-    /// Where they come from, for the report.
+    /// Origin of the vectors, for the report.
     pub origin: String,
 }
 
@@ -21,7 +21,7 @@ impl Vectors {
         self.words.len() / self.width
     }
 
-    /// How many may differ: what a table is made for.
+    /// Upper bound of the number of distinct vectors; the table is made for it.
     pub fn most_distinct(&self) -> u64 {
         self.distinct.unwrap_or(self.count() as u64)
     }
@@ -35,20 +35,21 @@ impl Vectors {
     }
 }
 
-/// The width, if a table can have it.
+/// Converts a width; an error if no table can have it.
 pub fn check_width(width: u64) -> warpset::Result<usize> {
     let width = usize::try_from(width).unwrap_or(usize::MAX);
     if (1..=Spec::MAX_WIDTH).contains(&width) { Ok(width) } else { Err(warpset::Error::Width { width }) }
 }
 
-/// Zeroed words of `count` vectors; an error, not an abort, if memory is short: so many bytes, or else what is free.
+/// Allocates zeroed words of `count` vectors. Returns an error, instead of aborting, if memory is short: `memory` bytes, by
+/// default all free memory.
 pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32>> {
     let too_many = || format!("{} vectors of width {width} are more than this machine can address", HumanCount(count));
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
     let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
-    // The system grants more than it has and kills the process when the memory is touched, so ask before.
+    // The system grants more memory than it has and kills the process when the memory is touched, so check before.
     Room::of(memory).ensure(&format!("{} vectors of width {width}", HumanCount(count)), bytes)?;
-    // Zeroed by the system, page by page, as they are written.
+    // The system zeroes the memory page by page, on first writes.
     let zeros = bytemuck::allocation::try_zeroed_slice_box(words);
     let zeros =
         zeros.map_err(|()| anyhow!("{} of memory for {} vectors were not granted", HumanBytes(bytes), HumanCount(count)))?;

@@ -1,4 +1,4 @@
-//! Compares what a table did and holds with a set of the standard library.
+//! Compares a table's results and contents with a set of the standard library.
 
 use super::exit;
 use super::memory::amount;
@@ -15,22 +15,22 @@ use warpset::{Batch, Error, Outcome, Reference, Storage, VectorTable};
 /// References read back at a time.
 const PIECE: usize = 1 << 16;
 
-/// What the calls that offered one vector reported.
+/// Results of the calls that offered one vector.
 pub struct Offered<R = Reference> {
     first: usize,
-    /// All calls must give the same; `None` where the table was full.
+    /// Reference of the vector, equal for all calls; `None` if the table was full.
     pub reference: Option<R>,
     pub new: bool,
 }
 
-/// Memory for the set of so many distinct vectors, as the standard library makes it: 7 of 8 places are taken, of a power of two,
-/// with a byte for each.
+/// Bytes of a set of `distinct` vectors, as the standard library makes it: 7 of 8 places are used, of a power of two, with one
+/// more byte for each.
 pub fn bytes_for(distinct: u64) -> u64 {
     let places = distinct.saturating_mul(8).div_ceil(7).checked_next_power_of_two().unwrap_or(u64::MAX);
     places.saturating_mul(size_of::<(&[u32], Offered)>() as u64 + 1)
 }
 
-/// What a verification has found; an error where the machine kept it from its end, which says nothing about the table.
+/// Result of a verification; an outer error if the machine prevented its end, which says nothing about the table.
 pub fn difference(verify: impl FnOnce() -> Result<()>) -> Result<Result<()>> {
     let Err(error) = verify() else { return Ok(Ok(())) };
     let is_of_machine =
@@ -42,7 +42,7 @@ pub fn difference(verify: impl FnOnce() -> Result<()>) -> Result<Result<()>> {
     }
 }
 
-/// Checks the batch that was put into the empty `table`, and what the table holds since. The error is the first difference.
+/// Checks the batch that was put into the empty `table`, and the table's contents since. The error is the first difference.
 pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
     ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
@@ -54,8 +54,8 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
     check_references(vectors, batch, table)
 }
 
-/// All distinct vectors offered: one call of each was told New and the others Seen, or all Full; equal vectors have one
-/// reference.
+/// The set of all distinct vectors offered. Checks that one call for each got New and the others Seen, or all Full; and that
+/// equal vectors have one reference.
 pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
     vectors: &'a Vectors,
     outcomes: &[Outcome],
@@ -69,7 +69,7 @@ pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
         let (outcome, reference) = (outcomes[at], references[at]);
         ensure!(reference.is_some() == (outcome != Outcome::Full), "vector {at} is {outcome:?} with reference {reference:?}");
         let new = outcome == Outcome::New;
-        // If the tally is wrong, there may be more.
+        // If the tally is wrong, the set may need more room.
         reserve(&mut set, 1)?;
         match set.entry(vector) {
             Entry::Vacant(entry) => drop(entry.insert(Offered { first: at, reference, new })),
@@ -93,7 +93,7 @@ pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
     }
 }
 
-/// Makes room for so many more, or says how much memory that takes.
+/// Reserves room for `more` vectors; the error has the number of bytes.
 fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
     let all = set.len() as u64 + more;
     let reserved = usize::try_from(more).ok().and_then(|more| set.try_reserve(more).ok());
@@ -103,7 +103,7 @@ fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
     })
 }
 
-/// The table holds the set, each vector where its calls said, and nothing else.
+/// Checks that the table holds exactly the set, each vector at its reported reference.
 fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table: &VectorTable<S>) -> Result<()> {
     let progress = Progress::new("verifying content", stored);
     let mut count = 0;
@@ -115,7 +115,7 @@ fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table:
         count += 1;
         progress.set(count);
     }
-    // Each of its references is a slot of its own, so no vector was counted twice.
+    // Each reference is a separate slot, so no vector was counted twice.
     ensure!(count == stored, "the table holds {count} of {stored} vectors");
     Ok(())
 }
@@ -136,7 +136,7 @@ fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &Vector
     Ok(())
 }
 
-/// Checks that passes after the first, over the same vectors, changed nothing. `stored`: vectors that are there after them.
+/// Checks that later passes over the same vectors changed nothing. `stored`: vectors stored after them.
 pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
     let first = passes[0].tally;
     let mut expected = first;
@@ -150,7 +150,8 @@ pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
-    //! A verification that has never found anything proves nothing: each of these is a fault that it must name.
+    //! A verification that has never found a fault proves nothing: the tests here make faults, and the verification must name
+    //! each.
 
     use super::*;
     use std::ops::Range;
@@ -162,7 +163,7 @@ mod tests {
         vectors.flat_map(|vector| [vector; 3]).collect()
     }
 
-    /// 0, 1, ... 99, and then 0 again.
+    /// A batch of 0, 1, ... 99, and 0 again.
     fn replayed<S: Storage>() -> (Vectors, VectorTable<S>, Batch) {
         let vectors = Vectors { words: [words(0..100), words(0..1)].concat(), width: 3, distinct: None, origin: String::new() };
         let table = VectorTable::new(&Device::cpu_with_threads(1), 3, 200).unwrap();

@@ -2,7 +2,7 @@
 //! stored vector is lost, and the tables can form one set again.
 //!
 //! A run without faults counts the messages of an operation. The operation is then repeated, on new tables each time, with each
-//! fault of each message of a rank. Most faults are noticed by a time-out, so many cases wait at the same time.
+//! fault of each message of a rank. Most faults are noticed by a time-out, so cases wait in parallel.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, build, on_all};

@@ -213,7 +213,7 @@ fn device_batches_report_what_host_batches_do<S: Kind>(device: &Device) {
 /// user's own kernel, by single threads. Both must visit each reachable state exactly once.
 fn incremental_walks<S: Kind>(device: &Device) {
     const STEPS: usize = 6;
-    // States reachable by `STEPS` steps, each of which adds one to one of the counters.
+    // States reachable by `STEPS` steps; each step adds one to one of the counters.
     let mut reached = HashSet::from([vec![0u32; 10]]);
     let mut frontier = reached.clone();
     for _ in 0..STEPS {

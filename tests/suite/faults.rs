@@ -287,7 +287,7 @@ fn callbacks_that_panic<S: Kind>(device: &Device) {
     works(&table, "after a panic");
 }
 
-/// Vectors are put as far as there is room, even if the batch must stop.
+/// Vectors are put while there is room, even if the batch must stop.
 fn batches_that_are_stopped_and_grow<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(200), 200).grows(true).build(device).unwrap();
     let words = distinct(WIDTH, 0, 2000);

@@ -18,7 +18,7 @@ tests_of_all_kinds![
     nothing_is_rejected_up_to_95_percent,
 ];
 
-/// Offers `surplus` vectors more than there are slots, in several batches: each slot is used (in compact tables, most are).
+/// Offers `surplus` more vectors than the table has slots, in several batches: each slot is used (in compact tables, most are).
 fn fill<S: Kind>(device: &Device, width: usize, capacity: u64, surplus: usize, parts: usize) {
     let context = || format!("width {width}, capacity {capacity}, {surplus} vectors too many");
     let table = roomy::<S>(width, capacity).seed(11).build(device).unwrap();

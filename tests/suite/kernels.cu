@@ -71,7 +71,7 @@ extern "C" __global__ void make_successors(warpset::View view, const u64* states
     }
 }
 
-// Puts vectors incrementally, one per thread, and appends the references of those that are new. `masks` may be null.
+// Puts vectors incrementally, one per thread, and appends the references of new vectors. `masks` may be null.
 extern "C" __global__ void put_successors(warpset::View view, const u32* vectors, const u64* parents, const u32* masks, u64 count,
                                           u64* fresh, warpset::BatchCounts* counts)
 {

@@ -1,4 +1,4 @@
-//! The same vectors are offered again and again, from many threads at once: exactly one offer of each is New.
+//! Offers vectors again and again, from many threads at once: exactly one offer of each is New.
 //!
 //! Millions of offers on a CPU. On a GPU 2^28, from host memory here and from device memory in device_memory.rs.
 

@@ -35,7 +35,7 @@ fn accesses_are_counted(device: &Device) {
         assert_eq!(stats.node_probes, expected, "width {width}");
         let roots = stats.mean_probe() * count as f64;
         assert!((stats.accesses_per_call() * count as f64 - roots - expected as f64).abs() < 1e-6, "width {width}");
-        // The same vectors again, and a vector whose nodes are all (0, 0) or pairs of such nodes: these cost no access.
+        // A second offer of the vectors, and a vector whose nodes are all (0, 0) or pairs of such nodes: these cost no access.
         let _ = table.find_or_put_many(&vec![0; width]).unwrap();
         let zeros = table.stats().unwrap();
         let inner = zeros.nodes - stats.nodes;
@@ -86,7 +86,7 @@ fn equal_parts_are_stored_once(device: &Device) {
         assert_eq!(stats.nodes, nodes_of(width, &words), "width {width}");
         let ratio = (stats.nodes + batch.tally.new) as f64 * 2.0 / (batch.tally.new as f64 * width as f64);
         assert!((stats.compression_ratio() - ratio).abs() < 1e-9, "width {width}: {} not {ratio}", stats.compression_ratio());
-        // The same vectors again add no node.
+        // A second offer adds no node.
         assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, 0);
         assert_eq!(table.stats().unwrap().nodes, stats.nodes, "width {width}");
     }

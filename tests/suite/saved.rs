@@ -291,7 +291,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
     saving.unwrap();
     assert!(folder.files().iter().eq([&path]));
     assert!(load().unwrap().contains_many(&words).unwrap().iter().all(|stored| *stored));
-    // If a call fails, the file keeps its former contents. Only the last call comes after the replacement, and its error says so.
+    // If a call fails, the file keeps its former contents. Only the last call comes after the replacement, as its error reports.
     put(&table, &distinct(4, 10, 1));
     for call in 0..calls {
         let (failed, _) = warpset::faults::fail(call..u64::MAX, || table.save_file(&path));

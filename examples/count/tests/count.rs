@@ -1,4 +1,4 @@
-//! The example `count`, run as a stranger runs it: the executable that Cargo built beside this test.
+//! Tests the example `count` as a user runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ fn executable() -> PathBuf {
     path
 }
 
-/// Runs the example on a file of its own, of this content.
+/// Runs the example on a separate file with this content.
 fn count(name: &str, content: &[u8], arguments: &[&str]) -> Output {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-{}-{name}", std::process::id()));
     std::fs::write(&file, content).unwrap();
@@ -24,8 +24,8 @@ fn count(name: &str, content: &[u8], arguments: &[&str]) -> Output {
     output
 }
 
-/// Runs it both ways (the same one, where there is no GPU), and gives what is printed: all items with their counts. The example
-/// has compared them with a `HashMap`.
+/// Runs the example on the host API and, with a GPU, by kernels; returns all printed items with their counts. The example has
+/// compared them with a `HashMap`.
 #[track_caller]
 fn counted(name: &str, content: &[u8], arguments: &[&str], summary: &str) -> Vec<(String, u64)> {
     let [by_kernel, by_host] = [&[][..], &["--host"]].map(|way| {
@@ -60,7 +60,7 @@ fn lines_are_counted() {
     assert_eq!(counted("empty", b"\n\n", &[], "2 lines, 1 distinct; on "), owned(&[("", 2)]));
 }
 
-/// So many that the table grows, and several batches are put by several threads.
+/// The number of lines makes the table grow, and several threads put several batches.
 #[test]
 fn many_lines_are_counted() {
     let lines = (0..1_100_000u64).map(|at| format!("{}\n", at * at % 99_991));
@@ -73,7 +73,7 @@ fn many_lines_are_counted() {
 
 #[test]
 fn kmers_are_counted() {
-    // Words run over the ends of lines, and not over the ends of sequences or other letters.
+    // Words cross the ends of lines, but not the ends of sequences or other letters.
     let fasta = b">first sequence\nACG\nTacg\r\nTNACGT\n>second\nTTTT\n";
     let expected = owned(&[("ACGT", 3), ("CGTA", 1), ("GTAC", 1), ("TACG", 1), ("TTTT", 1)]);
     assert_eq!(counted("k4.fa", fasta, &["--kmers", "4"], "7 4-mers, 5 distinct; on "), expected);
@@ -90,7 +90,7 @@ fn rows_are_counted() {
     let bytes = [1, 2, 3, 1, 2, 4, 1, 2, 3, 0, 0, 0];
     let expected = owned(&[("010203", 2), ("000000", 1), ("010204", 1)]);
     assert_eq!(counted("rows", &bytes, &["--rows", "3"], "4 rows of 3 bytes, 3 distinct; on "), expected);
-    // As NumPy writes an array of 3 x 2 x 1 numbers of 16 bits.
+    // An array of 3 x 2 x 1 numbers of 16 bits, as NumPy writes it.
     let dictionary = "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2, 1), }";
     let mut npy = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
     npy.extend(format!("{dictionary:<117}\n").bytes());
@@ -127,7 +127,7 @@ fn what_does_not_fit_is_refused() {
         let output = count(name, content, arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && error.starts_with("error: ") && error.contains(reason), "{error}");
-        // A file that is at fault is named.
+        // An error in a file names the file.
         assert!(error.contains(name) || error.contains("invalid value") || error.contains("cannot be used with"), "{error}");
     };
     let long = format!("short\n{}\n", "x".repeat(1024));
@@ -148,7 +148,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-{}-printed", std::process::id()));
-    // More than a pipe holds.
+    // The output exceeds the capacity of a pipe.
     std::fs::write(&file, (0..50_000).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let command = |arguments: &[&str]| {
         let mut command = Command::new(executable());

@@ -1,4 +1,4 @@
-//! The example `factorize`, run as a stranger runs it, and compared with NumPy where `python3` has it.
+//! Tests the example `factorize` as a user runs it, and compares it with NumPy if `python3` has it.
 #![cfg(feature = "cpu")]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn executable() -> PathBuf {
     path
 }
 
-/// A file of this test.
+/// Path of a file of this test.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("factorize-{}-{name}.npy", std::process::id()))
 }
@@ -84,7 +84,7 @@ fn files_do_not_overwrite_the_array_or_each_other() {
         assert!(output.status.code() == Some(2) && error.starts_with("error: ") && error.contains(reason), "{error}");
         assert!(std::fs::read(&array).unwrap() == rows && !numbers.exists() && !distinct.exists());
     }
-    // What is there is replaced, however long it was.
+    // Existing contents are replaced, whatever their length.
     std::fs::write(&numbers, [1; 4096]).unwrap();
     assert!(factorize(&array, &numbers, &distinct).status.success());
     assert_eq!([&numbers, &distinct].map(|file| std::fs::metadata(file).unwrap().len()), [128 + 40, 128 + 9]);
@@ -119,7 +119,7 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     [array, numbers, distinct].iter().for_each(|file| std::fs::remove_file(file).unwrap());
 }
 
-/// Arrays of several types and dimensions, each compared with what `numpy.unique` gives, in the order of first occurrence.
+/// Compares arrays of several types and dimensions with the results of `numpy.unique`, in the order of first occurrence.
 #[test]
 fn numpy_has_the_same() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! The example `replay`, run as a stranger runs it: the executable that Cargo built beside this test.
+//! Tests the example `replay` as a user runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn devices() -> Vec<&'static str> {
     vec!["cpu:2"]
 }
 
-/// The object printed by a run that succeeds.
+/// Returns the JSON object that a successful run prints.
 #[track_caller]
 fn json(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
     json_on("cpu:2", arguments)
@@ -63,13 +63,13 @@ fn only_object(output: &Output) -> Value {
     object
 }
 
-/// The one sentence on stderr of a run that fails.
+/// Returns the sentence on stderr of a run that fails.
 #[track_caller]
 fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     ended(2, arguments)
 }
 
-/// The same of any exit code.
+/// As `refused`, for any exit code.
 #[track_caller]
 fn ended(code: i32, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let output = replay(arguments);
@@ -81,7 +81,7 @@ fn ended(code: i32, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> S
     sentence.into()
 }
 
-/// A folder of files for one test, among those that Cargo has for tests.
+/// A folder of files for one test, in Cargo's folder for tests.
 struct Files(PathBuf);
 
 impl Files {
@@ -89,7 +89,7 @@ impl Files {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("replay-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // What a process of this number has left that was killed.
+        // Removes files of an earlier process with this number that was killed.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).expect("there is a folder for temporary files");
         Self(path)
@@ -101,7 +101,7 @@ impl Files {
         path
     }
 
-    /// Asserts that a file of this content is refused with a sentence that has its name and these phrases.
+    /// Asserts that a file with this content is refused with a sentence that contains its name and these phrases.
     #[track_caller]
     fn refuse(&self, name: &str, content: impl AsRef<[u8]>, phrases: &[&str]) {
         let sentence = refused([self.write(name, content)]);
@@ -136,7 +136,7 @@ fn header_of_words(shape: &str) -> String {
     header("'<u4'", false, shape)
 }
 
-/// A good `.npy` file.
+/// A valid `.npy` file.
 fn npy_of(words: &[u32], width: usize) -> Vec<u8> {
     let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     npy(&header_of_words(&format!("({}, {width})", words.len() / width)), data)
@@ -151,7 +151,7 @@ fn zip_of(entries: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// `count` vectors of small words, many of them equal, in an order of no regularity; and how many are distinct.
+/// `count` vectors of small words, many of them equal, in an irregular order; and the number of distinct ones.
 fn some_vectors(count: u32, width: usize) -> (Vec<u32>, usize) {
     let word = |vector: u32, position: usize| (vector.wrapping_mul(0x9e37_79b1) >> 20).wrapping_mul(position as u32 + 1) % 1009;
     let words: Vec<u32> = (0..count).flat_map(|vector| (0..width).map(move |position| word(vector, position))).collect();
@@ -159,8 +159,8 @@ fn some_vectors(count: u32, width: usize) -> (Vec<u32>, usize) {
     (words, distinct)
 }
 
-/// The vectors of `some_vectors`, with words that no reference to a node looks like: those of so few nodes have no 1 in the
-/// highest bit. Every fifth of their pairs is (0, 0).
+/// The vectors of `some_vectors`, with words that differ from every reference to a node: references of few nodes have no 1 in the
+/// highest bit. Every fifth pair is (0, 0).
 fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     let (mut words, _) = some_vectors(count, width);
     words.iter_mut().for_each(|word| *word |= 1 << 31);
@@ -169,8 +169,8 @@ fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     words
 }
 
-/// How many nodes the trees of vectors share, counted by a set of pairs. A half is a word or the number of a node; that it is
-/// which of them is part of it.
+/// Number of nodes in the trees of vectors, counted by a set of pairs. A half is a word or the number of a node, and the set
+/// distinguishes the two.
 fn nodes_of(words: &[u32], width: usize) -> u64 {
     #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     enum Half {
@@ -196,7 +196,7 @@ fn nodes_of(words: &[u32], width: usize) -> u64 {
     nodes.len() as u64
 }
 
-/// Asserts what holds of every report of one pass over vectors that all found room.
+/// Asserts properties of every report of one pass in which all vectors found room.
 #[track_caller]
 fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
     let number = |name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
@@ -226,7 +226,7 @@ fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
     let ratio = if is_tree { (nodes + distinct) as f64 * 2.0 / (distinct * width) as f64 } else { 1.0 };
     assert!((real("compression_ratio") - ratio).abs() < 1e-6, "{report}");
     assert_eq!((nodes == 0, report["node_fill"] == Value::Null), (!is_tree, !is_tree), "{report}");
-    // A tree is in no one slot, and a row is found through an index, so that they have no placement floor.
+    // Trees are in several slots, and rows are found through an index, so neither has a placement floor.
     let has_none = report.get("floor_gops").is_none() && report.get("floor_share").is_none();
     assert_eq!(has_none, is_tree || is_indexed, "{report}");
 }
@@ -261,7 +261,7 @@ fn files_of_any_width_are_replayed_and_verified() {
 fn keys_are_replayed_and_verified() {
     for (arguments, spec) in [
         (&["--count", "20k"][..], "64-bit keys in slots of 64 bits"),
-        // Each word one of 200 values.
+        // Each word has one of 200 values.
         (&["--count", "4k", "--internal-duplication", "20", "--floor", "--repeat", "2"], "keys in slots of"),
     ] {
         for device in devices() {
@@ -274,7 +274,7 @@ fn keys_are_replayed_and_verified() {
         let sentence = refused(["--table", "root", "--width", width]);
         assert!(sentence.contains(&format!("vectors of 2 words, not of {width}")), "{sentence}");
     }
-    // Before anything is put.
+    // The key is refused before any vector is put.
     assert!(refused(["--table", "root", "--width", "2", "--key-bits", "40"]).contains("does not fit the table's 40 bits a key"));
     assert!(refused(["--table", "root", "--width", "2", "--key-bits", "65"]).contains("they have 20 to 64"));
 }
@@ -317,7 +317,7 @@ fn trees_are_made_by_every_strategy() {
     assert!(String::from_utf8_lossy(&sentence.stderr).contains("there is no strategy `2_np_sm`"), "{sentence:?}");
 }
 
-/// One short trace; all of them by every strategy take the loop over files and names that docs/build_strategies.md shows.
+/// One short trace; the loop over files and names in docs/build_strategies.md takes all of them by every strategy.
 #[test]
 fn recorded_state_vectors_have_their_distinct_count_by_every_strategy() {
     let Some(folder) = std::env::var_os("WARPSET_TRACES") else {
@@ -453,7 +453,7 @@ fn headers_that_claim_more_than_there_is_are_refused_before_memory_is_taken() {
 
 #[test]
 fn a_file_larger_than_memory_is_refused() {
-    const VECTORS: u64 = 1 << 40; // 8 TiB, of which the file system stores the header
+    const VECTORS: u64 = 1 << 40; // 8 TiB; the file system stores only the header
     let files = Files::new();
     let header = npy(&header_of_words(&format!("({VECTORS}, 2)")), []);
     let path = files.write("sparse.npy", &header);
@@ -511,7 +511,7 @@ fn memory_and_time_have_limits() {
     assert!(output.status.code() == Some(3) && error.starts_with("stopped after --timeout 0.2 s"), "{output:?}");
 }
 
-/// Memory that the system does not grant is an error with its bytes, as is memory that is known not to be there.
+/// Memory that the system refuses is an error that names the bytes, as is memory that is known to be missing.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_is_not_granted_is_reported() {
@@ -533,7 +533,7 @@ fn interruption_is_an_error() {
     let mut command = Command::new(executable());
     command.args(["--device", "cpu:2", "--json", "--count", "2^20", "--repeat", "1000000", "--timeout", "30m"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It handles Ctrl-C by itself from some moment on, when it starts a thread.
+    // The program handles Ctrl-C itself from the moment when it starts a thread.
     let threads = format!("/proc/{}/task", child.id());
     let listens = || {
         let mut all = std::fs::read_dir(&threads).into_iter().flatten().flatten();
@@ -558,7 +558,8 @@ fn later_passes_only_see() {
         assert_eq!(outcomes[0], (&report["new"], &report["seen"], &report["full"]));
         assert_eq!((outcomes.len(), outcomes[1], outcomes[2]), (3, (&0.into(), &5000.into(), &0.into()), outcomes[1]));
     }
-    // One may make the table grow, which does not know before that nothing in it is new: it says nothing about the first.
+    // A later pass may make the table grow, because the table does not know beforehand that no vector is new. That pass does not
+    // affect the report of the first.
     let of_slots = ["--count", "13000", "--duplication", "1.05", "--capacity", "100"];
     let of_nodes = ["--count", "2000", "--duplication", "1", "--width", "4", "--capacity", "100000", "--nodes", "1000"];
     let tree = ["--table", "tree"];
@@ -596,7 +597,7 @@ fn a_full_node_table_is_reported_as_such() {
     assert!(sentence.contains("--nodes") && sentence.contains("--capacity"), "{sentence}");
 }
 
-/// The report, and the sentence on stderr, of a verified run whose table was too full for some of its 4,000 vectors.
+/// Returns the report, and the sentence on stderr, of a verified run whose table was too full for some of its 4,000 vectors.
 #[track_caller]
 fn full<'a>(arguments: impl IntoIterator<Item = &'a str>) -> (Value, String) {
     let output = replay(arguments);
@@ -629,9 +630,9 @@ fn the_placement_floor_is_measured_if_asked_for() {
     assert!(share("--floor").as_f64().unwrap() > 0.0);
     assert!(share("--floor=auto").as_f64().unwrap() > 0.0);
     assert_eq!(share("--floor=no"), Value::Null);
-    // Not a file of that name.
+    // `no` is the option's value, not a file.
     assert_eq!(json(["--count", "1k", "--floor", "no"])["floor_share"], Value::Null);
-    // Vectors of two words are not trees in a tree table either.
+    // Vectors of two words are not trees, even in a tree table.
     let narrow = json(["--count", "100k", "--width", "2", "--table", "tree", "--floor"]);
     assert!(narrow["floor_share"].as_f64().unwrap() > 0.0);
 }
@@ -722,15 +723,15 @@ fn recorded_state_vectors_have_their_distinct_counts() {
             let report = json_on(device, [path.as_os_str(), "--verify".as_ref(), "--table".as_ref(), table.as_ref()]);
             assert_consistent(&report, vectors, distinct, width);
             assert_eq!(report["verified"], true);
-            // Pairs of words, and of references, may be equal by chance, and then are one node: a few of them, depending on the
-            // seed.
+            // Pairs of words and pairs of references may be equal by chance, and then share a node: a few of them, depending on
+            // the seed.
             let (found, nodes) = (report["nodes"].as_u64().unwrap(), if table == "tree" { nodes } else { 0 });
             assert!(found <= nodes && found + 10 >= nodes, "{found} instead of {nodes} nodes: {report}");
         }
     }
 }
 
-/// What is found, and what is stored, are those of one table.
+/// Outcomes and stored vectors equal those of one table.
 #[test]
 fn ranks_give_the_outcomes_of_one_table() {
     for (table, roots) in [("bucket", "plain"), ("tree", "plain"), ("tree", "compact")] {
@@ -754,7 +755,7 @@ fn ranks_give_the_outcomes_of_one_table() {
             assert!((1.0..1.2).contains(&found["ranks"]["balance"].as_f64().unwrap()), "{found}");
         }
     }
-    // Without growth, what finds no room is told as of one table.
+    // Without growth, vectors that find no room are reported as by one table.
     let output = replay(["--count", "5000", "--local-ranks", "3", "--capacity", "600", "--json"]);
     let report = only_object(&output);
     assert!(output.status.code() == Some(3) && report["full"].as_u64() > Some(0), "{report}");

@@ -5,13 +5,13 @@
 //! (<from>, <label>, <to>)
 //! ```
 //!
-//! A line is a transition, and its label all between the first and the last comma: so quotes in it need no escape.
+//! Each line is a transition. The label is all text between the first and the last comma: so quotes in it need no escape.
 
 use crate::lines::{excerpt, for_each, number};
 use anyhow::{Result, anyhow, bail, ensure};
 use std::io::Read;
 
-/// The first line.
+/// Contents of the first line.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub initial: u64,
@@ -19,19 +19,19 @@ pub struct Header {
     pub states: u64,
 }
 
-/// What may be announced.
+/// Upper bounds for the numbers in the first line.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub states: u64,
     pub transitions: u64,
 }
 
-/// Who takes what is read.
+/// Receives the contents of a text.
 pub trait Taker {
-    /// The first line, within the limits.
+    /// Receives the first line, which is within the limits.
     fn header(&mut self, header: Header) -> Result<()>;
 
-    /// A transition between states that were announced. The label is as it is written.
+    /// Receives a transition between states within the announced number. The label is as it is written.
     fn transition(&mut self, source: u64, label: &[u8], target: u64) -> Result<()>;
 }
 
@@ -39,7 +39,7 @@ pub trait Taker {
 ///
 /// # Errors
 ///
-/// What is wrong, with the file's name and the line.
+/// Malformed text, with the file's name and the line.
 pub fn read(name: &str, reader: impl Read, limits: Limits, taker: &mut impl Taker) -> Result<Header> {
     let (mut header, mut count) = (None, 0);
     let lines = for_each(name, reader, |line, _| {

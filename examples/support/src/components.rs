@@ -1,10 +1,10 @@
 //! Strongly connected components of a graph in memory, by one thread: Tarjan 1972, without recursion.
 
-/// Number of the component of each of `count` nodes, from 0 on, by the lists of their successors. A component has a lower number
-/// than those it can be reached from.
+/// Numbers the strongly connected components of a graph from 0 on: returns the component of each of `count` nodes. `successors`
+/// lists the successors of a node. A component has a lower number than those it can be reached from.
 pub fn components<'g>(count: usize, successors: impl Fn(usize) -> &'g [u32]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
-    // `order` is when a node was found; `low` the earliest node on the stack that is known to be reached from it.
+    // `order` is the time when a node was found; `low` is the earliest node on the stack that it is known to reach.
     let (mut order, mut low, mut component) = (vec![NONE; count], vec![0; count], vec![NONE; count]);
     let (mut stack, mut path) = (Vec::new(), Vec::<(u32, u32)>::new());
     let (mut found, mut components) = (0, 0);
@@ -21,7 +21,7 @@ pub fn components<'g>(count: usize, successors: impl Fn(usize) -> &'g [u32]) -> 
                 found += 1;
                 stack.push(node);
             } else {
-                // Back from the one before.
+                // Returns from the previous successor.
                 let child = successors(at)[next as usize - 1] as usize;
                 low[at] = low[at].min(low[child]);
             }

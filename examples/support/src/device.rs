@@ -1,4 +1,4 @@
-//! `--device`: where a table is.
+//! The option `--device`: where a table is.
 
 use anyhow::Result;
 use std::num::IntErrorKind;
@@ -14,7 +14,7 @@ pub enum DeviceChoice {
     Gpu {
         ordinal: usize,
     },
-    /// Several, each once.
+    /// Several GPUs, each named once.
     Gpus {
         ordinals: Vec<usize>,
     },
@@ -46,7 +46,7 @@ impl FromStr for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// The one device that it is; of several the first.
+    /// Opens the device; the first if several are named.
     pub fn open(&self) -> Result<Device> {
         match *self {
             Self::Best => Ok(Device::best()?),
@@ -62,7 +62,7 @@ impl DeviceChoice {
         }
     }
 
-    /// All devices that are chosen, at least one, in the order in which they are named.
+    /// Opens all named devices, at least one, in the order in which they are named.
     pub fn open_all(&self) -> Result<Vec<Device>> {
         let ordinals = match self {
             Self::Gpus { ordinals } => ordinals.clone(),
@@ -76,12 +76,12 @@ impl DeviceChoice {
         ordinals.into_iter().map(|ordinal| Self::Gpu { ordinal }.open()).collect()
     }
 
-    /// Whether it may be several devices.
+    /// Whether the choice may mean several devices.
     pub fn may_be_several(&self) -> bool {
         matches!(self, Self::Gpus { .. } | Self::AllGpus)
     }
 
-    /// The GPUs that it names, if it names any.
+    /// Numbers of the GPUs that are named.
     pub fn named_gpus(&self) -> Vec<usize> {
         match self {
             Self::Gpu { ordinal } => vec![*ordinal],
@@ -90,7 +90,7 @@ impl DeviceChoice {
         }
     }
 
-    /// The threads of a table on the CPU, or of the work beside a GPU.
+    /// Threads of a table on the CPU, or of the work beside a GPU.
     pub fn threads(&self) -> usize {
         match self {
             Self::Cpu { threads } => *threads,
@@ -99,7 +99,7 @@ impl DeviceChoice {
     }
 }
 
-/// `0,1`: GPUs, each once.
+/// Parses `0,1`: GPUs, each once.
 fn parse_list(list: &str) -> Result<DeviceChoice, String> {
     let ordinals = list.split(',').map(parse_number).collect::<Result<Vec<_>, _>>()?;
     match ordinals.iter().enumerate().find(|(at, ordinal)| ordinals[..*at].contains(ordinal)) {

@@ -1,15 +1,15 @@
 //! Exit codes, the same for `explore`, `decompose` and `replay`; `count` and `factorize` have the first three.
 
-/// Something was found: a violation, a fault, a goal; or a difference from what a table should hold.
+/// A search or a check found something: a violation, a fault, a goal; or a difference from the expected contents of a table.
 pub const FOUND: u8 = 1;
-/// The command line, an input, an output or the machine is at fault.
+/// Error in the command line, an input, an output or the machine.
 pub const ERROR: u8 = 2;
 /// Stopped at a limit before everything was done, and nothing was found until then.
 pub const INCOMPLETE: u8 = 3;
-/// Stopped by Ctrl-C: 128 and the signal's number, as shells have it.
+/// Stopped by Ctrl-C: 128 plus the signal's number, as in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// What `--help` says of them.
+/// Text of `--help` about exit codes.
 pub const HELP: &str = "\
 Exit codes, the same for explore, decompose and replay:
   0    everything was done, and nothing was found

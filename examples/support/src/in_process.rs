@@ -1,10 +1,10 @@
-//! Ranks that are threads of this process: where they are, and what they give together.
+//! Ranks that are threads of this process: their devices, and their joint results.
 
 use anyhow::{Result, ensure};
 use std::fmt;
 use warpset::{Device, Error};
 
-/// What a rank says that was told of another one's error.
+/// Error of a rank that was notified of another rank's error.
 #[derive(Debug)]
 pub struct OfAnother;
 
@@ -16,8 +16,8 @@ impl fmt::Display for OfAnother {
 
 impl std::error::Error for OfAnother {}
 
-/// The device of each of so many ranks on these devices: as many on each, one after another. On a CPU each has its share of the
-/// threads; a GPU is everybody's.
+/// Devices of `ranks` ranks: the same number of ranks on each device, in order. On a CPU each rank has its share of the threads;
+/// the ranks of a GPU share it.
 pub fn devices_of(devices: &[Device], ranks: usize) -> Result<Vec<Device>> {
     let count = devices.len();
     ensure!(
@@ -45,7 +45,7 @@ pub fn on_all<I: Send, T: Send>(items: impl IntoIterator<Item = I>, each: impl F
     })
 }
 
-/// All results, or the error of the rank that has failed rather than of those that were told of it.
+/// Returns all results, or the error of the rank that failed in preference to those of notified ranks.
 pub fn first_error<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let is_told = |error: &anyhow::Error| {
         let told = error.downcast_ref().is_some_and(|error| matches!(error, Error::Rank { .. } | Error::Connection { .. }));

@@ -1,21 +1,20 @@
-//! Files of lines, read in pieces as they come.
+//! Files of lines, read in pieces.
 
 use crate::program::Ended;
 use anyhow::{Context, Error, Result, ensure};
 use std::io::Read;
 
-/// Longest line.
+/// Bytes of the longest line.
 pub const MOST_BYTES: usize = 16 << 20;
 
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
-/// Takes each line, without blanks around it, and its number from 1 on; not those that are empty. Returns how many lines there
-/// are.
+/// Passes each nonempty line, without surrounding blanks, and its number (from 1 on) to `take`. Returns the number of lines.
 ///
 /// # Errors
 ///
-/// What `take` says, with the file's name and the line; a line is too long; the file cannot be read.
+/// An error of `take`, with the file's name and the line; a line that is too long; a file that cannot be read.
 pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u64) -> Result<()>) -> Result<u64> {
     let mut line = 0;
     let mut next = |bytes: &[u8]| {
@@ -26,7 +25,7 @@ pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u
         }
         take(bytes, line).map(|()| line).map_err(|error| {
             let why = format!("{name}:{line}: {error:#}");
-            // Whatever the line is, an exit code stays.
+            // An exit code is kept when the line is added to the error.
             match error.downcast_ref() {
                 Some(&Ended { code, .. }) => Ended { code, why }.into(),
                 None => Error::msg(why),
@@ -54,7 +53,7 @@ pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u
     }
 }
 
-/// A whole number of decimal digits, less than 10^19.
+/// Parses a whole number of decimal digits, less than 10^19.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 {
         return None;
@@ -63,7 +62,7 @@ pub fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, digit)
 }
 
-/// As much of a text as a message has room for.
+/// Beginning of a text, short enough for a message.
 pub fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 80;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).escape_debug().to_string();

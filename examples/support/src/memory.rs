@@ -1,45 +1,45 @@
-//! How much memory there is.
+//! Available memory.
 
 use crate::exit;
 use crate::program::Ended;
 use anyhow::{Error, Result};
 use indicatif::{HumanBytes, HumanCount};
 
-/// How much memory something may take, and who says so.
+/// Amount of available memory, and the source of the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub bytes: u64,
-    /// `--memory` does, and not what is free.
+    /// `--memory` sets the limit; otherwise it is the free memory.
     is_asked: bool,
 }
 
 impl Room {
-    /// What `--memory` allows.
+    /// Limit set by `--memory`.
     pub const fn allowed(bytes: u64) -> Self {
         Self { bytes, is_asked: true }
     }
 
-    /// What is free.
+    /// Limit of free memory.
     pub const fn free(bytes: u64) -> Self {
         Self { bytes, is_asked: false }
     }
 
-    /// What `--memory` allows, or else what is free here.
+    /// Limit set by `--memory`, or else the free memory here.
     pub fn of(memory: Option<u64>) -> Self {
         memory.map_or_else(|| Self::free(free_memory()), Self::allowed)
     }
 
-    /// No more than `--memory` allows.
+    /// Limits the room to that of `--memory`.
     pub fn within(self, memory: Option<u64>) -> Self {
         memory.filter(|bytes| *bytes < self.bytes).map_or(self, Self::allowed)
     }
 
-    /// With these bytes taken.
+    /// Subtracts bytes that are taken.
     pub fn without(self, taken: u64) -> Self {
         Self { bytes: self.bytes.saturating_sub(taken), ..self }
     }
 
-    /// An error with the numbers if these are more bytes: a limit that was reached, or a machine that has no more.
+    /// Returns an error with the numbers if `bytes` exceeds the room: either the limit was reached, or the machine has no more.
     pub fn ensure(self, what: &str, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
@@ -54,7 +54,7 @@ impl Room {
     }
 }
 
-/// Bytes of memory that this process may still use; more than there can be where the system does not say.
+/// Bytes of memory that this process may still use; `u64::MAX` if unknown.
 pub fn free_memory() -> u64 {
     if !sysinfo::IS_SUPPORTED_SYSTEM {
         return i64::MAX as u64;
@@ -67,13 +67,13 @@ pub fn free_memory() -> u64 {
     of_machine.min(of_group).min(free_addresses().unwrap_or(u64::MAX))
 }
 
-/// Bytes that may still be mapped, where the system says so and there is a limit.
+/// Bytes that may still be mapped, if the system has a limit.
 fn free_addresses() -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
     unused_addresses(&read("limits")?, &read("statm")?)
 }
 
-/// From the texts of `/proc/self/limits` and `/proc/self/statm`, of pages of 4096 bytes or more.
+/// Computes them from the texts of `/proc/self/limits` and `/proc/self/statm`, for pages of 4096 bytes or more.
 fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
@@ -81,7 +81,7 @@ fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
     Some(limit.saturating_sub(pages * 4096))
 }
 
-/// Bytes for people, and as they are.
+/// Formats bytes with a unit, and exactly.
 pub fn amount(bytes: u64) -> String {
     format!("{} of memory ({} bytes)", HumanBytes(bytes), HumanCount(bytes))
 }

@@ -1,29 +1,29 @@
-//! The header of a `.npy` file (NumPy's `numpy.lib.format`): a magic, a version, the length of the header, and as header a Python
-//! dictionary that says how the rest is to be read.
+//! The header of a `.npy` file (NumPy's `numpy.lib.format`): a magic, a version, the length of the dictionary, and a Python
+//! dictionary that describes the data.
 //!
-//! Read here, step by step, because a header is a stranger's: nothing it claims may overflow, nor be allocated before it was
-//! compared with the size of its file. (npyz 0.9 multiplies the shape unchecked.)
+//! The header is parsed here, step by step, because files may be of unknown origin: none of its numbers may overflow, or be
+//! allocated before it was compared with the size of its file. (npyz 0.9 multiplies the shape unchecked.)
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read};
 
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// The longest header read. NumPy refuses longer ones than 10,000 bytes; real ones have 118.
+/// Bytes of the longest accepted header. NumPy refuses headers of more than 10,000 bytes; real ones have 118.
 const MAX_HEADER_BYTES: usize = 1 << 16;
 
-/// What the header says.
+/// Contents of the header.
 pub struct Header {
     /// The dtype, as NumPy writes it: `'<u4'`, or a list of fields.
     pub descr: String,
     pub fortran_order: bool,
     pub shape: Vec<u64>,
-    /// From the start of the file to its data.
+    /// Bytes from the start of the file to its data.
     pub bytes: u64,
 }
 
 impl Header {
-    /// Reads it, and nothing of what follows.
+    /// Reads the header, and nothing after it.
     pub fn read(reader: &mut impl Read) -> Result<Self> {
         let [.., major, minor] = read_bytes::<8>(reader)?;
         let (length_bytes, length) = match major {
@@ -59,15 +59,15 @@ impl Header {
         })
     }
 
-    /// The shape as Python writes it.
+    /// Shape as Python writes it.
     pub fn shape_text(&self) -> String {
         let sizes: Vec<_> = self.shape.iter().map(u64::to_string).collect();
         format!("({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
     }
 }
 
-/// What stands between the commas of a Python list, tuple or dictionary, without its brackets; strings and what is in brackets
-/// are left whole. None if a string or a bracket does not end.
+/// Splits the contents of a Python list, tuple or dictionary, without its brackets, at its commas; strings and nested brackets
+/// stay whole. `None` if a string or a bracket does not end.
 fn items(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
     let mut characters = text.char_indices();
@@ -87,13 +87,13 @@ fn items(text: &str) -> Option<Vec<&str>> {
             _ => {}
         }
     }
-    // A comma may end it.
+    // The list may end in a comma.
     let last = text[start..].trim();
     items.extend(Some(last).filter(|last| !last.is_empty()));
     (depth == 0 && quote.is_none()).then_some(items)
 }
 
-/// What is in the quotes of a Python string.
+/// Contents of a Python string between its quotes.
 pub fn string(text: &str) -> Option<&str> {
     let text = text.trim();
     ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))

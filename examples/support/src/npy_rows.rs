@@ -1,9 +1,9 @@
-//! The rows of a `.npy` file: all that the first index of an array chooses, as bytes.
+//! The rows of a `.npy` file as bytes: a row is the part that a value of the first index selects.
 
 use crate::npy_header::{Header, MAGIC, string};
 use anyhow::{Context, Result, bail, ensure};
 
-/// Takes the header off, and gives it, with the bytes of a row.
+/// Removes the header from the data. Returns it, with the number of bytes of a row.
 pub fn split_header(data: &mut Vec<u8>) -> Result<(Header, usize)> {
     ensure!(data.starts_with(MAGIC), "it is no .npy file");
     let header = Header::read(&mut &data[..])?;
@@ -24,7 +24,7 @@ pub fn split_header(data: &mut Vec<u8>) -> Result<(Header, usize)> {
     }
 }
 
-/// Bytes an element of a dtype, as `<u4`.
+/// Bytes of an element of a dtype such as `<u4`.
 fn element_bytes(dtype: &str) -> Option<u64> {
     let (kind, size) = dtype.strip_prefix(['<', '>', '|', '='])?.split_at_checked(1)?;
     size.parse().ok().filter(|_| "biufcSV".contains(kind))

@@ -1,11 +1,11 @@
-//! Numbers as they are written on command lines.
+//! Parsers of numbers on command lines.
 
 use std::time::Duration;
 
-/// The longest time that can be asked for: 136 years.
+/// Longest accepted time: 136 years.
 const MOST_SECONDS: f64 = (1u64 << 32) as f64;
 
-/// A number, written 1_000, 1k, 1.5M, 2G or 2^20.
+/// Parses a number: 1_000, 1k, 1.5M, 2G or 2^20.
 pub fn parse_number(text: &str) -> Result<f64, String> {
     let plain = |text: &str| text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     let scaled = || {
@@ -21,14 +21,14 @@ pub fn parse_number(text: &str) -> Result<f64, String> {
     scaled().ok_or_else(|| "it is not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = parse_number(text)?;
     let is_exact = number.fract() == 0.0 && number <= (1u64 << 53) as f64;
     if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
 }
 
-/// A number of bytes: as a number, or with a unit: 3GiB, 512MiB, 1.5GB.
+/// Parses a number of bytes: plain, or with a unit: 3GiB, 512MiB, 1.5GB.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let units = [
         ("KiB", (1u64 << 10) as f64),
@@ -49,7 +49,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A time in seconds, or with a unit: 90, 1.5, 90s, 5m, 2h.
+/// Parses a time in seconds, or with a unit: 90, 1.5, 90s, 5m, 2h.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
     let (digits, factor) =

@@ -1,4 +1,5 @@
-//! Files to be written in the end. They are opened in the beginning: a search of hours is not to fail on the name of a file.
+//! Output files. They are opened at the start and written at the end, so that a search of hours does not fail on the name of a
+//! file.
 
 use crate::printing::print_error;
 use anyhow::{Context, Error, Result, ensure};
@@ -6,21 +7,21 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Which file something is: its device and number there, which links and other names do not change.
+/// Identity of a file: its device and number there, which is independent of links and other names.
 pub type Identity = same_file::Handle;
 
-/// A file that is open to be written, and as it was until then.
+/// A file that is open for writing; its contents stay until it is written.
 pub struct Output {
     option: &'static str,
     path: PathBuf,
     file: File,
     identity: Option<Identity>,
-    /// There was no such file before, and nothing was written yet: then there is to be none.
+    /// The program created the file and has not written it yet: dropping removes it.
     is_left_over: bool,
 }
 
 impl Output {
-    /// Opens or makes the file of an option.
+    /// Opens or creates the file of an option.
     pub fn open(option: &'static str, path: &Path) -> Result<Self> {
         let open = || {
             let mut options = OpenOptions::new();
@@ -32,35 +33,35 @@ impl Output {
                 Err(error) => return Err(error),
             };
             let identity = same_file::Handle::from_file(file.try_clone()?).ok();
-            // Devices may be written to by several.
+            // Several outputs may write to one device.
             let identity = if is_device(&file.metadata()?) { None } else { identity };
             Ok(Self { option, path: path.into(), file, identity, is_left_over: is_new })
         };
         open().with_context(|| format!("{option}: {} cannot be written", path.display()))
     }
 
-    /// An error if the report goes there, too.
+    /// Returns an error if the report goes to this file, too.
     pub fn ensure_is_not_standard_output(&self) -> Result<()> {
         let is_same = self.identity.is_some() && self.identity == same_file::Handle::stdout().ok();
         ensure!(!is_same, "{}: {} is standard output, where the report goes", self.option, self.path.display());
         Ok(())
     }
 
-    /// An error if the file is `what`, which was read.
+    /// Returns an error if this file is the input `what`.
     pub fn ensure_is_not(&self, what: &str, read: Option<&Identity>) -> Result<()> {
         let is_same = read.is_some() && self.identity.as_ref() == read;
         ensure!(!is_same, "{}: {} is {what}, which would be lost", self.option, self.path.display());
         Ok(())
     }
 
-    /// An error if a file that is to be replaced later is this one.
+    /// Returns an error if a file that is to replace another later has this path.
     pub fn ensure_is_not_file(&self, option: &str, path: &Path) -> Result<()> {
         let is_same = same_file::Handle::from_path(path).is_ok_and(|file| self.identity.as_ref() == Some(&file));
         ensure!(!is_same, "{} and {option}: {} and {} are the same file", self.option, self.path.display(), path.display());
         Ok(())
     }
 
-    /// An error if both are one file.
+    /// Returns an error if both are one file.
     pub fn ensure_differs_from(&self, other: &Self) -> Result<()> {
         let is_same = self.identity.is_some() && self.identity == other.identity;
         let (path, other_path) = (self.path.display(), other.path.display());
@@ -68,14 +69,14 @@ impl Output {
         Ok(())
     }
 
-    /// An error if it can be written only from its beginning to its end.
+    /// Returns an error if the file can be written only from its beginning to its end.
     pub fn ensure_seeks(&mut self) -> Result<()> {
         self.file
             .rewind()
             .with_context(|| format!("{}: {} is no file that can be gone back in", self.option, self.path.display()))
     }
 
-    /// Replaces what is in the file.
+    /// Replaces the contents of the file.
     pub fn write(mut self, write: impl FnOnce(&File) -> Result<()>) -> Result<()> {
         self.is_left_over = false;
         let replace = || {
@@ -88,7 +89,7 @@ impl Output {
         replace().with_context(|| format!("{}: {} cannot be written", self.option, self.path.display()))
     }
 
-    /// An error if the file that was written is no longer the one of that name: its folder may have been removed.
+    /// Returns an error if the path no longer names the written file: its folder may have been removed.
     #[cfg(unix)]
     fn ensure_is_there(&self) -> Result<()> {
         use std::os::unix::fs::MetadataExt;
@@ -105,30 +106,30 @@ impl Output {
         Ok(())
     }
 
-    /// The same with a text.
+    /// Replaces the contents of the file by a text.
     pub fn write_text(self, text: &str) -> Result<()> {
         self.write(|mut file| Ok(file.write_all(text.as_bytes())?))
     }
 }
 
-/// Errors of outputs that could not be written in the end. The report is printed nevertheless, with these errors, and the exit
+/// Errors of outputs that could not be written at the end. The report is printed nevertheless, with these errors, and the exit
 /// code is that of an error.
 #[derive(Default)]
 pub struct Unwritten(Vec<Error>);
 
 impl Unwritten {
-    /// The value, or none if there is an error, which is kept.
+    /// Returns the value; keeps an error and returns `None`.
     pub fn keep<T>(&mut self, written: Result<T>) -> Option<T> {
         written.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// All errors as one sentence; none if there are none.
+    /// All errors as one sentence; `None` without errors.
     pub fn sentence(&self) -> Option<String> {
         let all: Vec<String> = self.0.iter().map(|error| format!("{error:#}")).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Prints the errors on standard error, each on a line.
+    /// Prints the errors on standard error, one per line.
     pub fn print(&self) {
         self.0.iter().for_each(|error| print_error(&format!("error: {error:#}\n")));
     }
@@ -147,7 +148,7 @@ fn is_device(metadata: &Metadata) -> bool {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_left_over {
-            // Somebody else may have removed it meanwhile.
+            // Another process may have removed it meanwhile.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,9 +1,9 @@
-//! What programs print. Whoever reads it may close it, and a disk may be full: no reason to panic, as `println!` does.
+//! Printing without panics: a reader may close its pipe, and a disk may be full; `println!` panics then.
 
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 
-/// Prints on standard output. Whoever reads it may have read enough before its end: that is no error.
+/// Prints on standard output. A reader that closes its pipe early is not an error.
 pub fn print(text: &str) -> Result<()> {
     let mut output = std::io::stdout();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
@@ -12,7 +12,7 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Prints on standard error. There is nobody to tell if that fails.
+/// Prints on standard error. A failure is ignored, because it cannot be reported.
 pub fn print_error(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

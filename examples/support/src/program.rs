@@ -1,5 +1,5 @@
-//! What `main` of `explore` and `replay` does: command lines, errors, and one object on standard output if `--json` is given,
-//! whatever happens.
+//! Common parts of `main` in `explore` and `replay`: command lines, errors, and exactly one object on standard output if `--json`
+//! is given.
 
 use crate::{exit, printing};
 use anyhow::{Error, Result};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 pub use crate::printing::print_error;
 
-/// An error with an exit code of its own; all others have [`exit::ERROR`].
+/// An error with its own exit code; all others have [`exit::ERROR`].
 #[derive(Debug)]
 pub struct Ended {
     pub code: u8,
@@ -28,27 +28,27 @@ impl fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// Who prints on standard output.
+/// Part of the program that prints on standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Printer {
     Nobody,
     Main,
-    /// The thread that ends the program from outside.
+    /// The watching thread, which ends the program at a time limit or on Ctrl-C.
     Watch,
 }
 
-/// Another process prints what is to be printed; this one its errors.
+/// Set if another process prints the report; this one prints only its errors.
 static PRINTS_NOTHING: AtomicBool = AtomicBool::new(false);
 
 static PRINTER: AtomicU8 = AtomicU8::new(Printer::Nobody as u8);
 
-/// Asks for standard output, which the first to ask gets. False if it was asked for before, by whomever.
+/// Claims standard output for `who`; only the first claim succeeds. Returns false if it was claimed before, by any part.
 pub fn claim_output(who: Printer) -> bool {
     PRINTER.compare_exchange(Printer::Nobody as u8, who as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// From here on nothing is printed but errors, on standard error.
+/// Prints only errors, on standard error, from here on.
 pub fn print_nothing() {
     PRINTS_NOTHING.store(true, Ordering::SeqCst);
 }
@@ -57,7 +57,7 @@ pub fn prints_nothing() -> bool {
     PRINTS_NOTHING.load(Ordering::SeqCst)
 }
 
-/// Parses the command line and runs the program, which gives its exit code. `render` is what a person reads of an error.
+/// Parses the command line and runs the program, which returns its exit code. `render` formats an error for a person.
 pub fn run<O>(
     parse: impl FnOnce(&[OsString]) -> Result<O, clap::Error>,
     program: impl FnOnce(&O) -> Result<u8>,
@@ -69,13 +69,13 @@ pub fn run<O>(
         Ok(options) => options,
         Err(error) => return wrong_command_line(&error, json).into(),
     };
-    // Panics are bugs, and have been reported on standard error by then; but whoever reads the object waits for one.
+    // Panics are bugs, and are reported on standard error at this point; but a reader of the JSON object still waits for one.
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| program(&options)));
     let ended = ended.unwrap_or_else(|_| Err(Error::msg("the program has panicked: please report this as a bug")));
     ended.unwrap_or_else(|error| fail(&error, &render(&error), json)).into()
 }
 
-/// What a person reads of most errors.
+/// Formats an error as a sentence for a person.
 pub fn sentence(error: &Error) -> String {
     format!("error: {error:#}\n")
 }
@@ -85,7 +85,7 @@ fn fail(error: &Error, text: &str, json: bool) -> u8 {
     let code = error.downcast_ref::<Ended>().map_or(exit::ERROR, |ended| ended.code);
     print_error(text);
     if json {
-        // If that fails, standard error has it.
+        // If printing fails, standard error has the message.
         let _ = print(&format!("{}\n", failure(&format!("{error:#}"), code)));
     }
     code
@@ -100,7 +100,7 @@ fn wrong_command_line(error: &clap::Error, json: bool) -> u8 {
     if !error.use_stderr() {
         return if is_printed(error.print()) { 0 } else { exit::ERROR };
     }
-    // Standard error may be closed: there is nothing to be done about that.
+    // Standard error may be closed; such a failure is ignored.
     let _ = error.print();
     if json {
         let text = error.to_string();
@@ -114,21 +114,21 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// Prints the one thing that goes to standard output.
+/// Prints the report or the object on standard output.
 pub fn print(text: &str) -> Result<()> {
     if prints_nothing() {
         return Ok(());
     }
     if !claim_output(Printer::Main) {
         while PRINTER.load(Ordering::SeqCst) == Printer::Watch as u8 {
-            std::thread::park(); // until that has ended the program
+            std::thread::park(); // until the watching thread has ended the program
         }
         return Ok(()); // one object only
     }
     printing::print(text)
 }
 
-/// Prints on standard error what is no error.
+/// Prints a warning on standard error.
 pub fn print_warning(text: &str) {
     if !prints_nothing() {
         print_error(text);

@@ -1,7 +1,7 @@
-//! What stops a program before its end: Ctrl-C, or its time is over.
+//! Early ends of a program: Ctrl-C, and the time limit.
 //!
-//! Where nothing could be reported anyway, a thread waits for that and ends the program with an error. Where a part of the result
-//! is worth reporting, the program asks by itself, and ends in its own way. A second Ctrl-C always ends it at once.
+//! In phases without a partial result, a thread waits for these and ends the program with an error. In phases with one, the
+//! program polls [`asked`], and ends in its own way. A second Ctrl-C always ends the program at once.
 
 use crate::exit;
 use crate::program::{self, Ended, Printer};
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often the thread looks.
+/// Polling interval of the thread.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Why to stop.
+/// Reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     Interrupted,
-    /// After the time that was allowed.
+    /// The time limit, which has passed.
     Time(Duration),
 }
 
@@ -26,14 +26,14 @@ struct Watched {
     interrupted: Arc<AtomicBool>,
     start: Instant,
     most: Option<Duration>,
-    /// The program asks by itself.
+    /// The program polls; the thread does nothing.
     is_left_alone: AtomicBool,
 }
 
 static WATCHED: OnceLock<Watched> = OnceLock::new();
 
 impl Stop {
-    /// As an error that tells what was being done.
+    /// Converts to an error that names the interrupted phase.
     pub fn error(self, meanwhile: &str) -> Ended {
         match self {
             Self::Interrupted => Ended { code: exit::INTERRUPTED, why: format!("interrupted {meanwhile}") },
@@ -44,10 +44,10 @@ impl Stop {
     }
 }
 
-/// Listens to Ctrl-C from here on, and counts the time. `meanwhile` is what the program does until it is left alone.
+/// Starts listening to Ctrl-C and counting the time. `meanwhile` describes the phase that the thread watches.
 pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    // In this order: the first Ctrl-C finds the flag down and only puts it up.
+    // The order matters: the first Ctrl-C finds the flag unset and only sets it.
     let listen = || -> std::io::Result<()> {
         signal_hook::flag::register_conditional_shutdown(SIGINT, exit::INTERRUPTED.into(), interrupted.clone())?;
         signal_hook::flag::register(SIGINT, interrupted.clone())?;
@@ -73,14 +73,14 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
     Ok(())
 }
 
-/// From here on the program looks at [`asked`] by itself.
+/// Ends the thread's watch: from here on the program polls [`asked`] itself.
 pub fn leave_alone() {
     if let Some(watched) = WATCHED.get() {
         watched.is_left_alone.store(true, Ordering::SeqCst);
     }
 }
 
-/// Whether to stop, and why.
+/// Reason to stop, if there is one.
 pub fn asked() -> Option<Stop> {
     let watched = WATCHED.get()?;
     if watched.interrupted.load(Ordering::Relaxed) {
@@ -95,6 +95,6 @@ fn end(error: &Ended, json: bool) -> ! {
     if json && !program::prints_nothing() {
         let _ = writeln!(std::io::stdout(), "{}", program::failure(&error.why, error.code));
     }
-    // Not `exit`: other threads are in the middle of something.
+    // Not `exit`, because other threads are still at work.
     signal_hook::low_level::exit(error.code.into())
 }
