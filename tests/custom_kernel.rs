@@ -1,7 +1,7 @@
-//! The example `custom_kernel`, run as a stranger runs it: the executable that Cargo built beside this test.
+//! Tests the example `custom_kernel` as a user runs it: the executable that Cargo built beside this test.
 #![cfg(feature = "cpu")]
 
-/// The example's source, for its unit tests. With `test = true` Cargo would run them, and would not build the program.
+/// Source of the example, for its unit tests. With `test = true` Cargo would run them, but not build the program.
 #[allow(dead_code)]
 #[path = "../examples/custom_kernel/main.rs"]
 mod example;
@@ -9,7 +9,7 @@ mod example;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// How many states of the 3x3 puzzle take 0, 1, 2, ... moves.
+/// Number of states of the 3x3 puzzle that take 0, 1, 2, ... moves.
 const LEVELS: [u64; 32] = [
     1, 2, 4, 8, 16, 20, 39, 62, 116, 152, 286, 396, 748, 1024, 1893, 2512, 4485, 5638, 9529, 10878, 16993, 17110, 23952, 20224,
     24047, 15578, 14560, 6274, 3910, 760, 221, 2,
@@ -29,7 +29,7 @@ fn custom_kernel(arguments: &[&str]) -> Output {
     Command::new(executable()).args(arguments).output().expect("the example starts")
 }
 
-/// What a run that succeeds prints.
+/// Output of a run that must succeed.
 #[track_caller]
 fn printed(arguments: &[&str]) -> String {
     let output = custom_kernel(arguments);
@@ -37,7 +37,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Asserts that all levels of the 3x3 puzzle were printed, and nothing but them.
+/// Asserts that the levels of the 3x3 puzzle were printed, and nothing else.
 #[track_caller]
 fn assert_levels(printed: &str) {
     let rows = printed.lines().map(|line| line.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>());

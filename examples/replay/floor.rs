@@ -97,7 +97,7 @@ fn memory_like_a_table(bytes: usize) -> Result<MmapMut> {
     Ok(memory)
 }
 
-/// Seconds of one pass over empty slots, all of which are in memory already.
+/// Seconds of one pass over empty slots that are in memory already.
 fn pass(pool: &ThreadPool, vectors: &Vectors, tasks: &[Task], memory: &mut MmapMut, outcomes: &mut [u8]) -> f64 {
     memory.fill(0);
     let slots = as_atomic(bytemuck::cast_slice_mut(memory));

@@ -1,4 +1,4 @@
-//! The checker: follows what a set is told and what it answers, and names the first promise that it breaks.
+//! The checker: follows the calls of a set and its results, and names the first promise that the set breaks.
 //!
 //! The model is a set of positions in a pool of distinct vectors, so that it is right by inspection; vectors are compared as
 //! words only where the set hands them out.
@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use warpset::{Batch, Outcome, Reference};
 
-/// What a set promises.
+/// Promises of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Every result that was asked for has as many elements as there are vectors.
+    /// Every requested result has one element per vector.
     ResultLengths,
     /// The tally counts the outcomes.
     Tally,
-    /// Of all offers of a vector that was not stored, exactly one is New.
+    /// Exactly one offer of a vector that was not stored is New.
     OneNew,
     /// A stored vector is Seen.
     SeenWhenStored,
@@ -42,7 +42,7 @@ pub enum Rule {
     Contents,
 }
 
-/// A promise that was broken, and how.
+/// A broken promise, and how it was broken.
 #[derive(Debug)]
 pub struct Violation {
     pub rule: Rule,
@@ -57,7 +57,7 @@ impl fmt::Display for Violation {
 
 pub type Checked<T = ()> = Result<T, Violation>;
 
-/// Fails a test with what the checker found.
+/// Fails a test with the checker's finding.
 pub trait OrFail<T> {
     #[track_caller]
     fn or_fail(self, context: impl fmt::Display) -> T;
@@ -78,7 +78,7 @@ macro_rules! ensure {
     };
 }
 
-/// A vector in a message: long ones without their middle.
+/// A vector in a message; the middle of a long vector is left out.
 #[derive(PartialEq)]
 struct Words<'a>(&'a [u32]);
 
@@ -98,7 +98,7 @@ impl fmt::Display for Words<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
     Stable,
-    /// The table grew while the batch, or those that were joined to it, were under way: some may be of the smaller table.
+    /// The table grew during the batch, or during the batches joined to it: some references may be of the smaller table.
     Moved,
 }
 
@@ -106,23 +106,23 @@ pub struct Checker<'a, S: Set> {
     set: &'a S,
     pool: &'a Pool,
     may_reject: bool,
-    /// By position in the pool: where it is stored, if it is.
+    /// For each position in the pool: the vector's reference, if it is stored.
     places: Vec<Option<Reference>>,
     rejected: Vec<bool>,
-    /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the block that is there, and more nodes
-    /// are no slots.)
+    /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the existing block, and nodes are not
+    /// slots.)
     size: (u64, u64),
 }
 
 impl<'a, S: Set> Checker<'a, S> {
-    /// For an empty set with room for all of the pool.
+    /// Checker of an empty set with room for the whole pool.
     pub fn new(set: &'a S, pool: &'a Pool) -> Self {
         assert_eq!(set.width(), pool.width());
         let (places, rejected) = (vec![None; pool.len()], vec![false; pool.len()]);
         Self { set, pool, may_reject: false, places, rejected, size: (set.slots(), set.bytes()) }
     }
 
-    /// For an empty set that may be too small.
+    /// Checker of an empty set that may be too small.
     pub fn of_small(set: &'a S, pool: &'a Pool) -> Self {
         Self { may_reject: true, ..Self::new(set, pool) }
     }
@@ -137,20 +137,20 @@ impl<'a, S: Set> Checker<'a, S> {
         (0..self.pool.len()).filter(|at| self.rejected[*at]).collect()
     }
 
-    /// Offers the vectors at these positions, and judges the answers.
+    /// Offers the vectors at these positions, and checks the results.
     pub fn offer(&mut self, positions: &[usize]) -> Checked<Batch> {
         let batch = self.set.find_or_put(&self.pool.batch(positions));
         self.accept(positions, &batch)?;
         Ok(batch)
     }
 
-    /// Judges the answers to an offer, or to many that overlapped, joined end to end.
+    /// Checks the results of an offer, or of many overlapping offers, joined end to end.
     pub fn accept(&mut self, positions: &[usize], batch: &Batch) -> Checked {
         let grew = (self.set.slots(), self.set.bytes()) != self.size;
         self.accept_with(positions, batch, if grew { References::Moved } else { References::Stable })
     }
 
-    /// The same, where the table may have grown without being larger than when the checker last looked.
+    /// As `accept`, for a table that may have grown without being larger than when the checker last looked.
     pub fn accept_with(&mut self, positions: &[usize], batch: &Batch, references: References) -> Checked {
         judge_lengths(positions.len(), batch)?;
         self.judge_outcomes(positions, batch)?;
@@ -170,7 +170,7 @@ impl<'a, S: Set> Checker<'a, S> {
         }
     }
 
-    /// Counts the outcomes of each vector: exactly one New if it was not stored, none if it was.
+    /// Counts the outcomes of each vector: exactly one New if the vector is new to the set, none if it was stored.
     fn judge_outcomes(&mut self, positions: &[usize], batch: &Batch) -> Checked {
         let mut counts: HashMap<usize, [u64; 3]> = HashMap::new();
         let mut tally = [0; 3];
@@ -201,7 +201,7 @@ impl<'a, S: Set> Checker<'a, S> {
         Ok(())
     }
 
-    /// Takes down where new vectors are, and compares what is said of stored ones.
+    /// Records the references of new vectors, and compares those reported for stored ones.
     fn learn_places(&mut self, positions: &[usize], batch: &Batch) -> Checked {
         for ((&at, outcome), reference) in positions.iter().zip(&batch.outcomes).zip(&batch.references) {
             let vector = Words(self.pool.vector(at));
@@ -217,7 +217,7 @@ impl<'a, S: Set> Checker<'a, S> {
         self.judge_distinct_places()
     }
 
-    /// The table moved its vectors: asks it where they are now.
+    /// The table moved its vectors: locates them again.
     fn relearn_places(&mut self) -> Checked {
         let located = self.set.locate(self.pool.words());
         for (at, (place, now)) in self.places.iter_mut().zip(located).enumerate() {
@@ -241,7 +241,7 @@ impl<'a, S: Set> Checker<'a, S> {
         Ok(())
     }
 
-    /// Tells the set to forget everything.
+    /// Clears the set.
     pub fn clear(&mut self) -> Checked {
         self.set.clear();
         self.places.fill(None);
@@ -249,14 +249,14 @@ impl<'a, S: Set> Checker<'a, S> {
         self.check()
     }
 
-    /// Tells the set to grow.
+    /// Makes the set grow.
     pub fn grow(&mut self, capacity: u64) -> Checked {
         self.set.grow(capacity);
         self.rejected.fill(false);
         self.relearn_places()
     }
 
-    /// Compares everything that the set says of itself with the model.
+    /// Compares everything that the set reports about itself with the model.
     pub fn check(&self) -> Checked {
         self.check_counts()?;
         self.check_lookups()?;
@@ -314,7 +314,7 @@ impl<'a, S: Set> Checker<'a, S> {
                 self.places[at]
             );
         }
-        // Each row is another stored vector, so as many rows as stored vectors are all of them.
+        // Each row is a different stored vector, so as many rows as stored vectors are all of them.
         let mut missing = self.stored().into_iter().filter(|at| !given.contains(at)).map(|at| Words(self.pool.vector(at)));
         if let Some(one) = missing.next() {
             ensure!(false, Contents, "{one} is not given, nor are {} other stored vectors", missing.count());
@@ -329,7 +329,7 @@ fn judge_lengths(count: usize, batch: &Batch) -> Checked {
     Ok(())
 }
 
-/// The new references are the references of the New vectors, whatever their order.
+/// The new references are the references of the New vectors, in any order.
 fn judge_new_references(batch: &Batch) -> Checked {
     let of_new = batch.outcomes.iter().zip(&batch.references).filter(|(outcome, _)| **outcome == Outcome::New);
     let mut expected: Vec<Option<Reference>> = of_new.map(|(_, reference)| *reference).collect();
@@ -340,7 +340,7 @@ fn judge_new_references(batch: &Batch) -> Checked {
     Ok(())
 }
 
-/// Joins the answers to offers end to end, for `Checker::accept`.
+/// Joins the results of offers end to end, for `Checker::accept`.
 pub fn join(parts: impl IntoIterator<Item = (Vec<usize>, Batch)>) -> (Vec<usize>, Batch) {
     let (mut positions, mut all) = (Vec::new(), Batch::default());
     for (part, batch) in parts {

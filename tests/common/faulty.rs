@@ -5,44 +5,44 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use warpset::{Batch, Outcome, Reference, Stats};
 
-/// What is wrong with a set. Most faults concern the vectors whose first word is odd (`is_bad`), as a real bug does not show
-/// everywhere.
+/// Fault of a set. Most faults concern the vectors whose first word is odd (`is_bad`), because a real bug does not show
+/// everywhere, either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Nothing,
-    /// Says New, and stores nothing.
+    /// Reports New, and stores nothing.
     DropsVectors,
-    /// Stores another copy at every offer, and says Seen.
+    /// Stores another copy at every offer, and reports Seen.
     StoresCopies,
-    /// Says New at every offer.
+    /// Reports New at every offer.
     NewAgain,
-    /// Says Seen at the first offer too.
+    /// Reports Seen even at the first offer.
     NeverNew,
-    /// Says Full although there is room.
+    /// Reports Full although there is room.
     RejectsEarly,
     /// Rejects a vector, and stores it at a later offer.
     RejectsAtFirst,
-    /// Gives the place of another vector.
+    /// Returns the reference of another vector.
     WrongReference,
-    /// Puts all at one place.
+    /// Puts all vectors at one reference.
     OnePlace,
-    /// Gives a place for a vector that it rejected.
+    /// Returns a reference for a rejected vector.
     ReferenceOfFull,
     /// Changes a word of a stored vector.
     ChangesWords,
     /// Counts a New too many.
     WrongTally,
-    /// Gives one outcome too few.
+    /// Returns one outcome too few.
     ShortResults,
     /// Leaves out a new reference.
     MissesNewReference,
-    /// Gives the references of Seen vectors as new ones too.
+    /// Returns the references of Seen vectors as new ones, too.
     TooManyNewReferences,
-    /// Contains everything.
+    /// Reports every vector as contained.
     ContainsAll,
-    /// Contains nothing that is bad.
+    /// Reports no bad vector as contained.
     ContainsTooLittle,
-    /// Locates vectors that are not stored.
+    /// Returns references of vectors that are not stored.
     LocatesAbsent,
     /// Iterates over a vector twice.
     IteratesTwice,
@@ -54,7 +54,7 @@ pub enum Fault {
     LengthOff,
     /// The probe lengths miss a vector.
     StatisticsOff,
-    /// Keeps a vector over `clear`.
+    /// Keeps a vector after `clear`.
     ClearsTooLittle,
     /// Loses a vector when it grows.
     GrowsTooLittle,
@@ -156,7 +156,7 @@ impl State {
         (if fault == Fault::NeverNew && bad { Outcome::Seen } else { Outcome::New }, at(place))
     }
 
-    /// Stores all vectors anew, but for those dropped.
+    /// Stores the vectors that `keeps` accepts at new places, and drops the others.
     fn move_all(&mut self, keeps: impl Fn(&[u32]) -> bool) {
         let vectors: Vec<_> = std::mem::take(&mut self.vectors).into_values().collect();
         self.places.clear();
@@ -285,7 +285,7 @@ impl Set for FaultySet {
     }
 }
 
-/// References of the one generation that these sets have.
+/// Reference of a place; these sets have one generation.
 fn reference(place: u64) -> Reference {
     Reference::from_bits(1 << 40 | place).expect("it is not 0")
 }

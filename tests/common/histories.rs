@@ -1,4 +1,4 @@
-//! Histories: what is done to a set, one step after another, each followed by a check of everything it says.
+//! Histories: sequences of operations on a set, each followed by a check of everything that the set reports.
 
 use super::checker::{Checked, Checker};
 use super::set::Set;
@@ -9,7 +9,7 @@ use super::vectors::{Pool, Random};
 pub enum Step {
     /// Offers each of these vectors this many times, shuffled.
     Offer { positions: Vec<u16>, copies: usize },
-    /// Removes all.
+    /// Removes all vectors.
     Clear,
     /// Grows by half.
     Grow,
@@ -34,7 +34,7 @@ pub fn play(checker: &mut Checker<'_, impl Set>, set: &impl Set, pool: &Pool, st
     Ok(())
 }
 
-/// A history that no faulty set survives: offers of new, stored and repeated vectors, a growth, and a clearing.
+/// A history that exposes every faulty set: offers of new, stored and repeated vectors, a growth, and a clearing.
 pub fn thorough() -> Vec<Step> {
     let offer = |range: std::ops::Range<u16>, copies| Step::Offer { positions: range.collect(), copies };
     vec![

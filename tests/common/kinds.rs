@@ -3,25 +3,25 @@
 use warpset::{Bucket, CompactTree, Indexed, Storage, TableBuilder, Tree, VectorTable};
 
 pub trait Kind: Storage + Sized {
-    /// For the names of tests.
+    /// Name of the kind, for the names of tests.
     const NAME: &str;
 
-    /// A search of a small table looks at every slot, whatever the hashes. (In compact tables it looks at the buckets of some
+    /// Whether a search of a small table looks at every slot, for all hashes. (In compact tables it looks at the buckets of some
     /// functions: tests/suite/compact_keys.rs makes their hashes collide.)
     const SEARCHES_ALL: bool = true;
 
-    /// References are numbers in the order of discovery, whatever the hashes, and stay when the table grows.
+    /// Whether references are numbers in the order of discovery, for all hashes, and stay when the table grows.
     const IN_ORDER: bool = false;
 
-    /// How many vectors a small table holds at least when it rejects others.
+    /// Least number of vectors in a small table that rejects others.
     fn least_full(slots: u64) -> u64 {
         if Self::SEARCHES_ALL { slots } else { slots * 95 / 100 }
     }
 
-    /// With room for all the nodes that vectors have which share none.
+    /// Sets room for all nodes of `capacity` vectors that share none.
     fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self>;
 
-    /// With room for about so many, if it has nodes.
+    /// Sets room for about `nodes` nodes, if the kind has nodes.
     fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! What the tests share: vectors to offer, and a checker of everything that a set promises.
+//! Helpers of the tests: vectors to offer, and a checker of all promises of a set.
 
 pub mod checker;
 pub mod faulty;
@@ -13,23 +13,23 @@ use warpset::{Device, VectorTable};
 
 /// A test that runs on every machine.
 pub struct Test {
-    /// The module it is in, as `module_path!` says it.
+    /// Module of the test, from `module_path!`.
     pub module: &'static str,
     pub name: &'static str,
-    /// The kind of table that it tests; none if the test sees to that itself.
+    /// Kind of table under test; `None` if the test chooses it.
     pub kind: Option<&'static str>,
     pub run: fn(&Device),
 }
 
 impl Test {
-    /// The last part of the module's path, and the function.
+    /// Last part of the module's path, and the function.
     pub fn label(&self) -> String {
         let kind = self.kind.map_or_else(String::new, |kind| format!("{kind}::"));
         format!("{kind}{}::{}", self.module.rsplit("::").next().unwrap_or(self.module), self.name)
     }
 }
 
-/// Lists the tests of a module. One that is forgotten is dead code, which the compiler reports.
+/// Lists the tests of a module. A forgotten test is dead code, which the compiler reports.
 macro_rules! tests {
     ($($name:ident),* $(,)?) => {
         pub const TESTS: &[crate::common::Test] =
@@ -38,7 +38,7 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// The same for tests that are generic over the kind of table: of all kinds, or of those that are named.
+/// As `tests`, for tests that are generic over the kind of table: lists them for all kinds, or for the named kinds.
 macro_rules! tests_of_all_kinds {
     (of $($kind:ident),+: $($name:ident),* $(,)?) => {
         pub const TESTS: &[crate::common::Test] = crate::common::tests_of_all_kinds!(@each [$($kind)+] [$($name)*] []);
@@ -63,30 +63,30 @@ macro_rules! tests_of_all_kinds {
 }
 pub(crate) use tests_of_all_kinds;
 
-/// Whether sizes are to be small: `WARPSET_TEST_FAST=1`, for runs under compute-sanitizer, which is some 50 times slower.
+/// Whether sizes must be small: `WARPSET_TEST_FAST=1`, for runs under compute-sanitizer, which is some 50 times slower.
 pub fn fast() -> bool {
     static FAST: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *FAST.get_or_init(|| std::env::var_os("WARPSET_TEST_FAST").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
-/// Whether sizes are to be full: `WARPSET_TEST_FULL=1`, as in CI.
+/// Whether sizes must be full: `WARPSET_TEST_FULL=1`, as in CI.
 pub fn full() -> bool {
     static FULL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
-/// A size, for this run, of one of the tests that would take most of the time: a run by hand takes less, on the same paths.
+/// Chooses a size for one of the tests that would take most of the time: a run by hand uses a smaller one, on the same paths.
 pub fn sized<T>(full_one: T, usual: T, fast_one: T) -> T {
     scaled(if full() { full_one } else { usual }, fast_one)
 }
 
-/// A size for this run.
+/// Chooses a size for this run.
 pub fn scaled<T>(normal: T, fast_one: T) -> T {
     if fast() { fast_one } else { normal }
 }
 
-/// Slots of one bucket of tables of this width: the smallest table has two buckets, or tells how many bits of 64 bytes a slot
-/// has.
+/// Slots per bucket in tables of this width: half of the slots of the smallest table, which has two buckets; or computed from the
+/// slot bits and buckets of 64 bytes.
 pub fn slots_per_bucket<S: Kind>(device: &Device, width: usize) -> u64 {
     let table = VectorTable::<S>::new(device, width, 1).expect("the smallest table");
     table.spec().key_and_slot_bits().map_or(table.slots() / 2, |(_, slot_bits)| 512 / u64::from(slot_bits))

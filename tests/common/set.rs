@@ -1,4 +1,4 @@
-//! What the checker needs of a set, so that it can be tried on wrong ones too (faulty.rs).
+//! Interface of a set to the checker, so that the checker can be tested on faulty sets, too (faulty.rs).
 
 use warpset::{Batch, Reference, Request, Stats, Storage, VectorTable};
 
@@ -6,7 +6,7 @@ pub trait Set {
     fn width(&self) -> usize;
     fn slots(&self) -> u64;
     fn bytes(&self) -> u64;
-    /// With every result there is.
+    /// Requests every result.
     fn find_or_put(&self, vectors: &[u32]) -> Batch;
     fn contains(&self, vectors: &[u32]) -> Vec<bool>;
     fn locate(&self, vectors: &[u32]) -> Vec<Option<Reference>>;
@@ -68,7 +68,7 @@ impl<S: Storage> Set for VectorTable<S> {
     }
 }
 
-/// A request for every result there is.
+/// A request for every result.
 pub fn everything<'a>() -> Request<'a> {
     Request::new().outcomes(true).references(true).new_references(true)
 }

@@ -1,5 +1,5 @@
-//! A set over several ranks that are threads of this process, as the checker wants a set: each offer is divided among the ranks,
-//! which make it at once.
+//! A set over several ranks that are threads of this process, with the interface of the checker: each offer is divided among the
+//! ranks, which make it concurrently.
 
 use super::set::Set;
 use super::vectors::Random;
@@ -12,9 +12,9 @@ pub type Rank<S> = cluster::Table<Words, S>;
 
 pub struct Spread<S> {
     ranks: Mutex<Vec<Rank<S>>>,
-    /// The owner of each reference that was given. References of different tables of a process differ.
+    /// Owner of each reference that was returned. References of different tables of a process differ.
     owners: Mutex<HashMap<Reference, u32>>,
-    /// How offers are divided.
+    /// Random numbers that determine how offers are divided.
     luck: Mutex<Random>,
 }
 
@@ -23,7 +23,7 @@ pub fn small<S: Storage>(table: TableBuilder<S>) -> Builder<S> {
     Builder::new(table).round(1 << 16)
 }
 
-/// Builds a rank of a cluster on each of these transports, at once. Ranks that are to fail differ.
+/// Builds a rank of a cluster on each of these transports, concurrently. Builders differ for ranks that must fail.
 pub fn build<S: Storage, T: Transport + 'static>(
     device: &Device,
     transports: Vec<T>,
@@ -32,7 +32,7 @@ pub fn build<S: Storage, T: Transport + 'static>(
     on_all(transports, |rank, transport| builder(rank).build(device, transport))
 }
 
-/// Calls `each` for every item on a thread of its own, all at once. A panic is one of the caller.
+/// Calls `each` for every item on a thread of its own, concurrently. A panic of one is passed on to the caller.
 pub fn on_all<I: Send, T: Send>(items: impl IntoIterator<Item = I>, each: impl Fn(usize, I) -> T + Sync) -> Vec<T> {
     let each = &each;
     std::thread::scope(|scope| {
@@ -53,18 +53,18 @@ impl<S: Storage> Spread<S> {
         Ok(Self { ranks: Mutex::new(tables), owners: Mutex::default(), luck: Mutex::new(Random::new(ranks as u64)) })
     }
 
-    /// What all ranks say at once.
+    /// Calls `each` on all ranks concurrently; returns their results.
     pub fn all<T: Send>(&self, each: impl Fn(usize, &mut Rank<S>) -> T + Sync) -> Vec<T> {
         on_all(self.ranks.lock().unwrap().iter_mut(), each)
     }
 
-    /// Connects the ranks by others.
+    /// Reconnects the ranks by other transports.
     pub fn reconnect(&self, transports: Vec<Local>) -> Vec<Result<()>> {
         let mut ranks = self.ranks.lock().unwrap();
         on_all(ranks.iter_mut().zip(transports), |_, (rank, transport)| rank.reconnect(transport))
     }
 
-    /// The same thing from all ranks.
+    /// As `all`, for calls whose result must be the same on all ranks.
     pub fn agreed<T: Send + PartialEq + std::fmt::Debug>(&self, each: impl Fn(usize, &mut Rank<S>) -> T + Sync) -> T {
         let mut said = self.all(each);
         let first = said.remove(0);
@@ -72,11 +72,11 @@ impl<S: Storage> Spread<S> {
         first
     }
 
-    /// Where to divide so many items for the ranks; some get none.
+    /// Random division of `count` items among the ranks; some get none.
     fn divide(&self, count: usize) -> Vec<std::ops::Range<usize>> {
         let (mut luck, ranks) = (self.luck.lock().unwrap(), self.ranks.lock().unwrap().len());
         let mut cuts: Vec<usize> = (1..ranks).map(|_| luck.below(count + 1)).collect();
-        // Now and then all is offered by one rank.
+        // In some cases one rank offers everything.
         if luck.below(8) == 0 {
             cuts.fill(if luck.below(2) == 0 { 0 } else { count });
         }
@@ -85,7 +85,7 @@ impl<S: Storage> Spread<S> {
         cuts.windows(2).map(|pair| pair[0]..pair[1]).collect()
     }
 
-    /// Has each rank do something with its share of `words`; what they say, end to end.
+    /// Calls `each` on each rank with its share of `words`; returns the results end to end.
     fn shared<T: Send>(&self, words: &[u32], each: impl Fn(&mut Rank<S>, &[u32]) -> Vec<T> + Sync) -> Vec<T> {
         let width = self.width();
         let parts = self.divide(words.len() / width);
@@ -160,7 +160,7 @@ impl<S: Storage> Set for Spread<S> {
         Ok(got.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Of all ranks; each vector is on one.
+    /// Rows of all ranks; each vector is on one rank.
     fn rows(&self) -> Vec<(Reference, Vec<u32>)> {
         let rows = self.all(|_, table| table.local().iter().collect::<Result<Vec<_>>>().expect("iteration"));
         rows.concat()

@@ -1,9 +1,9 @@
-//! Vectors to offer, and numbers that are random but the same in every run.
+//! Vectors to offer, and pseudorandom numbers that are the same in every run.
 
 use std::collections::{HashMap, HashSet};
 pub use warpset_random::{Random, mix};
 
-/// The widths that the property tests sweep: all to 40, where the layouts differ most, and some around powers of two.
+/// Widths of the property tests: all to 40, where the layouts differ most, and some around powers of two.
 pub fn all_widths() -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 160, 192, 200, 255, 256];
     if super::fast() { some_widths() } else { (1..=40).chain(wide).collect() }
@@ -31,7 +31,7 @@ pub fn distinct(width: usize, first: u64, count: usize) -> Vec<u32> {
     words
 }
 
-/// How the vectors of a pool resemble each other.
+/// Resemblance between the vectors of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Nothing in common.
@@ -48,7 +48,7 @@ pub enum Family {
     CommonPrefix,
     /// The second half equal.
     CommonSuffix,
-    /// The same words, in another order.
+    /// Equal words in different orders.
     Rotated,
 }
 
@@ -64,7 +64,7 @@ impl Family {
         Self::Rotated,
     ];
 
-    /// Vector `number` of the family. Some families have fewer vectors than there are numbers, so they repeat.
+    /// Vector `number` of the family. Some families are small, so that vectors repeat.
     pub fn vector(self, width: usize, number: u64) -> Vec<u32> {
         let random = |number: u64, word: usize| mix(number << 16 | word as u64) as u32;
         let half = width / 2;
@@ -109,7 +109,7 @@ impl Pool {
         pool
     }
 
-    /// About `count` vectors of a family; fewer if it has not as many.
+    /// About `count` vectors of a family; fewer if the family is smaller.
     pub fn of(family: Family, width: usize, count: usize) -> Self {
         Self::new(width, (0..count as u64).map(|number| family.vector(width, number)))
     }
@@ -127,7 +127,7 @@ impl Pool {
         self.positions.len()
     }
 
-    /// Position of a vector, if it is one of the pool's.
+    /// Position of a vector; `None` if the pool does not have it.
     pub fn position(&self, vector: &[u32]) -> Option<usize> {
         self.positions.get(vector).copied()
     }
@@ -161,12 +161,12 @@ impl Pool {
     }
 }
 
-/// The largest key of so many bits.
+/// The largest key of `key_bits` bits.
 pub fn mask(key_bits: u32) -> u64 {
     u64::MAX >> (64 - key_bits)
 }
 
-/// Distinct keys of so many bits; the smallest and the largest are among them.
+/// `count` distinct keys of `key_bits` bits; the smallest and the largest are among them.
 pub fn keys(key_bits: u32, count: usize) -> Vec<u64> {
     let mut met = HashSet::new();
     let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];

@@ -1,14 +1,14 @@
-//! What each call of the driver passes through.
+//! Common entry of all driver calls.
 
 use super::{fault, report};
 use cudarc::driver::sys::CUresult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Answer of a function: the error is the status that the caller gets.
+/// Result of a function: the error is the status that the caller gets.
 pub type Answer = Result<(), CUresult>;
 
-/// Runs the body of an exported function: fails the call if a test wants that, and ends the process if the body panics, as no
-/// panic may cross to the caller's code.
+/// Runs the body of an exported function. Fails the call if a test wants that, and ends the process if the body panics, because
+/// no panic may unwind into the caller's code.
 pub fn call(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
     let run = || {
         fault::strike(name)?;
@@ -38,16 +38,16 @@ macro_rules! functions {
     };
 }
 
-/// Writes a result to the caller's place; `CUDA_ERROR_INVALID_VALUE` if there is none.
+/// Writes a result to the caller's place; returns `CUDA_ERROR_INVALID_VALUE` if `place` is null.
 ///
 /// # Safety
 ///
-/// A place that is not null is valid for a `T`.
+/// `place` must be null, or valid for a `T`.
 pub unsafe fn put<T>(place: *mut T, value: T) -> Answer {
     if place.is_null() {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe { place.write(value) };
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! Vector clocks: what is ordered behind what, by streams, events and waits of the host.
+//! Vector clocks: the order of operations established by streams, events and waits of the host.
 //!
-//! Each stream numbers its operations. A clock says, for each stream, up to which number everything comes before. The host has
-//! one clock for all threads: threads of a program order themselves by means that are not seen here, so a wait of one thread
-//! counts for all. Some missing order is not found by this, but none is reported that is there.
+//! Each stream numbers its operations. A clock says for each stream up to which number its operations come before. The host has
+//! one clock for all threads: threads of a program order themselves by means that are not visible here, so a wait of one thread
+//! counts for all. Therefore some missing orders are not found, but no existing order is reported as missing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-/// Number of the last operation of each stream that comes before.
+/// For each stream, the number of its last operation that comes before.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(HashMap<u64, u64>);
 
@@ -18,16 +18,16 @@ pub struct Moment {
     pub number: u64,
 }
 
-/// Streams that have work, or may get some. All that others have done is over, and counts as known: clocks forget them, or they
-/// would grow for ever.
+/// Streams that have work, or may get some. The work of all other streams is done, and counts as known: clocks forget these
+/// streams, otherwise clocks would grow for ever.
 static LIVE: LazyLock<RwLock<HashSet<u64>>> = LazyLock::new(RwLock::default);
 
-/// A stream was made.
+/// Registers a new stream.
 pub fn begin(stream: u64) {
     LIVE.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(stream);
 }
 
-/// A stream was destroyed, and has done all its work.
+/// Removes a stream that was destroyed and has done all its work.
 pub fn end(stream: u64) {
     LIVE.write().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&stream);
 }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_clock_knows_what_was_merged() {
         let (mut one, mut other) = (Clock::default(), Clock::default());
-        // Numbers that no other test's streams have.
+        // Numbers that no stream of another test has.
         let moment = |stream: u64, number| Moment { stream: u64::MAX - stream, number };
         [1, 2].into_iter().for_each(|stream| begin(u64::MAX - stream));
         one.advance(moment(1, 5));

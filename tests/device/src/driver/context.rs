@@ -1,4 +1,4 @@
-//! Contexts, and which one is current on a thread.
+//! Contexts, and the current context of each thread.
 
 use super::call::{Answer, put};
 use super::device::{self, Device};
@@ -21,11 +21,11 @@ pub struct Context {
     pub device: &'static Device,
     primary: bool,
     flags: u32,
-    /// The error that has broken it, or 0.
+    /// Error that has broken the context, or 0.
     status: AtomicU32,
     default: Lazy,
     streams: Mutex<Vec<Weak<Stream>>>,
-    /// Handles of contexts whose memory it may access.
+    /// Handles of contexts whose memory the context may access.
     peers: Mutex<HashSet<usize>>,
 }
 
@@ -56,7 +56,7 @@ impl Context {
 
     /// The error that has broken the context, or the device.
     pub fn check(&self) -> Answer {
-        // Acquire, with the release of `break_it` and `lose`: what led to the error is seen with it.
+        // Acquire, paired with the release of `break_it` and `lose`: makes visible what led to the error.
         match (self.status.load(Ordering::Acquire), self.device.status.load(Ordering::Acquire)) {
             (0, 0) => Ok(()),
             (0, status) | (status, _) => Err(errors::of_number(status)),
@@ -68,9 +68,9 @@ impl Context {
         let _ = self.status.compare_exchange(0, status as u32, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Never returns if the device has stopped.
+    /// Blocks for ever if the device has stopped.
     pub fn hang_if_wanted(&self) {
-        // Relaxed: nothing else is told by it.
+        // Relaxed: the flag passes on no other data.
         while self.device.hung.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -90,7 +90,7 @@ impl Context {
         streams.push(Arc::downgrade(stream));
     }
 
-    /// All streams but the default one, also those that were destroyed and have work left.
+    /// All streams but the default one, including destroyed ones that have work left.
     pub fn streams(&self) -> Vec<Arc<Stream>> {
         lock(&self.streams).iter().filter_map(Weak::upgrade).collect()
     }
@@ -102,7 +102,7 @@ impl Context {
         tickets.iter().for_each(|ticket| ticket.wait());
     }
 
-    /// Whether it may access some memory of a device, which is of a context, or of none in particular.
+    /// Whether the context may access memory of a device, of a certain context or of none in particular.
     pub fn can_access_device(&self, ordinal: i32) -> bool {
         if self.device.ordinal == ordinal {
             return true;
@@ -155,10 +155,10 @@ pub fn break_current(status: CUresult, device: bool) {
     }
 }
 
-/// Lets the device of the current context do nothing any more.
+/// Stops the device of the current context.
 pub fn hang_current() {
     if let Ok(context) = current_unchecked() {
-        // Relaxed: nothing else is told by it.
+        // Relaxed: the flag passes on no other data.
         context.device.hung.store(true, Ordering::Relaxed);
     }
 }
@@ -170,10 +170,10 @@ fn get(handle: CUcontext) -> Result<Arc<Context>, CUresult> {
     }
 }
 
-/// A new context becomes the current one.
+/// Creates a context and makes it the current one.
 fn create(place: *mut CUcontext, flags: u32, device: CUdevice) -> Answer {
     let context = Context::new(device::get(device)?, false, flags);
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, context.handle as CUcontext) }?;
     STACK.with_borrow_mut(|stack| stack.push(context.handle));
     Ok(())
@@ -187,7 +187,7 @@ functions! {
             Some(context) => context.clone(),
             None => Context::new(device, true, 0),
         };
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, context.handle as CUcontext) }?;
         primary.context = Some(context);
         primary.users += 1;
@@ -210,7 +210,7 @@ functions! {
 
     fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
         let is_active = lock(&device::get(device)?.primary).context.is_some();
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             put(flags, 0)?;
             put(active, c_int::from(is_active))?;
@@ -258,7 +258,7 @@ functions! {
 
     fn cuCtxGetCurrent(place: *mut CUcontext) {
         device::check_initialised()?;
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, current_handle() as CUcontext) }?;
     }
 

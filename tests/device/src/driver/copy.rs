@@ -1,8 +1,8 @@
 //! Copies and fills.
 //!
-//! The host's side of a copy is pageable unless the driver knows it as pinned. Copies from pageable memory have read it when the
-//! call returns; copies to pageable memory are done when it returns. Copies from and to pinned memory are made when the stream
-//! comes to them.
+//! The host's side of a copy is pageable unless the driver knows it as pinned. A copy from pageable memory has read it when the
+//! call returns; a copy to pageable memory is done when the call returns. Copies from and to pinned memory are made when the
+//! stream reaches them.
 
 use super::call::Answer;
 use super::clocks::{Clock, Moment};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// One side of a copy.
 struct Side {
     address: u64,
-    /// Not of pageable memory.
+    /// Allocation; `None` for pageable memory.
     region: Option<Arc<Region>>,
 }
 
@@ -39,7 +39,7 @@ impl Side {
         let on_device = region.as_ref().is_some_and(|region| region.is_on_device());
         let pinned = region.is_some() && !on_device;
         match expected {
-            // Pinned memory has the same address for both.
+            // Pinned memory has the same address on host and device.
             Expected::Device if !on_device && !pinned => Err(CUresult::CUDA_ERROR_INVALID_VALUE),
             Expected::Host if on_device => Err(CUresult::CUDA_ERROR_INVALID_VALUE),
             _ if address == 0 => Err(CUresult::CUDA_ERROR_INVALID_VALUE),
@@ -58,17 +58,17 @@ impl Side {
     }
 }
 
-/// Copies in pieces, so that what else happens meanwhile is seen in between.
+/// Copies in pieces, so that concurrent accesses are seen in between.
 ///
 /// # Safety
 ///
-/// Both sides are valid for `bytes`.
+/// Both sides must be valid for `bytes`.
 unsafe fn move_bytes(to: u64, from: u64, bytes: u64) {
     let piece = (bytes / 3).next_multiple_of(4096).max(4096);
     let mut at = 0;
     while at < bytes {
         let len = piece.min(bytes - at);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the conditions of this function.
         unsafe { std::ptr::copy((from + at) as *const u8, (to + at) as *mut u8, len as usize) };
         at += len;
         if at < bytes {
@@ -120,13 +120,13 @@ fn copy(
         )?;
     }
     if from.is_pageable() {
-        // SAFETY: the caller's: the source is valid for as many bytes.
+        // SAFETY: the caller's source is valid for `bytes` bytes.
         let staged = unsafe { std::slice::from_raw_parts(source as *const u8, bytes as usize) }.to_vec();
         stream.enqueue(
             what,
             |_, moment, clock| note(moment, clock),
             move || {
-                // SAFETY: the target was checked, or is the caller's, who waits.
+                // SAFETY: the target was checked, or belongs to the caller, who waits.
                 unsafe { move_bytes(target, staged.as_ptr() as u64, bytes) };
                 Ok(())
             },
@@ -136,7 +136,7 @@ fn copy(
             what,
             |_, moment, clock| note(moment, clock),
             move || {
-                // SAFETY: both sides were checked, or are the caller's.
+                // SAFETY: both sides were checked, or belong to the caller.
                 unsafe { move_bytes(target, source, bytes) };
                 Ok(())
             },
@@ -149,8 +149,8 @@ fn copy(
     Ok(waits)
 }
 
-/// A copy on the default stream. Between memories of the host or to it the call waits; from pageable memory to the device it has
-/// read that when it returns, which is all that the driver promises.
+/// A copy on the default stream. A copy between host memories, or to the host, is done when the call returns. A copy from
+/// pageable memory to the device has read its source when the call returns; the driver promises no more.
 fn copy_on_default(to: (u64, Expected), from: (u64, Expected), bytes: usize, what: &'static str) -> Answer {
     let stream = context::current()?.default_stream();
     let is_pinned = memory::find(from.0).is_some_and(|region| !region.is_on_device());

@@ -12,16 +12,16 @@ use std::sync::{Arc, LazyLock, Mutex};
 pub struct Device {
     pub ordinal: i32,
     pub settings: DeviceSettings,
-    /// The error with which it was lost, or 0.
+    /// Error with which the device was lost, or 0.
     pub status: AtomicU32,
-    /// Whether it has stopped answering.
+    /// Whether the device has stopped answering.
     pub hung: AtomicBool,
     /// Bytes that are allocated.
     used: AtomicU64,
     pub primary: Mutex<Primary>,
 }
 
-/// The primary context, while someone has retained it.
+/// The primary context, while a caller retains it.
 #[derive(Default)]
 pub struct Primary {
     pub context: Option<Arc<Context>>,
@@ -50,20 +50,20 @@ impl Device {
 
     /// Bytes that are not allocated.
     pub fn free_bytes(&self) -> u64 {
-        // Relaxed: a count, which others may change at any time.
+        // Relaxed: a statistic that others may change at any time.
         self.settings.memory.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
     /// Takes bytes of its memory.
     pub fn take(&self, bytes: u64) -> Answer {
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.settings.memory);
-        // Relaxed: a count of its own.
+        // Relaxed: an independent counter.
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.map(|_| ()).map_err(|_| CUresult::CUDA_ERROR_OUT_OF_MEMORY)
     }
 
     pub fn give_back(&self, bytes: u64) {
-        // Relaxed: a count of its own.
+        // Relaxed: an independent counter.
         let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
         if before < bytes {
             report::end("more memory is freed than was allocated: a mistake of the simulated device");
@@ -72,7 +72,7 @@ impl Device {
 }
 
 pub fn check_initialised() -> Answer {
-    // Acquire, with the release of `cuInit`.
+    // Acquire, paired with the release of `cuInit`.
     if INITIALISED.load(Ordering::Acquire) { Ok(()) } else { Err(CUresult::CUDA_ERROR_NOT_INITIALIZED) }
 }
 
@@ -93,11 +93,11 @@ pub mod limits {
     pub const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
     pub const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
     pub const REGISTERS_PER_MULTIPROCESSOR: u32 = 65536;
-    /// Without asking for more.
+    /// Limit without a request for more.
     pub const SHARED_PER_BLOCK: u32 = 48 << 10;
     pub const SHARED_PER_BLOCK_AT_MOST: u32 = 227 << 10;
     pub const SHARED_PER_MULTIPROCESSOR: u32 = 228 << 10;
-    /// What the system takes of each block's shared memory.
+    /// Bytes of each block's shared memory that the system reserves.
     pub const SHARED_RESERVED: u32 = 1 << 10;
     pub const BLOCK: [u32; 3] = [1024, 1024, 64];
     pub const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
@@ -171,13 +171,13 @@ functions! {
             return Err(CUresult::CUDA_ERROR_NO_DEVICE);
         }
         super::memory::start();
-        // Release: the handler above is there for whoever sees this.
+        // Release: a thread that sees this also sees the handler installed above.
         INITIALISED.store(true, Ordering::Release);
     }
 
     fn cuDeviceGetCount(place: *mut c_int) {
         check_initialised()?;
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, DEVICES.len() as c_int) }?;
     }
 
@@ -192,7 +192,7 @@ functions! {
         let name = b"simulated device";
         let len = usize::try_from(len).ok().filter(|len| *len > 0).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         let count = name.len().min(len - 1);
-        // SAFETY: the caller's: `len` bytes are there.
+        // SAFETY: the caller passes room for `len` bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(name.as_ptr().cast(), place, count);
             place.add(count).write(0);
@@ -233,7 +233,7 @@ functions! {
         if (len as usize) < text.len() {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: the caller's: `len` bytes are there.
+        // SAFETY: the caller passes room for `len` bytes.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), place, text.len()) };
     }
 

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex};
 /// CUDA 13.0, with a last digit that no driver has: kernels compiled for the simulated device are never taken for a GPU's.
 pub const DRIVER_VERSION: i32 = 13009;
 
-/// The status of a number that was one.
+/// The status with this number, which must be one.
 pub fn of_number(number: u32) -> CUresult {
     use CUresult::*;
     let known = [
@@ -35,18 +35,18 @@ fn leaked(text: String) -> *const c_char {
 
 functions! {
     fn cuGetErrorName(error: CUresult, text: *mut *const c_char) {
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(text, leaked(format!("{error:?}"))) }?;
     }
 
     fn cuGetErrorString(error: CUresult, text: *mut *const c_char) {
         let words = format!("{error:?}").trim_start_matches("CUDA_ERROR_").replace('_', " ").to_lowercase();
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(text, leaked(format!("{words} (simulated device)"))) }?;
     }
 
     fn cuDriverGetVersion(version: *mut c_int) {
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(version, DRIVER_VERSION) }?;
     }
 }

@@ -17,7 +17,7 @@ const DISABLE_TIMING: u32 = 2;
 pub struct Event {
     context: Arc<Context>,
     timed: bool,
-    /// Recorded last.
+    /// Ticket of the last record.
     recorded: Mutex<Option<Arc<Ticket>>>,
 }
 
@@ -43,7 +43,7 @@ fn elapsed(place: *mut f32, start: CUevent, end: CUevent) -> Answer {
         Some(after) => after.as_secs_f32() * 1000.0,
         None => -(first - last).as_secs_f32() * 1000.0,
     };
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, milliseconds) }
 }
 
@@ -51,7 +51,7 @@ functions! {
     fn cuEventCreate(place: *mut CUevent, flags: c_uint) {
         let event = Event { context: context::current()?, timed: flags & DISABLE_TIMING == 0, recorded: Mutex::default() };
         let handle = new_handle();
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, handle as CUevent) }?;
         EVENTS.insert(handle, Arc::new(event));
     }
@@ -72,7 +72,7 @@ functions! {
             *event.recorded.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(ticket);
             return Ok(());
         }
-        // Also makes sure that the default stream's order is kept.
+        // The operation also keeps the default stream's order.
         stream.enqueue("the record of an event", |_, _, _| (), || Ok(()))?;
         let ticket = stream.ticket();
         *event.recorded.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(ticket);

@@ -55,7 +55,7 @@ enum Kind {
     Other,
 }
 
-/// What a call does otherwise than it was asked to.
+/// Deviation of a call from its normal behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
@@ -73,11 +73,11 @@ pub enum Change {
 }
 
 thread_local! {
-    /// Of the call that this thread is in.
+    /// Deviation of this thread's current call.
     static CHANGE: Cell<Change> = const { Cell::new(Change::None) };
 }
 
-/// What the call that this thread is in does otherwise.
+/// Deviation of this thread's current call.
 pub fn change() -> Change {
     CHANGE.get()
 }
@@ -138,7 +138,8 @@ fn state() -> &'static Mutex<State> {
     })
 }
 
-/// Counts a call; an error if a plan wants it to fail. Otherwise sets what `change` says, until the next call of this thread.
+/// Counts a call; returns an error if a plan makes it fail. Otherwise sets the result of `change` until the next call of this
+/// thread.
 pub fn strike(function: &'static str) -> Answer {
     CHANGE.set(Change::None);
     let kind = {
@@ -181,7 +182,7 @@ pub fn strike(function: &'static str) -> Answer {
     }
 }
 
-/// Lets the call that this thread is in happen, but otherwise.
+/// Lets this thread's current call happen with a deviation.
 fn changed(change: Change) -> Answer {
     CHANGE.set(change);
     Ok(())
@@ -191,10 +192,10 @@ fn changed(change: Change) -> Answer {
 ///
 /// # Safety
 ///
-/// `function` ends in zero.
+/// `function` must end in zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_calls(function: *const c_char) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller keeps the conditions of this function.
     let function = unsafe { CStr::from_ptr(function) }.to_string_lossy();
     let state = state().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     state.calls.get(&*function).copied().unwrap_or(0)
@@ -204,10 +205,10 @@ pub unsafe extern "C" fn warpset_device_calls(function: *const c_char) -> u64 {
 ///
 /// # Safety
 ///
-/// `text` ends in zero.
+/// `text` must end in zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_device_fail(text: *const c_char) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller keeps the conditions of this function.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let Some(plans) = parse(&text) else { return 1 };
     *state().lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = State { plans, ..State::default() };

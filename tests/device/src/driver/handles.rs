@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Upper bits of every handle: no address of a program has them, so that using a handle as a pointer faults.
 const MARK: usize = 0x00DE_0000_0000_0000;
 
-/// Things by their handles.
+/// Objects by their handles.
 pub struct Handles<T>(Mutex<Option<HashMap<usize, Arc<T>>>>);
 
 /// A number that no other handle has.
 pub fn new_handle() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
-    // Relaxed: each gets another number, which is all.
+    // Relaxed: only the uniqueness of the number matters.
     MARK + 16 * NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -32,7 +32,8 @@ impl<T> Handles<T> {
         self.lock().get_or_insert_default().insert(handle, thing);
     }
 
-    /// The thing of a handle. A handle that is none, or was destroyed, ends the process: the real driver may do anything.
+    /// The object of a handle. A handle that is invalid or was destroyed ends the process: the real driver's behaviour is then
+    /// undefined.
     pub fn get(&self, handle: usize) -> Arc<T> {
         self.find(handle).unwrap_or_else(|| Self::unknown(handle))
     }
@@ -41,7 +42,7 @@ impl<T> Handles<T> {
         self.lock().as_ref().and_then(|things| things.get(&handle)).cloned()
     }
 
-    /// Takes a thing out: its handle is destroyed.
+    /// Removes an object: its handle is destroyed.
     pub fn remove(&self, handle: usize) -> Arc<T> {
         let thing = self.lock().as_mut().and_then(|things| things.remove(&handle));
         thing.unwrap_or_else(|| Self::unknown(handle))

@@ -24,9 +24,9 @@ pub struct Module {
     handle: usize,
     context: Arc<Context>,
     loaded: execution::Module,
-    /// Handles of functions that were asked for, by name.
+    /// Handles of requested functions, by name.
     functions: Mutex<HashMap<String, usize>>,
-    /// Addresses of variables that were asked for.
+    /// Addresses of requested variables.
     globals: Mutex<Vec<u64>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Function {
     module: usize,
     context: Arc<Context>,
     kernel: Arc<execution::Function>,
-    /// Dynamic shared memory that a launch may ask for.
+    /// Limit of the dynamic shared memory that a launch may request.
     most_dynamic_shared: AtomicU32,
 }
 
@@ -43,14 +43,14 @@ fn load(place: *mut CUmodule, image: *const c_void) -> Answer {
     if image.is_null() {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: the caller's: an image, of which the first bytes say how long it is.
+    // SAFETY: the caller passes an image, whose first bytes give its length.
     let image = unsafe { execution::image_bytes(image.cast()) }.ok_or(CUresult::CUDA_ERROR_INVALID_IMAGE)?;
     let loaded = execution::Module::load(image).map_err(|error| {
         report::remark(&format!("cuModuleLoadData: {error}"));
         CUresult::CUDA_ERROR_INVALID_IMAGE
     })?;
     let handle = new_handle();
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, handle as CUmodule) }?;
     let module = Module { handle, context, loaded, functions: Mutex::default(), globals: Mutex::default() };
     MODULES.insert(handle, Arc::new(module));
@@ -74,11 +74,11 @@ fn occupancy(function: &Function, threads: u32, dynamic_shared: u64) -> Result<u
     Ok(by_threads.min(by_registers).min(by_shared as u32).min(limits::BLOCKS_PER_MULTIPROCESSOR))
 }
 
-/// Packs the arguments as the kernel takes them.
+/// Packs the arguments in the kernel's layout.
 ///
 /// # Safety
 ///
-/// `parameters` are addresses of the function's arguments, in its order and of its types.
+/// `parameters` must be addresses of the function's arguments, in its order and of its types.
 unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Result<Vec<u8>, CUresult> {
     let mut packed = vec![0; kernel.argument_bytes];
     if kernel.parameter_sizes.is_empty() {
@@ -88,7 +88,7 @@ unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Re
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     for (number, (size, offset)) in kernel.parameter_sizes.iter().zip(&kernel.parameter_offsets).enumerate() {
-        // SAFETY: the caller's: there are as many addresses as parameters, each of memory of the parameter's size.
+        // SAFETY: the caller passes as many addresses as parameters, each of memory of the parameter's size.
         unsafe {
             let argument = *parameters.add(number);
             if argument.is_null() {
@@ -116,7 +116,7 @@ fn swap(kernel: &execution::Function, packed: &mut [u8]) {
     }
 }
 
-/// Allocations whose addresses are among the arguments: a number is taken for an address if it lies in one.
+/// Allocations whose addresses are among the arguments: a number is taken for an address if it lies in an allocation.
 fn mentioned(packed: &[u8]) -> Vec<Arc<memory::Region>> {
     let words = packed.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight bytes")));
     words.filter_map(memory::find).collect()
@@ -129,7 +129,7 @@ struct Shape {
     cooperative: bool,
 }
 
-/// Checks what the driver checks before it takes a launch.
+/// Makes the checks of the driver before a launch.
 fn check_shape(function: &Function, shape: &Shape) -> Answer {
     let Shape { grid, block, shared, cooperative } = shape;
     let outside = |sizes: &[u32; 3], most: [u32; 3]| sizes.iter().zip(most).any(|(size, most)| *size == 0 || *size > most);
@@ -169,7 +169,7 @@ fn status_of(status: Status) -> CUresult {
 
 /// # Safety
 ///
-/// As of `pack`.
+/// As for `pack`.
 unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameters: *mut *mut c_void) -> Answer {
     let (function, stream): (Arc<Function>, Arc<Stream>) = (FUNCTIONS.get(function as usize), stream::of(stream)?);
     let context = stream.context.clone();
@@ -178,7 +178,7 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
     }
     context.check()?;
     check_shape(&function, &shape)?;
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     let mut arguments = unsafe { pack(&function.kernel, parameters) }?;
     if fault::change() == Change::Swapped {
         swap(&function.kernel, &mut arguments);
@@ -192,7 +192,7 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
         }
     }
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: each gets another number, which is all.
+    // Relaxed: only the uniqueness of the number matters.
     let launches = LAUNCHES.fetch_add(1, Ordering::Relaxed);
     let seed = match settings().seed {
         0 => 0,
@@ -216,7 +216,7 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
         execution::run(&function.kernel, &launch).map_err(|fault| {
             report::remark(&format!("a kernel has failed: {fault}"));
             match fault.status {
-                // A mistake that no GPU reports: no test may go on.
+                // No GPU reports this mistake, so the process ends.
                 Status::Collective | Status::Stuck | Status::SharedMemory => report::end(&fault.message),
                 status => status_of(status),
             }
@@ -244,7 +244,7 @@ functions! {
         for address in module.globals.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain(..) {
             memory::remove(address, &[Kind::Global]);
         }
-        // What is under way keeps the kernel that it runs; a later launch finds no function.
+        // Launches under way keep their kernel; later launches do not find the function.
         for handle in module.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain().map(|(_, handle)| handle) {
             FUNCTIONS.remove(handle);
         }
@@ -256,7 +256,7 @@ functions! {
         if name.is_null() {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: the caller's: a text that ends in zero.
+        // SAFETY: the caller passes a text that ends in zero.
         let name = unsafe { CStr::from_ptr(name) };
         let kernel = module.loaded.function(name).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)?;
         let mut functions = module.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -278,7 +278,7 @@ functions! {
         if name.is_null() {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: the caller's: a text that ends in zero.
+        // SAFETY: the caller passes a text that ends in zero.
         let name = unsafe { CStr::from_ptr(name) };
         let (address, size) = module.loaded.global(name).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)?;
         let address = address as u64;
@@ -362,7 +362,7 @@ functions! {
             report::end("cuLaunchKernel with `extra` is not simulated");
         }
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { launch(function, Shape { grid, block, shared, cooperative: false }, stream, parameters) }?;
     }
 
@@ -373,7 +373,7 @@ functions! {
         shared: c_uint, stream: CUstream, parameters: *mut *mut c_void,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { launch(function, Shape { grid, block, shared, cooperative: true }, stream, parameters) }?;
     }
 }

@@ -1,7 +1,7 @@
-//! Threads that kernels are run on.
+//! Threads that run kernels.
 //!
-//! A thread that runs blocks keeps hundreds of fibres' stacks, so not each stream's thread does: as many do as kernels run at
-//! once.
+//! A thread that runs blocks keeps hundreds of fibres' stacks. So streams' threads do not run blocks themselves: the number of
+//! launcher threads is that of kernels running at once.
 
 use super::report;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ fn new_thread() -> Sender<Job> {
     sender
 }
 
-/// Runs `work` on such a thread, and waits for what it gives.
+/// Runs `work` on such a thread, and waits for its result.
 pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let idle = || IDLE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let thread = idle().pop().unwrap_or_else(new_thread);

@@ -1,4 +1,4 @@
-//! Memory of devices and pinned memory of the host: allocations by their addresses, what uses them, and faults.
+//! Memory of devices and pinned memory of the host: allocations by their addresses, their uses, and faults.
 
 use super::call::put;
 use super::clocks::{self, Clock, Moment};
@@ -14,10 +14,10 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once};
 
-/// Bytes that addresses of allocations are multiples of.
+/// Addresses of allocations are multiples of this.
 const ALIGNMENT: u64 = 256;
 
-/// What is between an allocation and the ends of its pages.
+/// Byte that fills the space between an allocation and the ends of its pages.
 const CANARY: u8 = 0xC5;
 
 /// Freed allocations that are remembered for reports.
@@ -31,11 +31,11 @@ pub enum Kind {
     Pool,
     /// By `cuMemHostAlloc`.
     Pinned,
-    /// The caller's, by `cuMemHostRegister`.
+    /// The caller's memory, by `cuMemHostRegister`.
     Registered,
-    /// Reserved by `cuMemAddressReserve`; what is mapped is the business of `virtual_memory`.
+    /// Reserved by `cuMemAddressReserve`; `virtual_memory` handles its mappings.
     Reserved,
-    /// Of a loaded module.
+    /// Variables of a loaded module.
     Global,
 }
 
@@ -44,13 +44,13 @@ pub struct Region {
     pub start: u64,
     pub bytes: u64,
     pub kind: Kind,
-    /// The device's ordinal; for memory of the host, that of the context in which it was allocated.
+    /// Ordinal of the device; for host memory, that of the context in which it was allocated.
     pub device: i32,
     /// Handle of the context; 0 for memory of a pool and reserved addresses.
     pub context: usize,
-    /// Pages: the first one's address, and bytes.
+    /// Address of the first page, and bytes of all pages.
     pages: (u64, u64),
-    /// Function that made it.
+    /// Function that made the allocation.
     function: &'static str,
     caller: Backtrace,
     state: Mutex<State>,
@@ -58,10 +58,10 @@ pub struct Region {
 
 #[derive(Default)]
 struct State {
-    /// Allocation of a pool: where it starts to be there, and where it ends.
+    /// For memory of a pool: the moment from which it exists, and that at which it ends.
     from: Option<Moment>,
     to: Option<(Moment, Arc<Backtrace>)>,
-    /// The last operation of each stream that was given its address.
+    /// For each stream, the last operation that got the address.
     uses: HashMap<u64, (u64, String)>,
 }
 
@@ -90,13 +90,14 @@ impl Region {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Where it comes from, for reports.
+    /// Origin of the allocation, for reports.
     pub fn describe(&self) -> String {
         let Self { start, bytes, function, device, .. } = self;
         format!("the allocation of {bytes} bytes at {start:#x} by {function} (device {device}), from:\n{}", self.caller)
     }
 
-    /// Notes that an operation of a stream uses it; ends the process if that may come before it is there or after it was freed.
+    /// Records that an operation of a stream uses the allocation; ends the process if the use may come before its start or after
+    /// its free.
     pub fn use_by(&self, moment: Moment, clock: &Clock, what: &str) {
         let mut state = self.state();
         if state.from.is_some_and(|from| !clock.knows(from)) {
@@ -109,7 +110,7 @@ impl Region {
         state.uses.insert(moment.stream, (moment.number, what.into()));
     }
 
-    /// Ends the process if an operation that uses it may come after a free, before which `clock` comes.
+    /// Ends the process if a use may come after a free; `clock` is what comes before the free.
     fn check_unused(&self, clock: &Clock, free: &str) {
         for (stream, (number, what)) in &self.state().uses {
             if !clock.knows(Moment { stream: *stream, number: *number }) {
@@ -118,15 +119,15 @@ impl Region {
         }
     }
 
-    /// Fills what surrounds the allocation in its pages.
+    /// Fills the space around the allocation in its pages.
     fn fill_surroundings(&self) {
         for (start, bytes) in self.surroundings() {
-            // SAFETY: in the allocation's pages, and not of the allocation.
+            // SAFETY: the range is in the allocation's pages, and outside the allocation.
             unsafe { std::ptr::write_bytes(start as *mut u8, CANARY, bytes as usize) };
         }
     }
 
-    /// Ends the process if someone has written around the allocation.
+    /// Ends the process if the space around the allocation was written to.
     fn check_surroundings(&self) {
         for (start, bytes) in self.surroundings() {
             // SAFETY: as above.
@@ -144,15 +145,15 @@ impl Region {
     }
 }
 
-/// The allocation that an address is in.
+/// The allocation that contains an address.
 pub fn find(address: u64) -> Option<Arc<Region>> {
     let registry = registry();
     let (_, region) = registry.live.range(..=address).next_back()?;
     (address < region.end() || region.bytes == 0 && address == region.start).then(|| region.clone())
 }
 
-/// The allocation that a range of addresses is in. A range that leaves its allocation, and one whose allocation was freed, end
-/// the process.
+/// The allocation that contains a range of addresses. A range that leaves its allocation, or whose allocation was freed, ends the
+/// process.
 pub fn find_range(address: u64, bytes: u64, what: &str) -> Option<Arc<Region>> {
     let Some(region) = find(address) else {
         if let Some(freed) = find_freed(address) {
@@ -178,14 +179,14 @@ pub fn insert(region: Region) -> Arc<Region> {
     region
 }
 
-/// Takes an allocation out that starts at an address; `None` if there is none of these kinds.
+/// Removes an allocation that starts at an address; `None` if none of these kinds does.
 pub fn remove(address: u64, kinds: &[Kind]) -> Option<Arc<Region>> {
     let mut registry = registry();
     if !registry.live.get(&address).is_some_and(|region| kinds.contains(&region.kind)) {
         return None;
     }
     let region = registry.live.remove(&address)?;
-    // Other addresses may be given again at any time.
+    // Addresses of the other kinds may be given again at any time.
     if !matches!(region.kind, Kind::Global | Kind::Registered) {
         if registry.freed.len() == REMEMBERED {
             registry.freed.pop_front();
@@ -195,7 +196,7 @@ pub fn remove(address: u64, kinds: &[Kind]) -> Option<Arc<Region>> {
     Some(region)
 }
 
-/// A region of memory that is not made by `allocate`.
+/// A region of memory that `allocate` did not make.
 pub fn foreign(start: u64, bytes: u64, kind: Kind, context: &Context, function: &'static str) -> Region {
     let context_handle = if kind == Kind::Reserved { 0 } else { context.handle };
     Region {
@@ -211,7 +212,7 @@ pub fn foreign(start: u64, bytes: u64, kind: Kind, context: &Context, function: 
     }
 }
 
-/// Reserves addresses for an allocation. The bytes before its end are as many as the alignment allows, so that what runs over it
+/// Reserves addresses for an allocation. It ends as close to the end of its pages as the alignment allows, so that an overrun
 /// meets the guard behind it.
 pub fn allocate(
     context: &Context,
@@ -225,7 +226,7 @@ pub fn allocate(
     if bytes == 0 {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // No memory has as many; sums below cannot overflow.
+    // No memory is that large; sums below cannot overflow.
     if bytes > 1 << 45 {
         return Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -255,7 +256,7 @@ pub fn allocate(
     })
 }
 
-/// Gives the memory of an allocation to its pages.
+/// Backs the pages of an allocation with memory.
 pub fn commit(region: &Region) {
     let (first, size) = region.pages;
     pages::commit(first, size);
@@ -265,7 +266,7 @@ pub fn commit(region: &Region) {
     }
 }
 
-/// Checks what is around an allocation, and takes its memory away: any access faults from now on.
+/// Checks the space around an allocation, and removes its memory: any access faults from now on.
 pub fn decommit(region: &Region) {
     let access = pages::Access::new();
     region.check_surroundings();
@@ -279,14 +280,14 @@ pub fn decommit(region: &Region) {
     }
 }
 
-/// Gives the addresses of an allocation back, whose memory was taken away.
+/// Releases the addresses of an allocation whose memory was removed.
 pub fn release(region: &Region) {
     if let Some(part) = pages::part_of(region.pages.0) {
         pages::release(part, region.pages.0);
     }
 }
 
-/// The free of a pool's allocation, in the order of a stream; ends the process if some use is not ordered before it.
+/// Frees a pool's allocation in the order of a stream; ends the process if a use is not ordered before the free.
 pub fn free_at(region: &Region, moment: Moment, clock: &Clock) {
     if region.state().from.is_some_and(|from| !clock.knows(from)) {
         report::end(&format!("a free on stream {} is not ordered behind {}", moment.stream, region.describe()));
@@ -295,7 +296,7 @@ pub fn free_at(region: &Region, moment: Moment, clock: &Clock) {
     region.state().to = Some((moment, Arc::new(Backtrace::force_capture())));
 }
 
-/// Frees what is left of a context that is destroyed.
+/// Frees the remaining allocations of a context that is destroyed.
 pub fn free_all_of(context: usize) {
     let left: Vec<_> = {
         let registry = registry();
@@ -310,7 +311,7 @@ pub fn free_all_of(context: usize) {
     }
 }
 
-/// Starts what reports faults, once.
+/// Starts the reporting of faults, once.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -344,7 +345,7 @@ mod faults {
     use super::*;
     use std::os::fd::IntoRawFd;
 
-    /// Where the handler tells the reporting thread an address.
+    /// Pipe through which the handler sends an address to the reporting thread.
     static PIPE: AtomicI32 = AtomicI32::new(-1);
 
     static EARLIER: Mutex<Option<[libc::sigaction; 2]>> = Mutex::new(None);
@@ -352,7 +353,7 @@ mod faults {
 
     pub fn start() {
         let (reader, writer) = std::io::pipe().unwrap_or_else(|error| report::end(&format!("no pipe: {error}")));
-        // Relaxed: the handler is installed below, and is run by the kernel, which orders.
+        // Relaxed: the handler is installed below, and the kernel runs it, which orders the accesses.
         PIPE.store(writer.into_raw_fd(), Ordering::Relaxed);
         let spawned = std::thread::Builder::new().name("fault reports".into()).spawn(move || {
             use std::io::Read;
@@ -380,11 +381,11 @@ mod faults {
         *EARLIER.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(earlier);
     }
 
-    /// Bytes that the handler writes: the address, and where it was accessed. A pipe takes so few at once.
+    /// Bytes that the handler writes: the address, and the place of the access. A pipe accepts this size atomically.
     const NOTE: usize = 512;
 
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-        // SAFETY: the kernel's information on this signal.
+        // SAFETY: the kernel provides the information on this signal.
         let address = unsafe { (*info).si_addr() } as u64;
         let ours = pages::BOUNDS.get().is_some_and(|(first, last)| (*first..*last).contains(&address));
         let place = crate::execution::whereabouts(address as usize);
@@ -392,7 +393,7 @@ mod faults {
             let mut note = [0; NOTE];
             note[..8].copy_from_slice(&address.to_ne_bytes());
             if let Some(place) = place {
-                // SAFETY: the name of a kernel that runs on this very thread.
+                // SAFETY: the name belongs to a kernel that runs on this very thread.
                 let kernel = unsafe { &*place.kernel };
                 let why = match (place.is_stack_overflow, place.is_beside_shared_memory) {
                     (true, _) => ", which has used all of its stack",
@@ -405,7 +406,8 @@ mod faults {
                     format_args!("by thread {:?} of block {:?} of {kernel}{why}", place.thread, place.block),
                 );
             }
-            // SAFETY: as many bytes as are there; writing to a pipe is allowed in a handler. The other thread ends the process.
+            // SAFETY: the length is that of the buffer; writing to a pipe is allowed in a handler. The other thread ends the
+            // process.
             unsafe {
                 libc::write(PIPE.load(Ordering::Relaxed), note.as_ptr().cast(), NOTE);
                 loop {
@@ -413,10 +415,10 @@ mod faults {
                 }
             }
         }
-        // What was there before decides: the access is made again.
+        // Restores the previous action and returns: the access is repeated under it.
         let earlier = EARLIER.try_lock().ok().and_then(|earlier| *earlier);
         let index = SIGNALS.iter().position(|known| *known == signal).unwrap_or(0);
-        // SAFETY: an action that was there; or the default, of zeros.
+        // SAFETY: the previous action; or the default, of zeros.
         unsafe {
             let action = earlier.map_or_else(|| std::mem::zeroed(), |earlier| earlier[index]);
             libc::sigaction(signal, &action, std::ptr::null_mut());
@@ -430,7 +432,7 @@ mod faults {
         report::end(&format!("access to {address:#x} {place}: {near}\nat that time:{running}"))
     }
 
-    /// The allocation that was missed.
+    /// The allocation that an access missed.
     fn near(address: u64) -> Option<String> {
         if let Some(region) = find(address) {
             let offset = address - region.start;
@@ -463,7 +465,7 @@ functions! {
         let context = context::current()?;
         let region = allocate(&context, bytes as u64, Kind::Plain, "cuMemAlloc", None)?;
         commit(&region);
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, region.start) }?;
         insert(region);
     }
@@ -557,7 +559,7 @@ functions! {
         context::current()?;
         let region = find(address).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         let (start, bytes) = super::virtual_memory::extent(address).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
-        // SAFETY: the caller's: the place has the size of the attribute.
+        // SAFETY: the caller passes a place of the attribute's size.
         unsafe {
             match attribute {
                 Attribute::CU_POINTER_ATTRIBUTE_CONTEXT => put(place.cast(), region.context as CUcontext)?,

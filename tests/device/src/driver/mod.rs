@@ -1,8 +1,8 @@
 //! The driver API.
 //!
-//! Each exported function is defined by `functions!`, which counts its calls and fails those that a test wants to fail. A
-//! handle is a number that is never given twice, so a handle that was destroyed is known as such: its use ends the process with a
-//! report, where the real driver may crash or do something else.
+//! `functions!` defines each exported function; it counts calls and fails those that a test wants to fail. Handles are numbers
+//! that are never reused, so a destroyed handle is recognised: its use ends the process with a report, where the real driver may
+//! crash or do something else.
 
 #[macro_use]
 mod call;

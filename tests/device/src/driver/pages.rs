@@ -1,7 +1,7 @@
 //! Pages of memory: a range of addresses is reserved once, and each allocation gets pages of its own in it, between guard pages.
 //!
-//! Each device has a part of the range, and so has the host's pinned memory: an address tells whose it is. Addresses are given
-//! again only when a part was used up, so that what uses freed memory faults.
+//! Each device has a part of the range, and so has the host's pinned memory: an address shows its owner. Addresses are reused
+//! only after a part was used up, so that accesses to freed memory fault.
 
 use super::settings::settings;
 use super::{device, report};
@@ -14,13 +14,13 @@ pub const PAGE: u64 = 4096;
 /// Bytes without access behind each allocation, and before the first one.
 const GUARD: u64 = 16 * PAGE;
 
-/// Bytes of addresses in all.
+/// Bytes of addresses in total.
 const RANGE: u64 = 48 << 40;
 
-/// Contents of memory that nobody has written: no key, no zero and no EMPTY.
+/// Byte of memory that was never written: no key, no zero and no EMPTY.
 pub const POISON: u8 = 0xDB;
 
-/// From this size on, poison is mapped and takes memory only where it is written.
+/// From this size on, poison is mapped from a file and takes memory only when it is written.
 const MAPPED_POISON: u64 = 1 << 20;
 const POISON_FILE: u64 = 16 << 20;
 
@@ -33,15 +33,15 @@ struct Space {
 
 struct Part {
     end: u64,
-    /// Where the search for a place starts.
+    /// Address at which the search for a free place starts.
     next: u64,
-    /// Ends of the ranges that are taken, by their starts.
+    /// Ends of the ranges in use, by their starts.
     taken: BTreeMap<u64, u64>,
 }
 
 static SPACE: LazyLock<Space> = LazyLock::new(|| {
     let count = device::count() as u64 + 1;
-    // SAFETY: new addresses, without access and without memory behind them.
+    // SAFETY: maps new addresses, without access and without memory behind them.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -64,7 +64,7 @@ static SPACE: LazyLock<Space> = LazyLock::new(|| {
     Space { start, part, parts: parts.collect() }
 });
 
-/// First and last address of the range, for the handler of faults, which may not wait for a lock.
+/// First and last address of the range, for the fault handler, which may not wait for a lock.
 pub static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
 
 /// Reserves the range.
@@ -86,7 +86,7 @@ pub fn reserve(part: usize, bytes: u64, alignment: u64) -> Option<u64> {
     for start in [part.next, first] {
         let mut at = (start + GUARD).next_multiple_of(alignment);
         while at + bytes + GUARD <= part.end {
-            // The last range that starts before this one's end is the only one that may be in the way.
+            // Only the last range that starts before this one's end can overlap it.
             match part.taken.range(..at + bytes + GUARD).next_back() {
                 Some((_, end)) if end + GUARD > at => at = (end + GUARD).next_multiple_of(alignment),
                 _ => {
@@ -100,7 +100,7 @@ pub fn reserve(part: usize, bytes: u64, alignment: u64) -> Option<u64> {
     None
 }
 
-/// Gives addresses back, and the memory behind them.
+/// Releases addresses, and the memory behind them.
 pub fn release(part: usize, start: u64) {
     let mut part = SPACE.parts[part].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(end) = part.taken.remove(&start) else {
@@ -109,10 +109,10 @@ pub fn release(part: usize, start: u64) {
     forget(start, end - start);
 }
 
-/// Pages of devices that may be accessed while something runs.
+/// Pages of devices that may be accessed while operations run.
 #[derive(Default)]
 struct Exposed {
-    /// Operations that run.
+    /// Number of running operations.
     running: u32,
     /// Ends of the ranges, by their starts.
     ranges: BTreeMap<u64, u64>,
@@ -151,7 +151,8 @@ impl Drop for Access {
     }
 }
 
-/// Allows or forbids access to pages of a device: to what runs on devices only, if the host is to be kept out.
+/// Allows or forbids access to pages of a device. If the host is excluded, access is allowed only while operations run on a
+/// device.
 pub fn expose(start: u64, bytes: u64, allowed: bool) {
     if !settings().protect {
         return protect(start, bytes, allowed);
@@ -178,7 +179,7 @@ pub fn commit(start: u64, bytes: u64) {
         let mut at = start;
         while at < start + bytes {
             let len = (start + bytes - at).min(POISON_FILE);
-            // SAFETY: pages that `reserve` gave and that nothing uses yet; the file is as long.
+            // SAFETY: the pages are from `reserve` and not in use yet; the file is as long.
             let mapped = unsafe {
                 libc::mmap(
                     at as *mut c_void,
@@ -195,26 +196,26 @@ pub fn commit(start: u64, bytes: u64) {
         return;
     }
     protect(start, bytes, true);
-    // SAFETY: just made writable, and used by nobody yet.
+    // SAFETY: the pages were just made writable, and are not in use yet.
     unsafe { std::ptr::write_bytes(start as *mut u8, POISON, bytes as usize) };
 }
 
 /// Allows or forbids access to pages.
 pub fn protect(start: u64, bytes: u64, allowed: bool) {
     let access = if allowed { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: pages of the range; whoever still uses them faults, which is what this is for.
+    // SAFETY: pages of the range; code that still uses them faults, which is the purpose.
     let failed = unsafe { libc::mprotect(start as *mut c_void, bytes as usize, access) } != 0;
     check("protecting", start, bytes, failed);
 }
 
-/// Takes the memory behind pages away: any access faults.
+/// Removes the memory behind pages: any access faults.
 pub fn forget(start: u64, bytes: u64) {
     let mut exposed = exposed();
     while let Some((first, _)) = exposed.ranges.range(start..start + bytes).next() {
         let first = *first;
         exposed.ranges.remove(&first);
     }
-    // SAFETY: pages of the range; whoever still uses them faults, which is what this is for.
+    // SAFETY: pages of the range; code that still uses them faults, which is the purpose.
     let mapped = unsafe {
         libc::mmap(
             start as *mut c_void,
@@ -230,7 +231,7 @@ pub fn forget(start: u64, bytes: u64) {
 
 /// Maps a part of a file to reserved pages, without access.
 pub fn map_file(start: u64, bytes: u64, file: i32, offset: u64) {
-    // SAFETY: pages that `reserve` gave and that nothing is mapped to.
+    // SAFETY: the pages are from `reserve`, and nothing is mapped to them.
     let mapped = unsafe {
         libc::mmap(
             start as *mut c_void,
@@ -255,12 +256,12 @@ pub fn memory_file(bytes: u64) -> i32 {
     file
 }
 
-/// A file full of poison, which is mapped again and again.
+/// A file full of poison, which is mapped repeatedly.
 static POISON_FD: LazyLock<i32> = LazyLock::new(|| {
     let file = memory_file(POISON_FILE);
     let block = vec![POISON; 1 << 20];
     for at in (0..POISON_FILE).step_by(block.len()) {
-        // SAFETY: the block is as long as is said.
+        // SAFETY: the length is that of the block.
         let written = unsafe { libc::pwrite(file, block.as_ptr().cast(), block.len(), at as libc::off_t) };
         check("writing poison of", 0, block.len() as u64, written != block.len() as isize);
     }

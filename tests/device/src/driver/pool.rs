@@ -1,7 +1,7 @@
 //! Allocations of a device's pool, in the order of a stream.
 //!
-//! The address is known at once. The memory is there when the stream has passed the allocation, until it passes the free: any
-//! access before and after faults. Addresses and memory are never given to another allocation of the pool.
+//! The address is known at once. The memory exists from the time when the stream has passed the allocation until it passes the
+//! free: any access before or after faults. Addresses and memory are never reused for another allocation of the pool.
 
 use super::call::{Answer, put};
 use super::context;
@@ -17,14 +17,14 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
     context.check()?;
     if bytes == 0 {
         // Unlike `cuMemAlloc`: `cudarc` makes empty slices so, and GPUs give it null.
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         return unsafe { put(place, 0) };
     }
     let mut made = None;
     let from = stream.enqueue("an allocation of the pool", |_, moment, _| made = Some(moment), || Ok(()))?;
     debug_assert_eq!(made, Some(from));
     let region = memory::allocate(&context, bytes as u64, Kind::Pool, "cuMemAllocAsync", Some(from))?;
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, region.start) }?;
     let region = memory::insert(region);
     stream.enqueue(

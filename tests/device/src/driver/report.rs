@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 /// Prints a report and ends the process, so that no test passes after it.
 pub fn end(what: &str) -> ! {
-    // One write, so that reports of several threads do not mix. There is nobody to tell if it fails.
+    // One write, so that reports of several threads do not mix. A failure is ignored, because it cannot be reported.
     let _ = std::io::stderr().write_all(format!("\nsimulated device: {what}\n").as_bytes());
     // By a signal, as a real fault would: a test harness cannot take it for an ordinary failure.
     process::abort()

@@ -35,7 +35,7 @@ pub struct Settings {
     pub leaks: Leaks,
 }
 
-/// What is done about allocations that are left when the process ends.
+/// Treatment of allocations that are left when the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaks {
     Ignored,

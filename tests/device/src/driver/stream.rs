@@ -24,12 +24,12 @@ const NON_BLOCKING: u32 = 1;
 /// Numerically lowest and highest priority, as an H200 has them.
 const PRIORITIES: (i32, i32) = (0, -5);
 
-/// A place in a stream that it passes once.
+/// A place in a stream; the stream passes it once.
 #[derive(Debug)]
 pub struct Ticket {
     passed: Mutex<Option<Instant>>,
     changed: Condvar,
-    /// What comes before it.
+    /// Operations that come before it.
     clock: Clock,
 }
 
@@ -54,13 +54,13 @@ impl Ticket {
         }
     }
 
-    /// Lets the host wait for it.
+    /// Makes the host wait for it.
     pub fn wait(&self) {
         self.block();
         clocks::host().merge(&self.clock);
     }
 
-    /// The time at which it was passed, if it was. Then the host knows that.
+    /// The time at which it was passed; `None` if it was not. The host's clock is updated.
     pub fn passed(&self) -> Option<Instant> {
         let passed = *self.lock();
         if passed.is_some() {
@@ -86,16 +86,16 @@ enum Capture {
 
 struct Queue {
     steps: VecDeque<Step>,
-    /// Whether there is a thread.
+    /// Whether the thread was started.
     started: bool,
-    /// Whether the thread has nothing to do.
+    /// Whether the thread has no work.
     idle: bool,
-    /// Destroyed: the thread ends when nothing is left to do.
+    /// The stream was destroyed: the thread ends when all work is done.
     ended: bool,
     capture: Capture,
-    /// What comes before the next operation.
+    /// Operations that come before the next operation.
     clock: Clock,
-    /// What comes before the last one.
+    /// Operations that come before the last operation.
     before_last: Clock,
     /// Number of the last operation.
     last: u64,
@@ -105,7 +105,7 @@ pub struct Stream {
     pub handle: usize,
     pub number: u64,
     pub context: Arc<Context>,
-    /// Whether it is ordered with the default stream.
+    /// Whether the stream is ordered with the default stream.
     blocking: bool,
     priority: i32,
     queue: Mutex<Queue>,
@@ -125,7 +125,7 @@ impl Stream {
             before_last: Clock::default(),
             last: 0,
         };
-        // Relaxed: each gets another number, which is all.
+        // Relaxed: only the uniqueness of the number matters.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         clocks::begin(number);
         Arc::new(Self {
@@ -156,7 +156,7 @@ impl Stream {
         self.changed.notify_all();
     }
 
-    /// Refuses what may not be done while a graph is captured.
+    /// Returns an error for calls that are forbidden while a graph is captured.
     fn check_capture(&self) -> Answer {
         let mut queue = self.lock();
         if queue.capture == Capture::None {
@@ -166,7 +166,7 @@ impl Stream {
         Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// Orders the stream behind those that it is synchronised with by default: the default stream is ordered with all blocking
+    /// Orders the stream behind streams that it is implicitly synchronised with: the default stream is ordered with all blocking
     /// streams of its context.
     fn order_by_default(self: &Arc<Self>) {
         if !self.blocking {
@@ -208,7 +208,7 @@ impl Stream {
         check(self, moment, &queue.clock);
         self.push(&mut queue, Step::Work(what.into(), Box::new(work)));
         drop(queue);
-        // The caller may come to its next statement before or after the operation has begun.
+        // Random delay: the caller may reach its next statement before or after the operation has begun.
         pause(self.number ^ 0xA5A5, moment.number);
         Ok(moment)
     }
@@ -219,7 +219,7 @@ impl Stream {
         queue.clock.merge(&clocks::host());
         let ticket = Ticket::new(queue.clock.clone());
         if !queue.started {
-            // Nothing was ever enqueued, or all is done.
+            // No operation was ever enqueued, or all are done.
             ticket.pass();
         } else {
             self.push(&mut queue, Step::Pass(ticket.clone()));
@@ -227,7 +227,7 @@ impl Stream {
         ticket
     }
 
-    /// A ticket for what comes before the last operation: a mistake that tests must find.
+    /// A ticket for the operations before the last one: a mistake that tests must find.
     pub fn early_ticket(self: &Arc<Self>) -> Arc<Ticket> {
         let mut queue = self.lock();
         let ticket = Ticket::new(queue.before_last.clone());
@@ -238,7 +238,7 @@ impl Stream {
         ticket
     }
 
-    /// Lets later operations wait for a ticket.
+    /// Makes later operations wait for a ticket.
     pub fn follow(self: &Arc<Self>, ticket: &Arc<Ticket>) {
         let mut queue = self.lock();
         queue.clock.merge(&ticket.clock);
@@ -264,7 +264,7 @@ impl Stream {
         self.changed.notify_all();
     }
 
-    /// Whether all is done, and the host knows it.
+    /// Whether all operations are done, and the host knows it.
     pub fn is_known_idle(&self) -> bool {
         let (queue, host) = (self.lock(), clocks::host());
         let last = Moment { stream: self.number, number: queue.last };
@@ -367,7 +367,7 @@ fn create(place: *mut CUstream, flags: u32, priority: i32) -> Answer {
     let context = context::current()?;
     let priority = priority.clamp(PRIORITIES.1, PRIORITIES.0);
     let stream = Stream::new(&context, flags, priority);
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, stream.handle as CUstream) }?;
     context.add_stream(&stream);
     STREAMS.insert(stream.handle, stream);
@@ -415,7 +415,7 @@ functions! {
 
     fn cuStreamGetCtx(stream: CUstream, place: *mut CUcontext) {
         let stream = of(stream)?;
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, stream.context.handle as CUcontext) }?;
     }
 
@@ -450,7 +450,7 @@ functions! {
         let (stream, data) = (of(stream)?, data as usize);
         let function = function.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         stream.enqueue("a function of the host", |_, _, _| (), move || {
-            // SAFETY: the caller's: the function takes this argument, on any thread.
+            // SAFETY: the caller passes a function that takes this argument, on any thread.
             unsafe { function(data as *mut c_void) };
             Ok(())
         })?;
@@ -481,7 +481,7 @@ functions! {
         queue.capture = Capture::Active;
     }
 
-    /// Only graphs without nodes: nothing can be captured into one.
+    /// Captured graphs have no nodes, because no operation can be captured.
     fn cuStreamEndCapture(stream: CUstream, place: *mut CUgraph) {
         let stream = of(stream)?;
         let mut queue = stream.lock();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_ulonglong;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-/// Sizes and addresses are multiples of it, as on GPUs.
+/// Sizes and addresses are multiples of this, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
 
 /// Poison is written to memory up to this size; beyond, to its start and its end.
@@ -20,9 +20,9 @@ struct Made {
     bytes: u64,
     device: i32,
     file: i32,
-    /// How often it is mapped.
+    /// Number of its mappings.
     mapped: u32,
-    /// Released: it is given back with its last mapping.
+    /// Released: the memory is freed with its last mapping.
     released: bool,
 }
 
@@ -43,7 +43,7 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Start and size of what an address is in: a mapping of reserved addresses, or an allocation.
+/// Start and size of the mapping of reserved addresses, or of the allocation, that contains an address.
 pub fn extent(address: u64) -> Option<(u64, u64)> {
     let region = memory::find(address)?;
     if region.kind != Kind::Reserved {
@@ -69,9 +69,9 @@ fn is_granular(number: u64) -> Result<(), CUresult> {
     if number > 0 && number.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(CUresult::CUDA_ERROR_INVALID_VALUE) }
 }
 
-/// The device that properties name, if they are of a kind that is simulated.
+/// The device that properties name, if they describe a kind that is simulated.
 unsafe fn device_of(properties: *const CUmemAllocationProp) -> Result<&'static device::Device, CUresult> {
-    // SAFETY: the caller's, as the driver documents it.
+    // SAFETY: the caller keeps the conditions that the driver documents.
     let properties = unsafe { properties.as_ref() }.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
     if properties.type_ as u32 != 1 || properties.location.type_ as u32 != 1 {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -92,7 +92,7 @@ fn give_back(state: &mut State, handle: u64) {
 
 functions! {
     fn cuMemGetAllocationGranularity(place: *mut usize, properties: *const CUmemAllocationProp, _option: u32) {
-        // SAFETY: the caller's, as the driver documents it.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             device_of(properties)?;
             put(place, GRANULARITY as usize)?;
@@ -174,7 +174,7 @@ functions! {
         if made.mapped == 0 {
             pages::protect(address, bytes, true);
             let part = bytes.min(POISONED / 2) as usize;
-            // SAFETY: just mapped, used by nobody yet, and at least as long.
+            // SAFETY: the memory was just mapped, is not in use yet, and is at least as long.
             unsafe {
                 std::ptr::write_bytes(address as *mut u8, pages::POISON, part);
                 std::ptr::write_bytes((address + bytes - part as u64) as *mut u8, pages::POISON, part);
@@ -199,14 +199,14 @@ functions! {
             }
         }
         for number in 0..count {
-            // SAFETY: the caller's: there are `count` of them.
+            // SAFETY: the caller passes `count` elements.
             let flags = unsafe { (*access.add(number)).flags };
             // CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
             pages::expose(address, bytes as u64, flags as u32 == 3);
         }
     }
 
-    /// Does not wait for work under way: what still uses the memory faults.
+    /// Does not wait for work under way: operations that still use the memory fault.
     fn cuMemUnmap(address: CUdeviceptr, bytes: usize) {
         context::current()?;
         let mut state = state();

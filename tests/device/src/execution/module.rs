@@ -25,7 +25,7 @@ pub fn image_of(object: &[u8]) -> Vec<u8> {
 ///
 /// The 16 bytes there can be read; if they are [`IMAGE_MAGIC`], a whole image is there, and stays for `'a`.
 pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe {
         if slice::from_raw_parts(address, IMAGE_MAGIC.len()) != IMAGE_MAGIC {
             return None;
@@ -305,7 +305,7 @@ impl Function {
 
 /// The name of the symbol that begins at an address.
 fn symbol_at(address: *const c_void) -> Option<String> {
-    // SAFETY: all zeros are such a struct.
+    // SAFETY: all zeros are a valid value of this struct.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: any address may be asked for; names stay as long as their library.
     unsafe {

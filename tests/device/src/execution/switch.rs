@@ -167,7 +167,7 @@ unsafe extern "C" fn enter() {
 pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
     let mut words = [0; 20];
     (words[0], words[1], words[11]) = (argument as usize, begin as usize, enter as *const () as usize);
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe {
         let place = top.sub(160).cast::<[usize; 20]>();
         place.write(words);

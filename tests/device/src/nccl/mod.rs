@@ -95,7 +95,7 @@ impl Communicator {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> c_int {
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe { version.write(VERSION) };
     SUCCESS
 }
@@ -122,10 +122,10 @@ pub unsafe extern "C" fn ncclGetUniqueId(id: *mut UniqueId) -> c_int {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut bytes = [0; 128];
     let moment = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    // Relaxed: each gets another number, which is all.
+    // Relaxed: only the uniqueness of the number matters.
     let text = format!("warpset-nccl-{}-{}-{moment}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     bytes[..text.len()].copy_from_slice(text.as_bytes());
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe { id.write(UniqueId(bytes)) };
     SUCCESS
 }
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
     }
     let handle = bridge::new_handle();
     lock().insert(handle, communicator);
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe { comm.write(handle as *mut c_void) };
     IN_PROGRESS
 }
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
 pub unsafe extern "C" fn ncclCommGetAsyncError(comm: *mut c_void, result: *mut c_int) -> c_int {
     // Acquire: the links are there once it is a success.
     let state = get(comm).state.load(Ordering::Acquire);
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     unsafe { result.write(state) };
     SUCCESS
 }

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> S
     if major.is_null() || minor.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: not null, and the caller's otherwise.
+    // SAFETY: not null, and valid as the caller promises.
     unsafe { (*major, *minor) = VERSION };
     Status::Success
 }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Status 
     if count.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: not null, and the caller's otherwise.
+    // SAFETY: not null, and valid as the caller promises.
     unsafe { *count = ARCHITECTURES.len() as c_int };
     Status::Success
 }
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
             Program { name, source: bytes(source), headers: (0..header_count as usize).map(header).collect() }
         };
         let made = Box::new(_nvrtcProgram { program: made, log: CString::default(), compiled: None, was_compiled: false });
-        // SAFETY: not null, and the caller's otherwise.
+        // SAFETY: not null, and valid as the caller promises.
         unsafe { *program = Box::into_raw(made) };
         Status::Success
     })
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, opti
 ///
 /// The program lives, and `size` is null or valid.
 unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nvrtcProgram) -> Option<usize>) -> Status {
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
     match part(program) {
         _ if size.is_null() => Status::InvalidInput,
@@ -202,7 +202,7 @@ unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nv
 ///
 /// The program lives, and `to` is null or has room.
 unsafe fn copy_part(program: Handle, to: *mut c_char, part: impl FnOnce(&_nvrtcProgram) -> Option<&[u8]>) -> Status {
-    // SAFETY: the caller's.
+    // SAFETY: the caller keeps the conditions of this function.
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
     match part(program) {
         _ if to.is_null() => Status::InvalidInput,
@@ -237,7 +237,7 @@ macro_rules! part {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $size(program: Handle, size: *mut usize) -> Status {
             let part: fn(&_nvrtcProgram) -> Option<&[u8]> = $part;
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the conditions of this function.
             unsafe { size_of_part(program, size, |program| part(program).map(<[u8]>::len)) }
         }
 
@@ -247,7 +247,7 @@ macro_rules! part {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(program: Handle, to: *mut c_char) -> Status {
             let part: fn(&_nvrtcProgram) -> Option<&[u8]> = $part;
-            // SAFETY: the caller's.
+            // SAFETY: the caller keeps the conditions of this function.
             unsafe { copy_part(program, to, part) }
         }
     };
