@@ -1,5 +1,5 @@
-//! Layouts: what Rust and C++ must agree on, as far as it shows from outside. That the fields of a view also arrive intact on a
-//! GPU is checked there, by a kernel: `table_views_arrive_intact` in tests/suite/device_memory.rs.
+//! Layouts that Rust and C++ must agree on, as far as they are visible from outside. A kernel on a GPU checks that the fields of
+//! a view also arrive intact there: `table_views_arrive_intact` in tests/suite/device_memory.rs.
 
 use warpset::{Outcome, Reference};
 
@@ -14,7 +14,7 @@ mod tables {
     use std::collections::HashSet;
     use warpset::{BucketTable, Device, Reference, Request};
 
-    /// Slots of the widest bucket, and of a block: with a word a vector, 64 bytes.
+    /// Slots of the widest bucket, and of a block: with one word per vector, 64 bytes.
     const MOST_SLOTS_A_BLOCK: u64 = 16;
 
     #[test]
@@ -56,8 +56,8 @@ mod tables {
         }
     }
 
-    /// A table filled to its last slot with vectors that share no word: two words in one place would show, and so would one that
-    /// is read from where it was not written.
+    /// A table filled to its last slot with vectors that share no word: two words at one place would show, and so would a word
+    /// that is read from a wrong place.
     #[test]
     fn every_word_of_every_width_has_a_place_of_its_own() {
         let device = Device::cpu_with_threads(1);
@@ -251,7 +251,7 @@ mod headers {
         assert_eq!(outcomes, ["Unwritten = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
     }
 
-    /// Each `#include` of the headers is one of the headers: NVRTC has no others, nor has a stranger.
+    /// Each `#include` of the headers names one of the headers: NVRTC and users have no others.
     #[test]
     fn headers_include_nothing_else() {
         for (name, text) in HEADERS {

@@ -1,5 +1,5 @@
-//! Memory that is aligned to what was asked for and no more: a program's own allocator may be like that, while most systems'
-//! give 16 bytes to everybody and hide code that needs it without asking.
+//! Memory with exactly the requested alignment: a program's own allocator may return such memory, while most systems always align
+//! to 16 bytes and so hide code that needs more than it requests.
 
 #![cfg(feature = "cpu")]
 
@@ -8,13 +8,13 @@ use warpset::{BucketTable, Device, Request};
 
 struct ExactlyAligned;
 
-/// The allocation around one of `layout`: twice as aligned, so that its start plus the alignment asked for is not.
+/// The allocation around one of `layout`: twice as aligned, so that its start plus the requested alignment is not.
 fn outer(layout: Layout) -> Option<Layout> {
     let align = layout.align().checked_mul(2)?;
     Layout::from_size_align(layout.size().checked_add(layout.align())?, align).ok()
 }
 
-// SAFETY: hands out parts of `System`'s allocations: `layout.align()` bytes after a start that is aligned to twice that, which
+// SAFETY: returns parts of `System`'s allocations: `layout.align()` bytes after a start that is aligned to twice that, which
 // leaves `layout.size()` bytes, aligned to `layout.align()`.
 unsafe impl GlobalAlloc for ExactlyAligned {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for ExactlyAligned {
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         let Some(outer) = outer(layout) else { return };
-        // SAFETY: `address` is what `alloc` gave for this layout: so far after the start of an allocation of `outer`.
+        // SAFETY: `address` is from `alloc` for this layout: `layout.align()` bytes after the start of an allocation of `outer`.
         unsafe { System.dealloc(address.sub(layout.align()), outer) }
     }
 }

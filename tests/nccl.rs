@@ -1,7 +1,7 @@
-//! One set over several GPUs, a process each, connected by NCCL. Skipped, visibly, where there are not two GPUs or no NCCL.
+//! One set over several GPUs, one process per GPU, connected by NCCL. Skipped with a message without two GPUs or without NCCL.
 //!
-//! This program is the processes, too: `WARPSET_TEST_RANK` says which rank, and then the one test that runs is `a_rank`. They
-//! want `NCCL_NVLS_ENABLE=0`, which they get from here.
+//! The same program also runs as these processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The
+//! processes need `NCCL_NVLS_ENABLE=0`, which this program sets.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn connect(rank: usize, ranks: usize, timeout: Duration) -> Result<(Device, Nccl
     Ok((device, transport))
 }
 
-/// What a rank does; a panic is the end of its process.
+/// The work of a rank; a panic ends its process.
 fn offers(rank: usize, ranks: usize) {
     let (device, mut transport) = connect(rank, ranks, Duration::from_secs(60)).unwrap();
     let mut sum = [1, rank as u64];
@@ -31,7 +31,7 @@ fn offers(rank: usize, ranks: usize) {
     assert_eq!(sum, [ranks as u64, (ranks * (ranks - 1) / 2) as u64]);
     let builder = TreeTable::builder(WIDTH).capacity(1 << 17).nodes(1 << 20).grows(true);
     let mut set = Builder::new(builder).round(50_000).build(&device, transport).unwrap();
-    // Each rank's vectors begin in the middle of those of the rank before, and each comes twice.
+    // Each rank's vectors begin in the middle of the previous rank's, and each is offered twice.
     let own = words(rank * COUNT / 2, COUNT).repeat(2);
     let distinct = (COUNT / 2 * (ranks + 1)) as u64;
     let batch = set.find_or_put_many_with(&own, Request::new().references(true).stored_here(true)).unwrap();
@@ -55,7 +55,7 @@ fn offers(rank: usize, ranks: usize) {
     assert!(balance < 1.02, "{balance}");
 }
 
-/// The last rank goes away; the others hear of it, or give up.
+/// The last rank ends; the others get an error, or reach their time-out.
 fn goes_away(rank: usize, ranks: usize) {
     let (device, transport) = connect(rank, ranks, Duration::from_secs(10)).unwrap();
     let mut set = Builder::new(BucketTable::builder(WIDTH).capacity(1 << 16)).build(&device, transport).unwrap();
@@ -67,7 +67,7 @@ fn goes_away(rank: usize, ranks: usize) {
     let error = set.find_or_put_many(&words(0, 1000)).unwrap_err();
     assert!(matches!(error, Error::Connection { .. } | Error::Cuda { .. }), "{error}");
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
-    // The rank's own table is good.
+    // The rank's own table still works.
     assert!(set.local().len().unwrap() > 0);
 }
 
@@ -82,14 +82,14 @@ fn a_rank() {
     }
 }
 
-/// How many GPUs there are for it; none, with a word why, where there are not two and NCCL.
+/// Number of GPUs for the test; `None`, with the reason printed, without two GPUs and NCCL.
 fn ranks() -> Option<usize> {
     let gpus = Device::gpus().map_or(0, |gpus| gpus.len());
     if gpus < 2 {
         println!("skipped: {gpus} GPUs, two are needed");
         return None;
     }
-    // Without other ranks: that the library is there.
+    // Connects a single rank, to check that the library is installed.
     match Nccl::connect(&Device::gpu(0).unwrap(), 0, 1, &Rendezvous::file("unused"), Duration::from_secs(60)) {
         Ok(alone) => println!("NCCL {}", alone.version()),
         Err(error @ (Error::LibraryNotFound { .. } | Error::LibraryTooOld { .. })) => {

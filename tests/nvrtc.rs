@@ -1,8 +1,7 @@
 //! Compiles kernels with NVRTC: no GPU is needed. All kernels that the tests use are compiled for one compute capability, and a
-//! chosen few for others. As many are compiled at a time as there are cores (`--test-threads`): NVRTC compiles concurrently.
+//! selection for others. One compilation runs per core (`--test-threads`): NVRTC compiles concurrently.
 //!
-//! Where NVRTC is not installed the tests are skipped, visibly; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a
-//! failure.
+//! Without NVRTC the tests are skipped with a message; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.
 //!
 //! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all
 //! programs can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
@@ -47,7 +46,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials.chain(of_table).collect()).exit();
 }
 
-/// Why nothing can be compiled here, if so.
+/// Reason why nothing can be compiled here, if there is one.
 #[cfg(feature = "cuda")]
 fn missing() -> Option<String> {
     match warpset::gpu::compile_kernels::<warpset::Bucket>(1, (9, 0)) {

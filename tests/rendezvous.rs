@@ -1,7 +1,8 @@
-//! Ranks that are processes meet: by a file and over TCP, in time and late, with the right token and with wrong ones, and while
-//! strangers connect to the port or put other things at the path.
+//! Ranks in separate processes meet: by a file and over TCP, in time and late, with the right token and with wrong ones, and
+//! while other processes connect to the port or put other files at the path.
 //!
-//! This program also is the ranks and the strangers: `WARPSET_TEST_ROLE` says which, and then the one test that runs is `a_role`.
+//! The same program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and then only the test
+//! `a_role` runs.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -15,7 +16,7 @@ use warpset::cluster::Rendezvous;
 
 const SECRET: &[u8] = b"what rank 0 gives to all, and to nobody else";
 const TOKEN: &str = "of this run";
-/// Time after which something that was expected is taken to hang.
+/// Time after which an expected event counts as missing, and the program as hanging.
 const HANGS: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -264,7 +265,7 @@ fn wrong_tokens_get_nothing() {
     assert!(matches!(&error, Error::Connection { rank: 0, reason } if reason.contains("token")), "{error}");
 }
 
-/// Tokens and numbers of ranks come from the environment: those beyond the limits are errors.
+/// Tokens and rank numbers come from the environment: those beyond the limits are errors.
 #[test]
 fn limits() {
     let places = Places::new("limits");
@@ -336,7 +337,7 @@ mod attack {
         })
     }
 
-    /// One who connects and says nothing, or nonsense, keeps no rank waiting.
+    /// A connection that sends nothing, or nonsense, keeps no rank waiting.
     #[test]
     fn strangers_are_ignored() {
         let place = Places::tcp();
@@ -383,8 +384,8 @@ mod attack {
         stranger.join().unwrap();
     }
 
-    /// Rank 0 closes connections long before its time-out: silent ones, slow ones, and one with the token that never says that
-    /// it has what it got.
+    /// Rank 0 closes connections long before its time-out: silent ones, slow ones, and one with the token that never confirms
+    /// what it received.
     #[test]
     fn conversations_end() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
@@ -431,7 +432,7 @@ mod attack {
         let (address, began) = (address(place).parse().unwrap(), Instant::now());
         let mut held = Vec::new();
         for _ in 0..MANY {
-            // Where the queue of connections is full, the next one need not come.
+            // If the queue of connections is full, the next connection need not succeed.
             held.extend(TcpStream::connect_timeout(&address, Duration::from_millis(100)));
             if began.elapsed() > HANGS / 4 {
                 break;
@@ -484,7 +485,7 @@ mod attack {
         assert!(said[0].contains("rank 0 has not come within 1s"), "{said:?}");
     }
 
-    /// Another program listens: one that says nothing, one that sends byte after byte, one that speaks otherwise.
+    /// Another program listens: one that sends nothing, one that sends byte after byte, one with another protocol.
     #[test]
     fn others_who_listen_are_not_rank_0() {
         // The second one proceeds, welcomes, and announces 64 KiB.
@@ -557,7 +558,7 @@ mod files {
         assert!(places.left().is_empty(), "{:?}", places.left());
     }
 
-    /// A file that others could have written, or a link to one, is not believed.
+    /// A file that other users could have written, or a link to one, is not trusted.
     #[test]
     fn files_of_others_are_not_believed() {
         let places = Places::new("others");
@@ -611,7 +612,8 @@ mod files {
         assert!(places.left().is_empty(), "{:?}", places.left());
     }
 
-    /// Rank 0 gives up between a rank's look at the file and its mark: not all have arrived, and the rank does not believe it.
+    /// Rank 0 gives up after a rank has read the file and before that rank sets its mark: not all ranks have arrived, and the
+    /// rank must not conclude that they have.
     #[test]
     fn giving_up_while_another_rank_reads() {
         let places = Places::new("withdrawn");
@@ -639,7 +641,7 @@ mod files {
         assert!(places.left().is_empty(), "{:?}", places.left());
     }
 
-    /// A rank is killed after it has read the file: the others meet, and the next run at the place does.
+    /// A rank is killed after it has read the file: the others still meet, and so does the next run at the place.
     #[test]
     fn a_rank_that_is_killed_in_between() {
         let places = Places::new("killed");

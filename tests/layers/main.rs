@@ -1,4 +1,4 @@
-//! The layers of the library: which file may import from which, and what only a machine's folder may name.
+//! The layers of the library: the files that each file may import from, and names that only a machine's folder may use.
 //!
 //! tests/README.md says what each rule is for. The rules are in `rules.rs`, and `source.rs` reads imports.
 
@@ -9,7 +9,7 @@ use rules::{MOST_FEATURE_LINES, circles, feature_lines, forbidden_arrows, forbid
 use source::Sources;
 use std::path::Path;
 
-/// The files below a folder that end in one of these ways, by their path in it.
+/// Files below a folder that end in one of these suffixes, by their path in the folder.
 fn files(folder: &Path, ends: &[&str]) -> Sources {
     let mut found = Sources::new();
     let mut open = vec![folder.to_path_buf()];
@@ -65,7 +65,7 @@ fn headers_leave_machines_to_the_platform() {
     }
 }
 
-/// A crate of these files, made up.
+/// A fictitious crate of these files.
 fn made_up(files: &[(&str, &str)]) -> Sources {
     files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
 }
@@ -73,7 +73,7 @@ fn made_up(files: &[(&str, &str)]) -> Sources {
 const LIB: (&str, &str) =
     ("lib.rs", "mod backend; mod core; mod layout; mod table; mod error; pub use error::Error; pub use layout::Spec;");
 
-/// Layers as they are to be, in small.
+/// A small crate whose layers are as required.
 fn small() -> Vec<(&'static str, &'static str)> {
     vec![
         LIB,
@@ -104,7 +104,7 @@ fn layers_as_they_should_be_have_no_faults() {
     assert_eq!(circles(&sources), Vec::<Vec<String>>::new());
 }
 
-/// However an arrow is written.
+/// Every way to write an import is found.
 #[test]
 fn reversed_arrows_are_found() {
     for (file, text, imported) in [
@@ -123,7 +123,7 @@ fn reversed_arrows_are_found() {
         assert!(wrong.iter().any(|line| line.starts_with(&format!("{file} imports {imported}"))), "{text}: {wrong:?}");
     }
     let cpu = forbidden_arrows(&with(("core/table.rs", "use crate::backend::cpu::Cpu;")));
-    // `backend/cpu.rs` is one file here; a machine in a folder of its own is one that `core` may not know.
+    // `backend/cpu.rs` is a single file here; `core` may not import a machine that has a folder of its own.
     assert_eq!(cpu, Vec::<String>::new());
     let mut files = small();
     files.retain(|(name, _)| *name != "backend/cpu.rs");

@@ -1,10 +1,10 @@
-//! Which imports the layers allow.
+//! The imports that the layers allow.
 
 use crate::source::{Crate, Sources, tokens, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the files of a layer may import from, besides the layer itself. `backend` stands for its traits, in `backend/machine.rs`
-/// and `backend/mod.rs`; `backend/*` for the machines, too.
+/// For each layer, the layers that its files may import from besides their own. `backend` stands for its traits, in
+/// `backend/machine.rs` and `backend/mod.rs`; `backend/*` also for the machines.
 const LAYERS: [(&str, &[&str]); 12] = [
     ("faults", &[]),
     ("error", &["layout"]),
@@ -20,17 +20,16 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("lib", &["backend", "cluster", "core", "device", "error", "faults", "gpu", "host", "layout", "saved", "table"]),
 ];
 
-/// Files outside these machines' folders that may name `cudarc`: the crate shows it to users, and some public items take its
-/// types.
+/// Files outside these machines' folders that may name `cudarc`: the crate re-exports it, and some public items use its types.
 const CUDARC: [&str; 5] = ["backend/cuda/", "gpu/", "cluster/nccl/", "cluster/device.rs", "lib.rs"];
 
-/// Most lines with `cfg(feature = "cuda")` or `"cpu"` outside `backend/`.
+/// Maximum number of lines with `cfg(feature = "cuda")` or `"cpu"` outside `backend/`.
 pub const MOST_FEATURE_LINES: usize = 40;
 
-/// Most files of a circle within one folder.
+/// Maximum number of files of a circle within one folder.
 pub const MOST_IN_A_CIRCLE: usize = 3;
 
-/// The layer of a file: its first folder, or its name if it is in none.
+/// Layer of a file: its first folder, or its name if it is in no folder.
 fn layer(file: &str) -> &str {
     file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
 }
@@ -39,7 +38,7 @@ fn folder(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Imports that no layer allows, one text each.
+/// Imports that no layer allows, as one text each.
 pub fn forbidden_arrows(sources: &Sources) -> Vec<String> {
     let all = Crate::read(sources);
     let mut wrong = Vec::new();
@@ -57,7 +56,7 @@ pub fn forbidden_arrows(sources: &Sources) -> Vec<String> {
                 false if is_machine => allowed.contains(&"backend/*"),
                 false => allowed.contains(&to) || (to == "backend" && allowed.contains(&"backend/*")),
             };
-            // A machine knows no other machine.
+            // A machine must not import another machine.
             let machine = |file: &str| {
                 file.strip_prefix("backend/").and_then(|rest| rest.split_once('/')).map(|(name, _)| name.to_string())
             };
@@ -70,7 +69,7 @@ pub fn forbidden_arrows(sources: &Sources) -> Vec<String> {
     wrong
 }
 
-/// Files that name `cudarc` and may not.
+/// Files that name `cudarc` without permission.
 pub fn wrong_cudarc(sources: &Sources) -> Vec<String> {
     let names_it = |text: &str| without_tests(&tokens(text)).0.iter().any(|token| token == "cudarc");
     let may = |file: &str| CUDARC.iter().any(|allowed| file.starts_with(allowed));
@@ -119,14 +118,14 @@ pub fn circles(sources: &Sources) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// Circles that are not allowed: of files in different folders, or of too many.
+/// Circles that are not allowed: of files in different folders, or of too many files.
 pub fn forbidden_circles(sources: &Sources) -> Vec<Vec<String>> {
     let is_wrong =
         |circle: &Vec<String>| circle.len() > MOST_IN_A_CIRCLE || circle.iter().any(|file| folder(file) != folder(&circle[0]));
     circles(sources).into_iter().filter(is_wrong).collect()
 }
 
-/// Lines of a header that only a machine's platform may have: conditions of the preprocessor, inline assembly, builtins.
+/// Lines of a header that are allowed only in a machine's platform: preprocessor conditions, inline assembly, builtins.
 pub fn machine_lines(text: &str) -> Vec<String> {
     let is_one = |line: &&str| {
         let code = line.split("//").next().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! Rust sources as far as their imports go: tokens, modules, and the file that a path leads to.
+//! Parses the imports of Rust sources: tokens, modules, and the file that a path leads to.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ pub struct Import {
     pub is_public: bool,
 }
 
-/// What a file says of other files.
+/// References of a file to other files.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     pub file: String,
@@ -341,7 +341,7 @@ impl Crate {
     /// Each file that a module imports from, with the path by which it does.
     pub fn arrows(&self, module: &Module) -> Vec<(String, String)> {
         let is_folder = module.file.ends_with("mod.rs") || module.file == "lib.rs";
-        // What a folder only shows to others under another name is no import of its own.
+        // A folder's public re-export that its own file does not use is not counted as an import.
         let only_shown = |import: &&Import| !(is_folder && import.is_public && !module.words.contains(&import.name));
         let imports = module.imports.iter().filter(only_shown).map(|import| &import.path);
         let mut arrows = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads a CUBIN of compute capability 9.0: what the compiler has made of a kernel.
+//! Reads a CUBIN of compute capability 9.0: the compiler's output for a kernel.
 //!
 //! A CUBIN is an ELF file. The code of a kernel is the section `.text.NAME`, 16 bytes an instruction. Registers and stack are in
 //! `.nv.info`, as attributes of the kernel's symbol. Fields of instructions are as `cuobjdump -sass` shows them; for search
@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolIndex};
 /// Resources of a kernel, and how it reads the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
     /// Bytes of a thread's stack.
     pub stack: u32,
@@ -19,8 +19,8 @@ pub struct Resources {
     pub spill_loads: u32,
     /// Instructions, without the padding at the end.
     pub instructions: usize,
-    /// The most loads of device scope that are issued before the code waits for one of them, in the order of the code. Buckets,
-    /// nodes and rows are read by such loads.
+    /// Maximum number of device-scope loads that are issued before the code waits for one of them, in the order of the code. Such
+    /// loads read buckets, nodes and rows.
     pub loads: usize,
 }
 
@@ -36,14 +36,14 @@ impl<'a> Cubin<'a> {
         self.0.section_by_name(name).map(|section| section.data().expect("a section is within its file"))
     }
 
-    /// Version of the compiler, as it writes it into the CUBIN.
+    /// Version of the compiler, which it writes into the CUBIN.
     pub fn compiler(&self) -> String {
         let note = self.section(".note.nv.tkinfo").expect("a CUBIN says by what it was made");
         let mut texts = note.split(|byte| !byte.is_ascii_graphic() && *byte != b' ').map(String::from_utf8_lossy);
         texts.rfind(|text| text.starts_with("Cuda compilation tools")).expect("a version").into_owned()
     }
 
-    /// Resources of a kernel; none if the CUBIN does not have it.
+    /// Resources of a kernel; `None` if the CUBIN does not have it.
     pub fn resources(&self, kernel: &str) -> Option<Resources> {
         let code = self.section(&format!(".text.{kernel}"))?;
         let mut code: Vec<Instruction> = code.chunks_exact(16).map(Instruction::of).collect();
@@ -61,10 +61,10 @@ impl<'a> Cubin<'a> {
         })
     }
 
-    /// The attribute `wanted` of a kernel's symbol, of those with a value of 4 bytes.
+    /// Value of the 4-byte attribute `wanted` of a kernel's symbol.
     fn attribute(&self, kernel: &str, wanted: u8) -> u32 {
         let mut left = self.section(".nv.info").expect("a CUBIN says what its kernels need");
-        // Format, attribute, and two bytes: the length of what follows, or in other formats than this one the value.
+        // Format, attribute, and two bytes: the length of the value that follows, or in other formats the value itself.
         while let [format, attribute, low, high, rest @ ..] = left {
             left = rest;
             if *format != FOLLOWED_BY_VALUE {
@@ -85,7 +85,7 @@ impl<'a> Cubin<'a> {
     }
 }
 
-// Of `.nv.info`.
+// A format of attributes in `.nv.info`.
 const FOLLOWED_BY_VALUE: u8 = 4;
 const REGISTERS: u8 = 0x2f;
 const FRAME_BYTES: u8 = 0x11;
@@ -99,7 +99,7 @@ const STORE_LOCAL: u128 = 0x387;
 /// Scope of loads that `cuobjdump` shows as `.STRONG.GPU`.
 const DEVICE_SCOPE: u128 = 7;
 
-/// Barriers of a warp that an instruction sets when its result is there, and others wait for.
+/// Number of barriers of a warp. An instruction sets a barrier when its result is available, and other instructions wait for it.
 const BARRIERS: usize = 6;
 
 struct Instruction(u128);
@@ -126,7 +126,7 @@ impl Instruction {
         self.opcode() == LOAD_GLOBAL && self.field(77, 4) == DEVICE_SCOPE
     }
 
-    /// The barrier that it sets, if any.
+    /// Barrier that the instruction sets, if any.
     fn sets(&self) -> Option<usize> {
         let barrier = self.field(110, 3) as usize;
         (barrier < BARRIERS).then_some(barrier)

@@ -1,11 +1,12 @@
-//! Compares what the compiler makes of the search kernels that the benches measure with a committed table, kernels.csv.
+//! Compares the compiled search kernels that the benches measure with a committed table, kernels.csv.
 //!
-//! A kernel can become slower although it does the same: by a spilled register, or by a load that waits for another one.
-//! Throughput shows that, but only where there is a GPU. So registers, spills, instructions and loads are compared wherever NVRTC
-//! is.
+//! A kernel can become slower without a change of its results: by a spilled register, or by a load that waits for another one.
+//! Throughput shows that, but only on a GPU. So registers, spills, instructions and loads are compared on every machine with
+//! NVRTC.
 //!
-//! The table is of one version of the compiler, named in its first line. `WARPSET_KERNEL_TABLE=check` makes a failure of another
-//! one, which is skipped otherwise; `WARPSET_KERNEL_TABLE=write` writes the table (tests/README.md, "Search kernels").
+//! The table is for one version of the compiler, named in its first line. With another version the comparison is skipped;
+//! `WARPSET_KERNEL_TABLE=check` makes that a failure. `WARPSET_KERNEL_TABLE=write` writes the table (tests/README.md, "Search
+//! kernels").
 
 use super::cubin::{Cubin, Resources};
 use super::program::{self, Program};
@@ -22,7 +23,7 @@ const COLUMNS: &str = "table,kernel,registers,stack,spill_stores,spill_loads,ins
 
 const VARIABLE: &str = "WARPSET_KERNEL_TABLE";
 
-/// Beginning of the table's first lines: the first one names the compiler.
+/// Prefix of the table's first lines: the first one names the compiler.
 const NOTE: &str = "# ";
 
 /// The committed table; empty if there is none.
@@ -32,7 +33,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc/kernels.csv")
 }
 
-/// The compiler that has made the committed table.
+/// The compiler that made the committed table.
 fn committed_compiler() -> &'static str {
     COMMITTED.lines().next().and_then(|line| line.strip_prefix(NOTE)).unwrap_or_default()
 }
@@ -42,7 +43,7 @@ fn measured() -> Vec<Program> {
     all.map(|(program, _)| program).collect()
 }
 
-/// Beginning of a program's lines.
+/// Prefix of a program's lines.
 fn beginning(program: Program) -> String {
     format!("{},", program.name())
 }
@@ -78,7 +79,7 @@ pub fn check(program: Program, image: &[u8]) -> Result<(), Failed> {
     .into())
 }
 
-/// The committed table has lines for every program that is compared, and no others.
+/// Checks that the committed table has lines for every program that is compared, and no others.
 fn all_are_compared() -> Result<(), Failed> {
     let begins: Vec<String> = measured().into_iter().map(beginning).collect();
     let mut lines = COMMITTED.lines().skip_while(|line| line.starts_with(NOTE));
@@ -95,13 +96,13 @@ fn compiler() -> warpset::Result<String> {
     gpu::compile_kernels::<Bucket>(1, program::ALL).map(|image| Cubin::of(&image).compiler())
 }
 
-/// This compiler has made the committed table: otherwise nothing is compared.
+/// Checks that this compiler made the committed table: otherwise nothing is compared.
 fn is_of_this_compiler() -> Result<(), Failed> {
     assert_eq!(compiler()?, committed_compiler());
     Ok(())
 }
 
-/// Loads that do not depend on each other are under way together, and those of a chain are not; spills have bytes.
+/// Independent loads count as under way together, loads of a chain do not; spills have bytes.
 fn resources_are_read() -> Result<(), Failed> {
     let source = r#"
         #include "warpset/table.cuh"
@@ -157,7 +158,7 @@ pub fn trials(missing: Option<&str>) -> Vec<Trial> {
     ]
 }
 
-/// Writes the table if the environment asks for it: whether it does.
+/// Writes the table if the environment asks for it. Returns whether it does.
 pub fn write() -> warpset::Result<bool> {
     if std::env::var_os(VARIABLE).is_none_or(|value| value != "write") {
         return Ok(false);

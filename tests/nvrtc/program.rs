@@ -1,4 +1,4 @@
-//! The programs that are compiled, and for which compute capabilities.
+//! The programs to compile, and their compute capabilities.
 
 use libtest_mimic::Failed;
 use warpset::{Bucket, Strategy, Tree, gpu};
@@ -6,8 +6,8 @@ use warpset::{Bucket, Strategy, Tree, gpu};
 /// Compute capability of the GPU that the suite has run on. All programs are compiled for it.
 pub const ALL: (u32, u32) = (9, 0);
 
-/// The headers differ by whether chunks may have 16 bytes, which begins with 9.0. Two of these are from before that, the oldest
-/// and one in wide use, and one is from after it. Otherwise the code is the same, so a few programs of every kind show whether it
+/// The headers differ only in whether chunks may have 16 bytes, which begins with 9.0. Two of these capabilities are below that,
+/// the oldest and one in wide use, and one is above. The code is otherwise equal, so a few programs of every kind show whether it
 /// compiles.
 const OTHERS: [(u32, u32); 3] = [(7, 5), (8, 0), (12, 0)];
 
@@ -55,10 +55,10 @@ pub enum Program {
 /// Widths at which slots are padded by default: with tails of 4 bytes, of 8 and of both, and the widths of the suite.
 const DENSE: [usize; 16] = [3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 19, 33, 34, 63, 127, 255];
 
-/// Compact tables: bits of a key and of a slot.
+/// Compact tables: key bits and slot bits.
 const COMPACT: [(u32, u32); 9] = [(20, 16), (33, 16), (20, 32), (45, 32), (54, 32), (20, 64), (58, 64), (64, 64), (55, 32)];
 
-/// Tree tables with compact roots: words, bits of a root and of a slot. Some roots end in a word, others in a reference.
+/// Tree tables with compact roots: words, root bits and slot bits. Some roots end in a word, others in a reference.
 const COMPACT_TREES: [(usize, u32, u32); 10] = [
     (3, 54, 32),
     (4, 20, 16),
@@ -72,7 +72,7 @@ const COMPACT_TREES: [(usize, u32, u32); 10] = [
     (32, 46, 32),
 ];
 
-/// Indexed tables: words, bits of a slot of the index.
+/// Indexed tables: words, slot bits of the index.
 const INDEXED: [(usize, u32); 17] = [
     (8, 64),
     (1, 32),
@@ -93,8 +93,8 @@ const INDEXED: [(usize, u32); 17] = [
     (32, 64),
 ];
 
-/// Every width has a layout of its own. With chunks of 8 bytes, vectors of these widths have one chunk, several and very many,
-/// each with a last one that is shorter and without.
+/// Every width has its own layout. With chunks of 8 bytes, vectors of these widths have one chunk, several and very many, each
+/// with and without a shorter last chunk.
 fn widths(capability: (u32, u32)) -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 132, 160, 192, 200, 255, 256];
     match capability {
@@ -104,7 +104,7 @@ fn widths(capability: (u32, u32)) -> Vec<usize> {
     }
 }
 
-/// Widths for the strategy of this number.
+/// Widths for a strategy, by its number.
 fn strategy_widths(capability: (u32, u32), number: usize) -> Vec<usize> {
     match capability {
         ALL => vec![3, 7, 16, 33, 67, 256],
@@ -113,12 +113,12 @@ fn strategy_widths(capability: (u32, u32), number: usize) -> Vec<usize> {
     }
 }
 
-/// Whether the program of this number in a list is compiled: each for `ALL`, and for one of the others.
+/// Whether the program with this number in a list is compiled: every program for `ALL`, and for one of the others.
 fn chosen(number: usize, capability: (u32, u32)) -> bool {
     capability == ALL || capability == OTHERS[number % OTHERS.len()]
 }
 
-/// Every program, with the compute capability that it is compiled for.
+/// Every program, with its compute capability.
 pub fn all() -> Vec<(Program, (u32, u32))> {
     [ALL].into_iter().chain(OTHERS).flat_map(|capability| of(capability).into_iter().map(move |one| (one, capability))).collect()
 }
@@ -204,7 +204,7 @@ impl Program {
                 &["clear", "find_or_put", "find", "find_or_put_received", "find_received", "get", "export", "measure", "geometry"]
             }
         };
-        // Of an image for an architecture that this NVRTC does not know, which is PTX, names do not end in a zero.
+        // An image for an architecture that this NVRTC does not know is PTX, in which names do not end in a zero.
         let has = |name: &str| image.windows(name.len()).any(|bytes| bytes == name.as_bytes());
         let missing: Vec<_> = kernels.iter().filter(|kernel| !has(&format!("warpset_{kernel}"))).collect();
         if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} are missing").into()) }

@@ -43,7 +43,7 @@ struct Guarded {
 
 std::mutex guarded_mutex;
 
-// Those that exist, by where the caller's memory begins. Never destroyed: threads may outlive the statics.
+// Existing mappings, by the start of the caller's memory. Never destroyed: threads may outlive the statics.
 std::map<void*, Guarded>& guarded()
 {
     static auto* all = new std::map<void*, Guarded>;

@@ -1,13 +1,13 @@
 //! Find-or-puts into tables of every kind, all of them counted exactly: 10^12 for a soak.
 //!
-//! Vectors are made from numbers (numbered.rs), so it is known of every batch how many are New and how many Seen. Vectors are
-//! Full only where a table is offered more than it takes; a vector that was rejected once is rejected again. Each table goes
-//! through rounds: it is cleared, filled by batches in which every vector comes twice, by batches half of which is stored, and
-//! from two streams at once. Then everything is offered again and again in other orders, and lookups see what is stored and
-//! nothing else. Tree tables get changes of stored vectors, with masks and without. In every fourth round all outcomes and
-//! references of some batches are judged one by one. In every eighth round the whole table is read back, and holds exactly what
-//! was put; in every eighth it grows. Cuckoo tables are filled further than they can be without moving keys. Some campaigns put
-//! from host memory into tables that grow by themselves.
+//! Vectors are made from numbers (numbered.rs), so the numbers of New and Seen vectors are known for every batch. Vectors are
+//! Full only if a table is offered more than it takes; a vector that was rejected once is rejected again. Each table goes through
+//! rounds. It is cleared and filled by batches in which every vector comes twice, by batches with half of the vectors stored
+//! before, and from two streams at once. Then everything is offered again and again in other orders, and lookups find exactly the
+//! stored vectors. Tree tables get changes of stored vectors, with masks and without. In every fourth round all outcomes and
+//! references of some batches are judged one by one. In every eighth round the whole table is read back, and holds exactly the
+//! vectors that were put; in every eighth it grows. Cuckoo tables are filled further than is possible without moving keys. Some
+//! campaigns put from host memory into tables that grow by themselves.
 //!
 //! - `WARPSET_SOAK=1e9` makes 10^9 find-or-puts in all; the tables are smaller then.
 //! - `WARPSET_SOAK_SEED=7` has other vectors, orders and hash functions; the seed decides all of them.

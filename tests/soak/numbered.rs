@@ -721,7 +721,7 @@ impl<S: Storage> Session<S> {
         stream.memset_zeros(&mut marks)?;
         let mut launch = stream.launch_builder(&judge_new);
         launch.arg(&view).arg(&shape).arg(offers).arg(fresh).arg(&new).arg(&stored_below).arg(&mut marks).arg(&mut wrong);
-        // SAFETY: the arguments of `judge_new`: `new` references, fewer than there are offers, and a bit for each number.
+        // SAFETY: the arguments of `judge_new`: `new` references, at most one per offer, and a bit for each number.
         unsafe { launch.launch(blocks(new))? };
         self.judge(&format!("{offers:?}"), &stream.clone_dtoh(&wrong)?)
     }

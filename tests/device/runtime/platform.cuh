@@ -1,8 +1,9 @@
-// Machine 4: a CUDA device that is simulated on the CPU, for tests of what drives it (tests/device). The names are those of
-// platform/gpu, which says what each promises; programs get this header instead of that one.
+// Machine 4: a CUDA device that is simulated on the CPU, to test the host code that drives it (tests/device). The names are those
+// of platform/gpu, which documents their promises; programs get this header instead of that one.
 //
-// A warp has 32 lanes, each a fibre. Atomic accesses are those of the processor, since blocks run at the same time; memory order
-// between them is that of the processor, which is stronger than a GPU's. That is what the simulated GPU (tests/simt) is for.
+// A warp has 32 lanes, each a fibre. Atomic accesses are those of the processor, because blocks run at the same time. Memory
+// order between them is that of the processor, which is stronger than a GPU's; the simulated GPU (tests/simt) tests weaker
+// orders.
 #pragma once
 
 #define WARPSET_FN inline
@@ -35,7 +36,7 @@ inline Chunk compare_and_swap(Chunk* address, Chunk expected, Chunk desired)
     check_aligned(address, sizeof(Chunk));
     may_pause();
     if constexpr (sizeof(Chunk) == 16) {
-        // The older builtin: compilers give the newer one to a library, which may take a lock.
+        // Uses the older builtin: compilers implement the newer one by a library call, which may take a lock.
         using Whole = unsigned __int128;
         const auto whole = [](Chunk chunk) { return static_cast<Whole>(chunk.high) << 64 | chunk.low; };
         typedef Whole Aliasing __attribute__((may_alias));

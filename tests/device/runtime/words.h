@@ -1,10 +1,10 @@
-// The words of CUDA C++ for kernels that run on the CPU. It is included in front of every program that nvrtc/program.rs compiles.
+// CUDA C++ for kernels that run on the CPU. nvrtc/program.rs includes this file in front of every program that it compiles.
 //
-// A thread of a block is a fibre: it has a stack of its own, and runs until it comes to a collective, a barrier or a pause. Then
-// another one of its block goes on (execution/block.rs). All threads of a block run on one thread of the operating system, so
-// that `__shared__` is `__thread`; nvrtc/translation.rs replaces that word, `__global__`, `__launch_bounds__` and inline PTX.
+// A thread of a block is a fibre: it has its own stack, and runs until it reaches a collective, a barrier or a pause. Then
+// another fibre of its block goes on (execution/block.rs). All threads of a block run on one thread of the operating system, so
+// `__shared__` is `__thread`; nvrtc/translation.rs replaces that word, `__global__`, `__launch_bounds__` and inline PTX.
 //
-// There is no header of the system: NVRTC has none either, and they take long to compile.
+// No system header is included: NVRTC has none either, and they take long to compile.
 #pragma once
 
 #define __CUDACC__ 1
@@ -62,7 +62,7 @@ struct Lane {
     uint3 thread;
     u32 number;     // in its warp
     Block* block;
-    u32 countdown;  // accesses until this lane gives way to another one; 0: 2^32
+    u32 countdown;  // accesses until this lane pauses for another one; 0: 2^32
 };
 
 // The values are those of `Kind` in execution/block.rs.
@@ -71,7 +71,7 @@ enum Kind : u32 { sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits,
 // Mirrored by `Runtime` in execution/block.rs.
 struct Runtime {
     u64 (*collective)(Lane* lane, u32 kind, u32 lanes, u64 value, u32 source);
-    u64 (*barrier)(Lane* lane, u32 value);  // how many threads passed what is not 0
+    u64 (*barrier)(Lane* lane, u32 value);  // number of threads that passed a nonzero value
     void (*pause)(Lane* lane);
     void (*wait)(Lane* lane);               // for a thread of this block or another
     void (*fail)(Lane* lane, u32 status, const char* what, const char* file, u32 line);
@@ -101,14 +101,14 @@ inline u64 collective(Kind kind, u32 lanes, u64 value = 0, u32 source = 0)
     return runtime->collective(lane(), kind, lanes, value, source);
 }
 
-// Before each atomic access: at a random one, other lanes go first.
+// Called before each atomic access: at random accesses, other lanes go first.
 inline void may_pause()
 {
     Lane* me = lane();
     if (__builtin_expect(--me->countdown == 0, 0)) runtime->pause(me);
 }
 
-// In a loop that waits.
+// Called in a loop that waits.
 inline void wait() { runtime->wait(lane()); }
 
 inline u8* dynamic_shared() { return lane()->block->shared; }
@@ -162,7 +162,7 @@ struct UpTo<0, numbers...> {
     using Type = Numbers<numbers...>;
 };
 
-// Parameters lie one behind the other, each aligned as its type.
+// Parameters are stored one after another, each aligned as its type.
 template <class... Parameters>
 struct Packing {
     static constexpr u32 count = sizeof...(Parameters);
@@ -325,7 +325,7 @@ WARPSET_DEVICE_LESS(float)
 WARPSET_DEVICE_LESS(double)
 #undef WARPSET_DEVICE_LESS
 
-// Atomics, all relaxed as CUDA's are. Each returns what was there before.
+// Atomics, all relaxed as in CUDA. Each returns the previous value.
 #define WARPSET_DEVICE_ATOMIC(name, T, builtin)                \
     inline T name(T* address, T value)                         \
     {                                                          \
@@ -378,7 +378,7 @@ inline void store(T* address, V value)
     __atomic_store_n(address, static_cast<T>(value), __ATOMIC_RELEASE);
 }
 
-// Replaces what is at an address by a function of it.
+// Replaces the value at an address by a function of it.
 template <class T, class Change>
 inline T update(T* address, Change change)
 {
@@ -413,7 +413,7 @@ inline unsigned atomicDec(unsigned* address, unsigned most)
     return warpset_device::update(address, [=](unsigned now) { return now == 0 || now > most ? most : now - 1; });
 }
 
-// Answer of a program to the host, mirrored by `Description` in execution/module.rs.
+// A program's description of itself for the host, mirrored by `Description` in execution/module.rs.
 namespace warpset_device {
 
 extern "C" Entry __start_warpset_kernels[] __attribute__((weak, visibility("hidden")));

@@ -1,6 +1,6 @@
-//! A CUDA device without a GPU, for tests: the driver, NVRTC and NCCL, as far as warpset uses them, run on the CPU.
+//! A simulated CUDA device for tests without a GPU: the parts of the driver, NVRTC and NCCL that warpset uses run on the CPU.
 //!
-//! `README.md` of this package says what each function promises, what is simulated and what is not.
+//! `README.md` of this package describes the promises of each function, the simulated parts and the missing ones.
 //!
 //! | module | simulates |
 //! |---|---|

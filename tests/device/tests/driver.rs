@@ -1,4 +1,4 @@
-//! The simulated driver: its answers, which a real GPU must give too where there is one, and its reports of mistakes.
+//! The simulated driver: its results, which a real GPU must also give, and its reports of mistakes.
 //!
 //! Each test starts this program again on simulated devices, by the script `run`, with one case. `answers` are also run on a real
 //! GPU if there is one.
@@ -77,7 +77,7 @@ fn stream() -> CUstream {
     result::stream::create(result::stream::StreamKind::NonBlocking).unwrap()
 }
 
-/// What the driver's documentation promises of calls whose results do not depend on time.
+/// Promises of the driver's documentation for calls whose results do not depend on time.
 fn answers() {
     start();
     // SAFETY: sizes and lives of all memory are kept, but where an error is expected instead of an access.
@@ -90,11 +90,11 @@ fn answers() {
         let nothing = result::malloc_async(stream, 0).unwrap();
         assert_eq!(nothing, 0);
         result::free_async(nothing, stream).unwrap();
-        // From pageable memory: it was read when the call returns.
+        // A copy from pageable memory: the memory was read when the call returns.
         let mut numbers: Vec<u8> = (0..=255).cycle().take(1000).collect();
         result::memcpy_htod_async(memory, &numbers, stream).unwrap();
         numbers.fill(7);
-        // To pageable memory: it is written when the call returns.
+        // A copy to pageable memory: the memory is written when the call returns.
         let mut back = vec![0u8; 1000];
         result::memcpy_dtoh_async(&mut back, memory, stream).unwrap();
         assert!(back.iter().zip((0..=255u8).cycle()).all(|(one, other)| *one == other));
@@ -117,7 +117,7 @@ fn answers() {
         assert_eq!(ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pinned as u64), CUresult::CUDA_SUCCESS);
         assert_eq!(kind, sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32);
         result::free_host(pinned).unwrap();
-        // Events: one that was never recorded is complete, and nothing waits for it.
+        // Events: one that was never recorded is complete, and no call waits for it.
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).unwrap();
         assert_eq!(sys::cuEventQuery(event), CUresult::CUDA_SUCCESS);
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
@@ -129,7 +129,7 @@ fn answers() {
         let mut address = 0;
         let odd = sys::cuMemAddressReserve(&mut address, 1000, 0, 0, 0);
         assert_eq!(odd, CUresult::CUDA_ERROR_INVALID_VALUE);
-        // Capturing: what waits is refused, and ends the capture.
+        // Capturing: a call that waits is refused, and ends the capture.
         result::stream::begin_capture(stream, sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
         assert!(result::stream::is_capturing(stream).unwrap() == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE);
         assert_eq!(status(result::stream::synchronize(stream)), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -139,7 +139,7 @@ fn answers() {
         result::free_sync(memory).unwrap();
     }
     let mut device = 0;
-    // SAFETY: the device has a place.
+    // SAFETY: `device` is valid for a write.
     assert_eq!(unsafe { sys::cuDeviceGet(&mut device, 1000) }, CUresult::CUDA_ERROR_INVALID_DEVICE);
 }
 
@@ -150,11 +150,11 @@ fn the_simulated_device_answers() {
     }
 }
 
-/// Skipped where there is no GPU.
+/// Skipped without a GPU.
 #[test]
 fn a_gpu_answers_the_same() {
     let is_simulated = std::env::var("WARPSET_SIMULATED_DEVICE").is_ok_and(|devices| devices != "0");
-    // SAFETY: the library that `cudarc` loads, too.
+    // SAFETY: the library is the one that `cudarc` loads, too.
     if is_simulated || !unsafe { sys::is_culib_present() } || result::init().is_err() {
         println!("skipped: no CUDA device");
         return;
@@ -164,7 +164,7 @@ fn a_gpu_answers_the_same() {
 
 fn third_allocation() {
     start();
-    // SAFETY: nothing uses them.
+    // SAFETY: the allocations are not used.
     let made: Vec<CUresult> = (0..4).map(|_| status(unsafe { result::malloc_sync(100) })).collect();
     assert_eq!(made.iter().filter(|status| **status == CUresult::CUDA_SUCCESS).count(), 3);
     assert_eq!(made[2], CUresult::CUDA_ERROR_OUT_OF_MEMORY);
@@ -177,7 +177,7 @@ fn the_nth_call_fails() {
 
 fn lost() {
     start();
-    // SAFETY: freed never; the device is lost.
+    // SAFETY: the memory is never freed, because the device is lost.
     let memory = unsafe { result::malloc_sync(100) }.unwrap();
     let stream = stream();
     let lost = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -192,7 +192,7 @@ fn lost() {
     };
     assert_eq!(calls(), [lost; 4]);
     assert_eq!(calls(), [lost; 4]);
-    // The other device is not.
+    // The other device is not lost.
     let other = result::device::get(1).unwrap();
     // SAFETY: as in `start`.
     unsafe {
@@ -208,7 +208,7 @@ fn a_lost_device_stays_lost() {
 
 fn copy_out_of_bounds() {
     start();
-    // SAFETY: not kept, which is reported instead.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let memory = result::malloc_sync(100).unwrap();
         let _ = result::memset_d8_async(memory + 50, 1, 51, stream());
@@ -235,7 +235,7 @@ fn pool_without_order() {
     }
 }
 
-/// By an event, and by a wait of the host.
+/// Ordered by an event, and by a wait of the host.
 fn pool_with_order() {
     start();
     // SAFETY: each stream comes behind the one before.
@@ -257,7 +257,7 @@ fn pool_with_order() {
 
 fn pool_freed_elsewhere() {
     start();
-    // SAFETY: not kept, which is reported instead.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let (one, other) = (stream(), stream());
         let memory = result::malloc_async(one, 100).unwrap();
@@ -297,7 +297,7 @@ fn unknown_function() {
 
 fn still_mapped() {
     start();
-    // SAFETY: the calls' conditions are kept but for the last one, which is reported.
+    // SAFETY: the conditions are kept except for the last call, which is reported.
     unsafe {
         let mut properties: sys::CUmemAllocationProp = std::mem::zeroed();
         properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -327,7 +327,7 @@ fn fault() {
 
 fn access_by_the_host() {
     start();
-    // SAFETY: no copy runs any more; but it is no memory of the host, which is reported.
+    // SAFETY: no copy is running; the address is not host memory, which is reported.
     unsafe {
         let (memory, stream) = (result::malloc_sync(5000).unwrap(), stream());
         result::memset_d8_async(memory, 1, 5000, stream).unwrap();
@@ -338,7 +338,7 @@ fn access_by_the_host() {
 
 fn leak() {
     start();
-    // SAFETY: never used.
+    // SAFETY: the memory is never used.
     unsafe { result::malloc_sync(12345) }.unwrap();
 }
 

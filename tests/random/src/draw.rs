@@ -2,8 +2,8 @@
 
 use crate::mix;
 
-/// Fills in vectors drawn from a pool of half as many; those of another `salt`, less than 256, are others. From two words on,
-/// different ones of a pool differ in their first two.
+/// Fills `words` with vectors drawn from a pool of half as many. Pools of different `salt`, less than 256, are disjoint. For
+/// widths of two words or more, distinct vectors of a pool differ in their first two words.
 pub fn draw(words: &mut [u32], width: usize, salt: u64) {
     let count = words.len() / width;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -3,12 +3,12 @@
 use warpset::Device;
 
 pub struct Machine {
-    /// The first part of the names of its tests.
+    /// Prefix of the names of its tests.
     pub name: String,
     pub device: Device,
 }
 
-/// The CPU, with one thread and with several: at least four also on fewer cores, so that they interrupt each other.
+/// The CPU, with one thread and with several: at least four even on fewer cores, so that they interrupt each other.
 #[cfg(feature = "cpu")]
 pub fn cpus() -> Vec<Machine> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -21,12 +21,12 @@ pub fn cpus() -> Vec<Machine> {
     Vec::new()
 }
 
-/// The GPUs, or why there is none to test on.
+/// The GPUs, or the reason why tests cannot use one.
 pub enum Gpus {
     Here(Vec<Machine>),
-    /// Not a failure: most machines have none. (What went wrong, for the line after the run.)
+    /// No GPU, which is not a failure, because most machines have none. (The reason is printed after the run.)
     NotHere(String),
-    /// There is one, but it cannot be used.
+    /// A GPU exists, but cannot be used.
     Broken(String),
 }
 
@@ -37,7 +37,7 @@ pub fn gpus() -> Gpus {
     match Device::gpus().and_then(|gpus| gpus.into_iter().map(open).collect::<Result<Vec<_>, _>>()) {
         Ok(gpus) if gpus.is_empty() => Gpus::NotHere("the driver lists none".into()),
         Ok(gpus) => Gpus::Here(gpus),
-        // A driver without NVRTC is a usual installation too.
+        // A driver without NVRTC is a usual installation, too.
         Err(Error::LibraryNotFound { library, .. }) => Gpus::NotHere(format!("{library} not found")),
         Err(error) => Gpus::Broken(error.to_string()),
     }

@@ -1,10 +1,10 @@
-//! Files of tables with one field or byte changed, and their checksums made right again.
+//! Files of tables with one field or byte changed, and corrected checksums.
 //!
 //! `src/docs/files.md` describes the format. Every part of the files here has less than a mebibyte, so it is one block.
 
 use std::ops::Range;
 
-/// Where a file's fields begin, and where three of its numbers of 8 bytes are.
+/// Offset of a file's fields, and offsets of three of its 8-byte numbers.
 pub const FIELDS: usize = 16;
 const SPARES: usize = FIELDS + 128;
 const SLOT_BYTES: usize = FIELDS + 184;
@@ -31,7 +31,7 @@ fn ranges(header: usize, lengths: &[usize]) -> Vec<Range<usize>> {
     parts
 }
 
-/// Makes all checksums right again.
+/// Corrects all checksums.
 pub fn sign(bytes: &mut [u8], parts: &[Range<usize>]) {
     let header = crc32fast::hash(&bytes[parts[0].clone()]).to_le_bytes();
     bytes[parts[0].end..][..4].copy_from_slice(&header);
@@ -56,7 +56,7 @@ impl TableFile {
         Self { header: pieces.next().expect("a header"), parts: pieces.collect() }
     }
 
-    /// The file with right checksums. Lengths in the header stay as they are.
+    /// The file with correct checksums. Lengths in the header stay as they are.
     pub fn signed(&self) -> Vec<u8> {
         let lengths: Vec<usize> = self.parts.iter().map(Vec::len).collect();
         let parts = ranges(self.header.len(), &lengths);
@@ -69,7 +69,7 @@ impl TableFile {
         bytes
     }
 
-    /// Makes the lengths in the header those of the parts.
+    /// Sets the lengths in the header to those of the parts.
     pub fn repair_lengths(&mut self) {
         for (part, at) in self.parts.iter().zip([SLOT_BYTES, SLOT_BYTES + 8, SLOT_BYTES + 16, SPARES]) {
             let length = if at == SPARES { part.len() / 8 } else { part.len() };

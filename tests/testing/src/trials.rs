@@ -9,7 +9,7 @@ pub fn trial(name: String, test: Box<dyn FnOnce() + Send>) -> Trial {
     })
 }
 
-/// Is counted as ignored, and says why; fails if it is made to run.
+/// A trial that counts as ignored and prints the reason; it fails if it is made to run.
 pub fn skipped(name: String, why: &'static str) -> Trial {
     Trial::test(format!("{name} (skipped: {why})"), move || Err(Failed::from(why))).with_ignored_flag(true)
 }

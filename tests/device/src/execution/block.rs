@@ -43,7 +43,7 @@ pub(super) struct Block {
     warp_count: usize,
     /// Lanes that have not ended.
     alive: usize,
-    /// Threads at the barrier, how many of them voted, and the votes of the last time that all met.
+    /// Threads at the barrier, how many of them voted, and the votes of the last completed barrier.
     arrived: usize,
     votes: u64,
     counted: u64,
@@ -61,9 +61,9 @@ pub(super) struct Block {
 /// A group of 32 lanes. Masks have a bit a lane.
 pub(super) struct Warp {
     runnable: u32,
-    /// At a collective.
+    /// Lanes that wait at a collective.
     waiting: u32,
-    /// At the barrier of the block.
+    /// Lanes that wait at the barrier of the block.
     at_barrier: u32,
     ended: u32,
     present: u32,
@@ -181,8 +181,8 @@ impl Fibres {
         for (linear, lane) in self.lanes.iter_mut().enumerate() {
             let end = self.stacks.end(linear);
             let own = ptr::from_mut(lane);
-            // SAFETY: the stack ends there, and has room; nothing runs on it. Lanes begin at different lines of a page, so that
-            // their stacks do not meet in the same sets of a cache.
+            // SAFETY: the address is the end of the stack, which has room; no code runs on it. Lanes begin at different lines of
+            // a page, so that their stacks do not meet in the same sets of a cache.
             unsafe {
                 end.cast::<*mut Lane>().sub(1).write(own);
                 lane.place = first_place(end.sub(64 + linear % 32 * 128), begin, own.cast());
@@ -208,12 +208,12 @@ fn some_accesses(random: &mut Random) -> u32 {
 
 impl Block {
     fn warp(&mut self, linear: usize) -> &mut Warp {
-        // SAFETY: there is a warp for each 32 lanes, and no other reference to it: this thread is the only one, and none is kept
-        // while fibres change.
+        // SAFETY: there is a warp for each 32 lanes, and no other reference to it: this thread is the only one, and no reference
+        // is kept while fibres change.
         unsafe { &mut *self.warps.add(linear / LANES) }
     }
 
-    /// The next lane in turn: of the same warp as long as one can go on there.
+    /// Chooses the next lane in turn: of the same warp while one of its lanes can go on.
     fn choose(&mut self, warp_first: bool) -> Option<usize> {
         if self.random.is_some() {
             return self.choose_any();
@@ -228,7 +228,7 @@ impl Block {
         if behind != 0 {
             return Some(own * LANES + behind.trailing_zeros() as usize);
         }
-        // All warps behind this one, and this one again at last.
+        // The warps behind this one, and finally this one again.
         let warps = self.warp_count;
         (1..=warps).map(|step| (own + step) % warps).find_map(|warp| {
             let runnable = self.warp(warp * LANES).runnable;
@@ -236,11 +236,11 @@ impl Block {
         })
     }
 
-    /// A random lane, of the same warp more often than not; without a seed the first one.
+    /// Chooses a random lane, of the same warp more often than not; without a seed the first one.
     fn choose_any(&mut self) -> Option<usize> {
         let drawn = self.random.as_mut().map_or(0, Random::number);
         let own = self.now / LANES;
-        // Three times of four.
+        // The same warp in three of four cases.
         let start = if drawn & 3 == 0 && self.random.is_some() { (drawn >> 32) as usize % self.warp_count } else { own };
         let mut warp = start;
         loop {
@@ -258,7 +258,7 @@ impl Block {
         }
     }
 
-    /// A description of why no lane can go on.
+    /// Description of the reason why no lane can go on.
     fn stuck(&mut self) -> String {
         let mut text = String::from("no thread can go on:");
         for warp in 0..self.warp_count {
@@ -300,7 +300,7 @@ impl Block {
         unsafe { (*self.lanes.add(linear)).thread }
     }
 
-    /// Block and thread that run at the moment, for messages.
+    /// Block and thread that run now, for messages.
     pub(super) fn whereabouts(&self) -> ([u32; 3], [u32; 3]) {
         (self.seen.index, self.threads_of(self.now))
     }
@@ -335,7 +335,7 @@ fn names(first: usize, lanes: u32) -> String {
 ///
 /// # Safety
 ///
-/// The lane `from` runs, and `to` can go on.
+/// The lane `from` must be running, and `to` must be able to go on.
 unsafe fn go_on(block: *mut Block, from: usize, to: usize) {
     if from == to {
         return;
@@ -348,23 +348,23 @@ unsafe fn go_on(block: *mut Block, from: usize, to: usize) {
     }
 }
 
-/// Ends the block: its fibres are left where they are.
+/// Ends the block: its fibres are abandoned.
 ///
 /// # Safety
 ///
-/// A lane of the block runs.
+/// A lane of the block must be running.
 unsafe fn leave(block: *mut Block) -> ! {
     let mut nowhere = ptr::null_mut();
-    // SAFETY: `outside` was written when the block began, and is used once: nothing of the block runs afterwards.
+    // SAFETY: `outside` was written when the block began, and is used once: no code of the block runs afterwards.
     unsafe { switch(&raw mut nowhere, (*block).outside) };
     unreachable!("a block that was left does not go on")
 }
 
-/// Goes on with another lane; without one that can, the block has failed.
+/// Goes on with another lane; if none can go on, the block has failed.
 ///
 /// # Safety
 ///
-/// The lane `linear` of the block runs and waits, or has ended.
+/// The lane `linear` of the block must be running and waiting, or have ended.
 unsafe fn go_on_or_fail(block: *mut Block, linear: usize) {
     // SAFETY: the block is there as long as its lanes run.
     unsafe {
@@ -399,7 +399,7 @@ unsafe extern "C" fn begin(lane: *mut u8) -> ! {
     unreachable!("a lane that has ended does not go on")
 }
 
-/// Waits until all lanes of a mask are here, and gives this lane's result.
+/// Waits until all lanes of a mask arrive, and returns this lane's result.
 unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u64, source: u32) -> u64 {
     // SAFETY: a lane that runs, of a block that is there.
     unsafe {
@@ -437,7 +437,7 @@ impl Warp {
         others & mask == 0
     }
 
-    /// Computes the results of the lanes of a mask, which are all here.
+    /// Computes the results of the lanes of a mask, which have all arrived.
     fn complete(&mut self, kind: u32, mask: u32) -> Result<(), String> {
         let Self { values, sources, results, .. } = self;
         let lanes = || (0..LANES).filter(move |lane| mask >> lane & 1 == 1);
@@ -492,7 +492,7 @@ impl Warp {
     }
 }
 
-/// Waits until all threads of the block are here, and gives how many passed what is not 0.
+/// Waits until all threads of the block arrive, and returns the number of threads that passed a nonzero value.
 unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
     // SAFETY: a lane that runs, of a block that is there.
     unsafe {
@@ -516,7 +516,7 @@ unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
         } else {
             go_on_or_fail(block, linear);
         }
-        // The next time, this lane is there, too, before the number changes.
+        // At the next barrier this lane arrives, too, before the number changes.
         (*block).counted
     }
 }
@@ -533,12 +533,12 @@ unsafe extern "C" fn pause(lane: *mut Lane) {
     }
 }
 
-/// Lets all that this lane may wait for go on: another lane, and other blocks.
+/// Runs everything that this lane may wait for: another lane, and other blocks.
 unsafe extern "C" fn wait(lane: *mut Lane) {
     // SAFETY: a lane that runs, of a block that is there, and so is its grid.
     unsafe {
         let block = (*lane).block;
-        // Relaxed: the failure that made it true is read behind a lock.
+        // Relaxed: the failure that set the flag is read behind a lock.
         if (*(*block).aborted).load(Ordering::Relaxed) {
             leave(block);
         }
@@ -558,7 +558,7 @@ unsafe fn fail_with(lane: *mut Lane, status: Status, text: String) -> ! {
 }
 
 unsafe extern "C" fn fail(lane: *mut Lane, status: u32, what: *const c_char, file: *const c_char, line: u32) {
-    // SAFETY: texts of the program, which end in zero, and a lane that runs.
+    // SAFETY: the texts belong to the program and end in zero, and the lane is running.
     unsafe {
         let (what, file) = (CStr::from_ptr(what).to_string_lossy(), CStr::from_ptr(file).to_string_lossy());
         let status = match status {
@@ -573,7 +573,7 @@ unsafe extern "C" fn fail(lane: *mut Lane, status: u32, what: *const c_char, fil
 
 unsafe extern "C" fn nanoseconds() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: valid memory.
+    // SAFETY: the pointer is valid.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -12,10 +12,10 @@ use warpset_random::{Random, mix};
 /// Bytes of shared memory that a block may have: those of compute capability 9.0.
 const MOST_SHARED_BYTES: u32 = 227 * 1024;
 
-/// Bytes in memory that nothing was written to.
+/// Byte of memory that was not written.
 const POISON: u8 = 0xCD;
 
-/// Blocks that run at the same time where they need not.
+/// Number of blocks that run at the same time unless the launch needs more.
 static PARALLEL: LazyLock<usize> = LazyLock::new(|| {
     let wanted = std::env::var("WARPSET_DEVICE_THREADS").ok().and_then(|text| text.parse().ok());
     wanted.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from)).max(2)
@@ -24,7 +24,8 @@ static PARALLEL: LazyLock<usize> = LazyLock::new(|| {
 /// Called by a thread before it runs blocks of a grid (`true`) and afterwards (`false`).
 static HOOK: OnceLock<fn(bool)> = OnceLock::new();
 
-/// Sets what every thread calls before it runs blocks of a grid (with `true`) and afterwards. Only the first one is kept.
+/// Sets the function that every thread calls before it runs blocks of a grid (with `true`) and afterwards (with `false`). Only
+/// the first one is kept.
 pub fn on_worker(hook: fn(bool)) {
     let _ = HOOK.set(hook);
 }
@@ -47,15 +48,15 @@ thread_local! {
     static PLACES: Cell<(*const Fibres, usize, usize)> = const { Cell::new((ptr::null(), 0, 0)) };
 }
 
-/// Says which thread of a kernel the calling thread of the operating system runs, and what is at `address`. For handlers of
-/// signals: it allocates nothing and takes no lock.
+/// Position of the kernel thread that the calling thread of the operating system runs, and what is at `address`. For signal
+/// handlers: allocates nothing and takes no lock.
 pub fn whereabouts(address: usize) -> Option<Whereabouts> {
     let (function, block) = NOW.with(Cell::get);
     let (fibres, first, end) = PLACES.with(Cell::get);
     if block.is_null() {
         return None;
     }
-    // SAFETY: both are set while a block runs on this thread, and are there that long.
+    // SAFETY: both are set while a block runs on this thread, and are valid that long.
     let (kernel, (block, thread), is_stack_overflow) =
         unsafe { (ptr::from_ref((*function).name.as_str()), (*block).whereabouts(), (*fibres).is_overflow(address)) };
     let is_beside_shared_memory = (first..end).contains(&address);
@@ -64,10 +65,10 @@ pub fn whereabouts(address: usize) -> Option<Whereabouts> {
 
 /// Memory that a thread of the operating system keeps for the blocks that it runs.
 struct Worker {
-    // Boxed: `PLACES` has its address.
+    // Boxed because `PLACES` has its address.
     fibres: Box<Fibres>,
     shared: Shared,
-    /// Where handlers of signals run: a fibre's stack may have no room for them.
+    /// Stack of signal handlers: a fibre's stack may have no room for them.
     _signals: SignalStack,
 }
 
@@ -83,7 +84,7 @@ const SHARED_ROOM: usize = 256 * 1024;
 impl Shared {
     fn new() -> Self {
         let bytes = SHARED_ROOM + 2 * GUARD;
-        // SAFETY: a mapping at no address in particular; then its middle is made accessible.
+        // SAFETY: a mapping at an address that the system chooses; then its middle is made accessible.
         let mapping = unsafe {
             let mapping = libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             assert!(mapping != libc::MAP_FAILED, "no {bytes} bytes for shared memory: {}", std::io::Error::last_os_error());
@@ -95,11 +96,11 @@ impl Shared {
         Self { mapping, bytes }
     }
 
-    /// Shared memory of `bytes` bytes, poisoned, which ends in front of the guard but for what its alignment takes.
+    /// Shared memory of `bytes` bytes, poisoned. It ends at the guard, except for bytes that its alignment takes.
     fn begin(&mut self, bytes: usize) -> *mut u8 {
         let taken = bytes.next_multiple_of(128);
         assert!(taken <= SHARED_ROOM, "{bytes} bytes of shared memory are refused earlier");
-        // SAFETY: inside the middle of the mapping.
+        // SAFETY: the range is inside the middle of the mapping.
         unsafe {
             let first = self.mapping.add(GUARD + SHARED_ROOM - taken);
             first.write_bytes(POISON, taken);
@@ -107,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// Whether what is behind the `bytes` bytes is still poison.
+    /// Whether the memory behind the `bytes` bytes is still poison.
     fn is_intact(&self, first: *const u8, bytes: usize) -> bool {
         // SAFETY: as in `begin`, which has written all of it.
         unsafe { std::slice::from_raw_parts(first.add(bytes), bytes.next_multiple_of(128) - bytes) }
@@ -128,16 +129,16 @@ struct SignalStack(Option<Vec<u8>>);
 
 impl SignalStack {
     fn new() -> Self {
-        // SAFETY: all zeros are such a struct, and the system writes the one that this thread has.
+        // SAFETY: all zeros are a valid value of this struct, and the system writes the stack that this thread has.
         let mut now: libc::stack_t = unsafe { std::mem::zeroed() };
-        // SAFETY: valid memory.
+        // SAFETY: the pointer is valid.
         unsafe { libc::sigaltstack(ptr::null(), &mut now) };
         if now.ss_flags & libc::SS_DISABLE == 0 {
             return Self(None);
         }
         let mut memory = vec![0u8; 64 * 1024];
         let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
-        // SAFETY: the memory stays until it is given back below.
+        // SAFETY: the memory stays until it is released below.
         unsafe { libc::sigaltstack(&stack, ptr::null_mut()) };
         Self(Some(memory))
     }
@@ -178,7 +179,7 @@ struct Grid<'a> {
 unsafe impl Sync for Grid<'_> {}
 
 impl Function {
-    /// Refuses sizes that a launch must not have, and arguments of another length.
+    /// Returns an error for sizes that a launch must not have, and for arguments of another length.
     ///
     /// # Errors
     ///
@@ -215,12 +216,12 @@ impl Function {
 ///
 /// # Errors
 ///
-/// The launch is refused by [`Function::check`], or a block fails. Blocks that run at that moment are finished if they do not
-/// wait for others; no further block begins.
+/// [`Function::check`] refuses the launch, or a block fails. Blocks that run at that moment are finished if they do not wait for
+/// others; no further block begins.
 pub fn run(function: &Function, launch: &Launch<'_>) -> Result<(), Fault> {
     function.check(launch)?;
     let blocks: u64 = launch.grid.iter().map(|size| u64::from(*size)).product();
-    // Aligned as any parameter is.
+    // Aligned for every type of parameter.
     let mut arguments = vec![0u128; launch.arguments.len().div_ceil(16).max(1)];
     // SAFETY: copies all bytes of the arguments into a vector that is at least as long.
     unsafe { ptr::copy_nonoverlapping(launch.arguments.as_ptr(), arguments.as_mut_ptr().cast(), launch.arguments.len()) };
@@ -267,7 +268,7 @@ impl Grid<'_> {
             let worker = worker.get_or_insert_with(Worker::new);
             let mapping = worker.shared.mapping as usize;
             PLACES.set((&raw const *worker.fibres, mapping, mapping + worker.shared.bytes));
-            // Relaxed: blocks must differ; what they read was ordered by the start of the launch.
+            // Relaxed: blocks must differ; the data that they read was ordered by the start of the launch.
             while !self.aborted.load(Ordering::Relaxed) {
                 let turn = self.next.fetch_add(1, Ordering::Relaxed);
                 if turn >= self.blocks {

@@ -32,13 +32,13 @@ pub enum Status {
     Misaligned,
     /// A collective whose lanes do not match, so that a GPU's result is undefined.
     Collective,
-    /// Threads that wait for others which never arrive, so that a GPU hangs.
+    /// Threads that wait for others that never arrive, so that a GPU hangs.
     Stuck,
     /// A write behind the dynamic shared memory.
     SharedMemory,
 }
 
-/// Why a launch has failed.
+/// Reason of a failed launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub status: Status,
@@ -54,7 +54,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Why a block has failed.
+/// Reason of a failed block.
 pub(crate) struct Failure {
     status: Status,
     text: String,
@@ -67,7 +67,7 @@ pub struct Launch<'a> {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub dynamic_shared_bytes: u32,
-    /// Whether blocks may wait for each other: all of them are resident then.
+    /// Whether blocks may wait for each other: all of them are then resident.
     pub cooperative: bool,
     /// Packed as the function's `parameter_offsets` say.
     pub arguments: &'a [u8],

@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fmt, fs, io::Write, process, ptr, slice};
 
-/// In front of every image; the number is that of the interface in runtime/words.h.
+/// Beginning of every image; the number is the version of the interface in runtime/words.h.
 pub const IMAGE_MAGIC: &[u8; 16] = b"warpset device 1";
 
-/// Wraps a shared object into an image: the magic, the length of the whole, the object, and a zero as PTX has it.
+/// Wraps a shared object into an image: the magic, the total length, the object, and a zero as in PTX.
 pub fn image_of(object: &[u8]) -> Vec<u8> {
     let length = (IMAGE_MAGIC.len() + 8 + object.len() + 1) as u64;
     [IMAGE_MAGIC, length.to_le_bytes().as_slice(), object, &[0]].concat()
 }
 
-/// The bytes of an image that begins at `address`; `None` if none does.
+/// Bytes of the image that begins at `address`; `None` if none does.
 ///
 /// # Safety
 ///
-/// The 16 bytes there can be read; if they are [`IMAGE_MAGIC`], a whole image is there, and stays for `'a`.
+/// The 16 bytes at `address` must be readable. If they are [`IMAGE_MAGIC`], a whole image must follow, and stay for `'a`.
 pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
     // SAFETY: the caller keeps the conditions of this function.
     unsafe {
@@ -35,10 +35,10 @@ pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
     }
 }
 
-/// Why an image is not loaded.
+/// Reason why an image is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The bytes do not begin as an image, or are cut off.
+    /// The bytes do not begin like an image, or are cut off.
     NotAnImage,
     /// The system's loader refuses it.
     Refused(String),
@@ -70,7 +70,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The symbol's name; as it is written in the source if there is no symbol.
+    /// Name of the symbol, or the name in the source if there is no symbol.
     fn name(&self) -> String {
         // SAFETY: a text of the program, which ends in zero.
         let section = unsafe { CStr::from_ptr(self.section) }.to_string_lossy();
@@ -98,7 +98,7 @@ impl Library {
     fn open(object: &[u8]) -> Result<Self, LoadError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let refused = |error: std::io::Error| LoadError::Refused(error.to_string());
-        // Each a file of its own: the loader knows a file again by its name or its number.
+        // Each object has a file of its own, because the loader recognises a file by its name or its number.
         // Relaxed: only the uniqueness of the number matters.
         let name = format!("warpset-device-{}-{}.so", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -107,7 +107,7 @@ impl Library {
         file.write_all(object).map_err(refused)?;
         drop(file);
         let name = CString::new(path.into_os_string().into_encoded_bytes()).map_err(|error| refused(error.into()))?;
-        // SAFETY: the object was compiled by us; what runs when it is loaded does nothing but set its constants.
+        // SAFETY: this process compiled the object; its initialisers only set its constants.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             // SAFETY: the last error of this thread, a text that ends in zero.
@@ -135,7 +135,7 @@ impl Library {
             fn __tls_get_addr(index: *const Index) -> *mut u8;
         }
         let mut index = Index { module: 0, offset: 0 };
-        // SAFETY: an open library, and a place for the number; a number of a library that is open.
+        // SAFETY: the library is open, the place for the number is valid, and the number belongs to an open library.
         unsafe {
             let result = dlinfo(self.0, RTLD_DI_TLS_MODID, (&raw mut index.module).cast());
             if result != 0 || index.module == 0 { ptr::null_mut() } else { __tls_get_addr(&index) }
@@ -172,9 +172,9 @@ pub struct Function {
     pub name: String,
     /// Its launch bound, or 1024.
     pub max_threads_per_block: u32,
-    /// Blocks that a multiprocessor is to hold, by the launch bounds; 0 if they do not say.
+    /// Blocks per multiprocessor that the launch bounds request; 0 if they request none.
     pub min_blocks: u32,
-    /// Registers a thread that the launch bounds leave room for, at most 64. The host's compiler has no such number.
+    /// Registers per thread that the launch bounds leave room for, at most 64. The host's compiler has no such number.
     pub registers: u32,
     /// Bytes of the `__shared__` variables of this kernel and of the functions of its program.
     pub static_shared_bytes: u32,
@@ -194,7 +194,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// The bytes are no image, or the system's loader refuses it.
+    /// The bytes are not an image, or the system's loader refuses it.
     pub fn load(image: &[u8]) -> Result<Self, LoadError> {
         let head = IMAGE_MAGIC.len() + 8;
         if image.len() <= head || !image.starts_with(IMAGE_MAGIC) {
@@ -210,8 +210,8 @@ impl Module {
             return Err(LoadError::NotAnImage);
         }
         let mut description = Description { first: ptr::null(), last: ptr::null(), runtime: ptr::null_mut() };
-        // SAFETY: the function of runtime/words.h by its type. The kernels are an array that stays as long as the library; what
-        // they call is set before any of them runs.
+        // SAFETY: the function of runtime/words.h, with its type. The kernels are an array that stays as long as the library; the
+        // functions that they call are set before any of them runs.
         let entries = unsafe {
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Description)>(describe)(&mut description);
             description.runtime.write(&RUNTIME);
@@ -228,7 +228,7 @@ impl Module {
         Ok(Self { functions: functions.collect(), variables: symbols.variables, library })
     }
 
-    /// A kernel by its name: as it is written if it is `extern "C"`, else mangled.
+    /// Finds a kernel by its name: as written if it is `extern "C"`, otherwise mangled.
     pub fn function(&self, name: &CStr) -> Option<Arc<Function>> {
         self.functions.get(name.to_str().ok()?).cloned()
     }
@@ -249,7 +249,7 @@ impl Module {
 /// Symbols of an object.
 struct Symbols {
     variables: HashMap<String, usize>,
-    /// Names and sizes of `__shared__` variables, and the bytes of all together.
+    /// Names and sizes of `__shared__` variables, and their total size.
     shared: Vec<(String, u64)>,
     all_shared_bytes: usize,
 }
@@ -281,7 +281,7 @@ impl Symbols {
 impl Function {
     fn new(entry: &Entry, name: &str, static_shared_bytes: u64, all_shared_bytes: usize, library: &Arc<Library>) -> Self {
         let count = entry.parameters as usize;
-        // SAFETY: arrays of the program, as long as it says.
+        // SAFETY: arrays of the program, of the length that it states.
         let (sizes, offsets) =
             unsafe { (slice::from_raw_parts(entry.sizes, count), slice::from_raw_parts(entry.offsets, count)) };
         let max_threads_per_block = if entry.threads == 0 { 1024 } else { entry.threads.min(1024) };
@@ -307,7 +307,7 @@ impl Function {
 fn symbol_at(address: *const c_void) -> Option<String> {
     // SAFETY: all zeros are a valid value of this struct.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be asked for; names stay as long as their library.
+    // SAFETY: any address may be passed; names stay as long as their library.
     unsafe {
         let found = libc::dladdr(address, &mut info) != 0 && info.dli_saddr.cast_const() == address && !info.dli_sname.is_null();
         found.then(|| CStr::from_ptr(info.dli_sname).to_string_lossy().into_owned())

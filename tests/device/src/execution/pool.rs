@@ -33,7 +33,7 @@ impl Latch {
     }
 }
 
-/// Calls `work` by this thread and by `helpers` others, and returns when all have ended.
+/// Calls `work` on this thread and on `helpers` others, and returns when all calls have ended.
 pub(super) fn run(helpers: usize, work: &(dyn Fn() + Sync)) {
     let latch = Arc::new(Latch { left: Mutex::new(helpers), done: Condvar::new() });
     // SAFETY: only the lifetime changes. Each job counts down after its last use of the reference, and this function returns

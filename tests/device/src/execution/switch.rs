@@ -6,10 +6,10 @@ use std::ptr;
 /// Bytes of a stack, and its alignment: a fibre finds its lane by its stack pointer.
 pub(crate) const STACK_BYTES: usize = 128 * 1024;
 
-/// Below each stack nothing may be accessed.
+/// Bytes of the guard below each stack, which must not be accessed.
 pub(super) const GUARD_BYTES: usize = 4096;
 
-/// Threads of a block, and so stacks, at most.
+/// Maximum number of threads of a block, and so of stacks.
 pub(super) const MOST_STACKS: usize = 1024;
 
 /// Reserved memory of stacks. A stack becomes accessible when a block first needs it.
@@ -29,7 +29,7 @@ impl Stacks {
         };
         assert!(mapping != libc::MAP_FAILED, "no {bytes} bytes of address space for stacks: {}", std::io::Error::last_os_error());
         let mapping = mapping.cast::<u8>();
-        // SAFETY: less than one stack further, and there is one more than is used.
+        // SAFETY: the offset is less than one stack, and the mapping has one more stack than is used.
         let first = unsafe { mapping.add(mapping.align_offset(STACK_BYTES)) };
         Self { mapping, first, ready: 0 }
     }
@@ -64,15 +64,15 @@ impl Drop for Stacks {
     }
 }
 
-/// Leaves the fibre that runs, whose place is written to `from`, for the one that stands at `to`.
+/// Suspends the running fibre, writes its place to `from`, and resumes the fibre at `to`.
 ///
 /// # Safety
 ///
-/// `to` was written by this function or made by [`first_place`], and is used once.
+/// `to` must have been written by this function or made by [`first_place`], and must be used once.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
-    // The registers that a function must keep, by the calling convention of System V.
+    // The registers that a function must keep in the System V calling convention.
     naked_asm!(
         "push rbp",
         "push rbx",
@@ -102,11 +102,11 @@ unsafe extern "C" fn enter() {
 ///
 /// # Safety
 ///
-/// There are 56 bytes below `top`.
+/// At least 56 bytes must be below `top`.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
     let words = [0, 0, begin as usize, argument as usize, 0, 0, enter as *const () as usize];
-    // SAFETY: the caller's. After the return the stack is empty, and aligned as in front of a call.
+    // SAFETY: the caller has checked the room. After the return the stack is empty, and aligned as before a call.
     unsafe {
         let place = top.sub(size_of_val(&words)).cast::<[usize; 7]>();
         place.write(words);
@@ -114,11 +114,11 @@ pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut 
     }
 }
 
-/// Leaves the fibre that runs, whose place is written to `from`, for the one that stands at `to`.
+/// Suspends the running fibre, writes its place to `from`, and resumes the fibre at `to`.
 ///
 /// # Safety
 ///
-/// `to` was written by this function or made by [`first_place`], and is used once.
+/// `to` must have been written by this function or made by [`first_place`], and must be used once.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
@@ -162,7 +162,7 @@ unsafe extern "C" fn enter() {
 ///
 /// # Safety
 ///
-/// There are 160 bytes below `top`.
+/// At least 160 bytes must be below `top`.
 #[cfg(target_arch = "aarch64")]
 pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
     let mut words = [0; 20];

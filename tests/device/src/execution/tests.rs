@@ -12,7 +12,7 @@ impl Arguments {
     fn with<T: Copy>(mut self, value: T) -> Self {
         self.0.resize(self.0.len().next_multiple_of(align_of::<T>()), 0);
         let bytes = (&raw const value).cast::<u8>();
-        // SAFETY: the bytes of a value without padding that is read.
+        // SAFETY: reads the bytes of a value without padding.
         self.0.extend_from_slice(unsafe { std::slice::from_raw_parts(bytes, size_of::<T>()) });
         self
     }
@@ -66,8 +66,8 @@ struct BatchView {
     tag: u64,
 }
 
-/// Puts a batch of vectors, each about twice, into a bucket table of 8 words, and checks all that comes of it. Returns the time
-/// of the launch.
+/// Puts a batch of vectors, each about twice, into a bucket table of 8 words, and checks all results. Returns the time of the
+/// launch.
 fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     let module = compile("table_kernels.cu", include_str!("../../../../cuda/table_kernels.cu"), &TABLE).unwrap();
     let (geometry, bytes) = module.global(c"warpset_geometry").unwrap();
@@ -147,7 +147,7 @@ fn how_long_a_million_vectors_take() {
 
 const WORDS: &str = "using u32 = unsigned; using u64 = unsigned long long;";
 
-/// Each collective, by what it gives lane by lane; in order and in random orders.
+/// Each collective, by its result in each lane; in order and in random orders.
 #[test]
 fn collectives_give_each_lane_its_result() {
     let all = |lane: fn(u32) -> u32| -> Vec<u32> { (0..64).map(|at| lane(at % 32)).collect() };
@@ -177,7 +177,7 @@ fn collectives_give_each_lane_its_result() {
             "__syncwarp(); out[at] = __popc(lane) + __clz(lane) + __ffs(lane);",
             all(|lane| lane.count_ones() + lane.leading_zeros() + if lane == 0 { 0 } else { lane.trailing_zeros() + 1 }),
         ),
-        // Parts of a warp that come together in other places.
+        // Parts of a warp that meet at different sites.
         (
             "out[at] = lane < 8 ? __reduce_add_sync(0xFFu, 1) : lane < 24 ? __ballot_sync(0xFFFF00u, 1) : __shfl_sync(0xFF000000u, at, 31) % 32;",
             all(|lane| {
@@ -233,7 +233,7 @@ fn threads_know_who_they_are() {
     }
 }
 
-/// Shared memory of both kinds is the block's own, and poison at first.
+/// Shared memory of both kinds belongs to the block, and is poisoned at first.
 #[test]
 fn blocks_have_shared_memory() {
     let source = kernel(
@@ -261,7 +261,7 @@ fn blocks_have_shared_memory() {
     }
 }
 
-/// By threads of many blocks at once.
+/// Atomics of threads of many blocks at once.
 #[test]
 fn atomics_are_those_of_the_processor() {
     let source = format!(
@@ -305,7 +305,7 @@ fn atomics_are_those_of_the_processor() {
     }
 }
 
-/// Blocks that wait for each other, and threads of a block that do, in loops without a call.
+/// Blocks that wait for each other, and threads of one block that wait for each other, in loops without a call.
 #[test]
 fn threads_may_wait_for_others() {
     let source = kernel(
@@ -331,7 +331,7 @@ fn threads_may_wait_for_others() {
         let mut words = vec![0u32; 3];
         let arguments = Arguments::default().pointer(&mut words);
         run(&function, &Launch { cooperative: true, seed, ..launch(&arguments, 7, 64) }).unwrap();
-        // A block may be a round ahead when one reads it, but no more.
+        // A block may be a round ahead when another reads it, but no more.
         assert_eq!((words[0], words[2]), (140, 1), "seed {seed}");
         assert!((210..=231).contains(&words[1]), "{words:?}");
     }
@@ -369,20 +369,20 @@ fn kernels_that_would_hang_or_be_wrong_are_faults() {
             let fault = run(&function, &launch).expect_err(body);
             assert_eq!(fault.status, status, "{body}: {fault}");
             assert!(fault.message.contains(text) && fault.message.starts_with("kernel, block [0, 0, 0]"), "{body}: {fault}");
-            // The next launch is none the worse.
+            // The next launch works.
             let module = compile("kernel.cu", &kernel("out[threadIdx.x % 8] = __ballot_sync(~0u, 1);"), &[]).unwrap();
             run(&module.function(c"kernel").unwrap(), &launch).unwrap();
             assert_eq!(words, [u128::MAX; 2]);
         }
     }
-    // A lane that the block does not have.
+    // The warp lacks a lane of the mask.
     let module = compile("kernel.cu", &kernel("__syncwarp();"), &[]).unwrap();
     let arguments = Arguments::default().pointer(&mut [0u32]);
     let fault = run(&module.function(c"kernel").unwrap(), &launch(&arguments, 1, 20)).unwrap_err();
     assert!(fault.message.contains("without lanes 0xfff00000, which the block does not have"), "{fault}");
 }
 
-/// When a block has failed, those that wait for it end, too.
+/// When a block has failed, blocks that wait for it end, too.
 #[test]
 fn a_failure_ends_all_blocks() {
     let source = kernel(
@@ -428,7 +428,7 @@ fn sizes_that_no_launch_has_are_refused() {
     assert_eq!(words, [128]);
 }
 
-/// Lanes and blocks take turns in order without a seed; with one, in an order that it decides.
+/// Lanes and blocks take turns in order without a seed; with a seed, in an order that it determines.
 #[test]
 fn a_seed_decides_the_order() {
     let source = kernel("out[atomicAdd(out, 1u) + 1] = threadIdx.x; __syncwarp(); out[atomicAdd(out, 1u) + 1] = threadIdx.x;");
@@ -443,7 +443,7 @@ fn a_seed_decides_the_order() {
     let drawn: HashSet<Vec<u32>> = (0..4).map(order).collect();
     assert_eq!(drawn.len(), 4);
     assert_eq!(order(3), order(3));
-    // Between a load and a store, other lanes go first.
+    // Other lanes run between a load and a store.
     let source = "#include \"warpset/platform.cuh\"
         extern \"C\" __global__ void kernel(unsigned* out) {
             for (int i = 0; i < 50; ++i) warpset::platform::store_relaxed(out, warpset::platform::load_relaxed(out) + 1);
@@ -471,7 +471,7 @@ fn a_seed_decides_the_order() {
     assert!(orders.len() > 1);
 }
 
-/// Several grids at a time, of several programs.
+/// Runs several grids of several programs at the same time.
 #[test]
 fn grids_run_at_the_same_time() {
     let source = kernel(
@@ -529,7 +529,7 @@ fn blocks_put_what_they_gather() {
     }
 }
 
-/// A handler of signals finds out which thread of a kernel has done it.
+/// A signal handler finds out which thread of a kernel caused the signal.
 #[test]
 fn a_handler_knows_where_a_kernel_is() {
     const NAME: &str = "execution::tests::a_handler_knows_where_a_kernel_is";
@@ -546,7 +546,7 @@ fn a_handler_knows_where_a_kernel_is() {
     ];
     if let Ok(number) = std::env::var(NAME) {
         extern "C" fn handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-            // SAFETY: the system's information on the signal; the kernel's name is there while it runs.
+            // SAFETY: the system's information on the signal; the kernel's name stays while it runs.
             unsafe {
                 let Whereabouts { kernel, block, thread, is_stack_overflow, is_beside_shared_memory } =
                     whereabouts((*info).si_addr() as usize).expect("a kernel runs");
@@ -554,7 +554,7 @@ fn a_handler_knows_where_a_kernel_is() {
                 libc::_exit(7);
             }
         }
-        // SAFETY: all zeros are such a struct, whose fields are then set; the handler is one of this type.
+        // SAFETY: all zeros are a valid value of this struct, whose fields are then set; the handler has this type.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as *const () as usize;

@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// What a rank sends to another, or receives from it.
+/// A part that a rank sends to another, or receives from it.
 pub struct Sent {
     pub peer: usize,
     pub address: u64,
@@ -50,7 +50,7 @@ fn address(name: &str, rank: usize) -> io::Result<SocketAddr> {
 }
 
 impl Links {
-    /// Connects with all other ranks; an error once the communicator is ended.
+    /// Connects to all other ranks; returns an error once the communicator is ended.
     pub fn connect(name: &str, rank: usize, ranks: usize, end: &End) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&address(name, rank)?)?;
         listener.set_nonblocking(true)?;
@@ -65,7 +65,7 @@ impl Links {
             }
             for peer in (0..ranks).filter(|peer| *peer != rank) {
                 if links.to[peer].is_none() {
-                    // The peer may not listen yet.
+                    // The peer may not be listening yet.
                     let Ok(mut link) = UnixStream::connect_addr(&address(name, peer)?) else { continue };
                     link.write_all(&(rank as u64).to_le_bytes())?;
                     links.to[peer] = Some(link);
@@ -88,12 +88,12 @@ impl Links {
     /// Ends all sends and receives that are under way.
     pub fn close(&self) {
         for link in self.to.iter().chain(&self.from).flatten() {
-            // It may be closed already.
+            // The connection may be closed already.
             let _ = link.shutdown(std::net::Shutdown::Both);
         }
     }
 
-    /// Sends and receives at the same time; parts for one peer in their order.
+    /// Sends and receives at the same time; the parts for one peer keep their order.
     pub fn exchange(&self, sends: &[Sent], receives: &[Sent]) -> io::Result<()> {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| sends.iter().try_for_each(|part| self.send(part)));
@@ -105,7 +105,7 @@ impl Links {
 
     fn send(&self, part: &Sent) -> io::Result<()> {
         let mut link = self.to[part.peer].as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        // SAFETY: the caller of NCCL has the memory for the exchange.
+        // SAFETY: the caller of NCCL keeps the memory valid during the exchange.
         let bytes = unsafe { std::slice::from_raw_parts(part.address as *const u8, part.bytes) };
         link.write_all(&(part.bytes as u64).to_le_bytes())?;
         link.write_all(bytes)
@@ -119,7 +119,7 @@ impl Links {
         if bytes != part.bytes as u64 {
             report::end(&format!("{bytes} bytes are sent by rank {}, and {} are received", part.peer, part.bytes));
         }
-        // SAFETY: the caller of NCCL has the memory for the exchange.
+        // SAFETY: the caller of NCCL keeps the memory valid during the exchange.
         link.read_exact(unsafe { std::slice::from_raw_parts_mut(part.address as *mut u8, part.bytes) })
     }
 }

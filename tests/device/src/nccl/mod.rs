@@ -1,7 +1,7 @@
 //! NCCL between threads and processes of one host: sends and receives of bytes, in groups, over sockets of the system.
 //!
-//! A communicator is made in the background, as one of a non-blocking configuration is. After an error an exchange stays under
-//! way until the communicator is aborted, as NCCL's kernels do.
+//! A communicator is made in the background, as with a non-blocking configuration. After an error an exchange stays under way
+//! until the communicator is aborted, as in NCCL's kernels.
 
 mod link;
 
@@ -63,11 +63,11 @@ fn get(comm: *mut c_void) -> Arc<Communicator> {
 
 impl Communicator {
     fn fail(&self) {
-        // Release, with the acquire of `ncclCommGetAsyncError`.
+        // Release, paired with the acquire of `ncclCommGetAsyncError`.
         self.state.store(REMOTE_ERROR, Ordering::Release);
     }
 
-    /// Does the parts of a group; after an error waits until the communicator is aborted.
+    /// Executes the parts of a group; after an error waits until the communicator is aborted.
     fn exchange(&self, sends: &[(usize, u64, usize)], receives: &[(usize, u64, usize)]) {
         let Some(links) = self.links.get() else { report::end("an exchange before the communicator was made") };
         let own = |parts: &[(usize, u64, usize)]| -> Vec<(u64, usize)> {
@@ -79,7 +79,7 @@ impl Communicator {
             report::end("what a rank sends to itself is not what it receives");
         }
         for ((from, bytes), (to, _)) in from.into_iter().zip(to) {
-            // SAFETY: the caller of NCCL has both for the exchange.
+            // SAFETY: the caller of NCCL keeps both ranges valid during the exchange.
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
         }
         let others = |parts: &[(usize, u64, usize)]| -> Vec<Sent> {
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
         match Links::connect(&name, made.rank, made.ranks, &made.ended) {
             Ok(links) => {
                 let _ = made.links.set(links);
-                // Release, with the acquire of `ncclCommGetAsyncError`.
+                // Release, paired with the acquire of `ncclCommGetAsyncError`.
                 made.state.store(SUCCESS, Ordering::Release);
             }
             Err(_) => made.fail(),
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommGetAsyncError(comm: *mut c_void, result: *mut c_int) -> c_int {
-    // Acquire: the links are there once it is a success.
+    // Acquire: after a success the links are visible.
     let state = get(comm).state.load(Ordering::Acquire);
     // SAFETY: the caller keeps the conditions of this function.
     unsafe { result.write(state) };

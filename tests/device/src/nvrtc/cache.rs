@@ -1,10 +1,10 @@
-//! Programs that were compiled, on disk: each in a file named by a digest of all that it depends on.
+//! Cache of compiled programs on disk: each in a file that is named by a digest of everything that it depends on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, io, process};
 
-/// Names the folder; empty: nothing is kept.
+/// Environment variable that names the folder; if it is empty, no program is kept.
 pub(super) const VARIABLE: &str = "WARPSET_DEVICE_CACHE";
 
 pub(super) struct Cache(PathBuf);
@@ -27,7 +27,7 @@ impl Cache {
         fs::read(self.file(key)).ok()
     }
 
-    /// Keeps a program. Written under another name first: a process that is killed leaves no half of one.
+    /// Stores a program. It is first written under another name, so that a killed process leaves no partial file.
     pub(super) fn put(&self, key: u128, object: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(&self.0)?;

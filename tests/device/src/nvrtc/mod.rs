@@ -1,4 +1,4 @@
-//! NVRTC that compiles for the CPU: the functions of `libnvrtc.so` by their names.
+//! NVRTC that compiles for the CPU: the functions of `libnvrtc.so`, by their names.
 
 mod cache;
 mod options;
@@ -53,7 +53,7 @@ struct Compiled {
 
 type Handle = *mut _nvrtcProgram;
 
-/// Calls a function, which must not unwind into the caller.
+/// Calls a function and prevents it from unwinding into the caller.
 fn guarded(call: impl FnOnce() -> Status) -> Status {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(Status::InternalError)
 }
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn nvrtcGetSupportedArchs(architectures: *mut c_int) -> St
     if architectures.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: the caller has room for as many as the function above says.
+    // SAFETY: the caller has room for the number that the function above returns.
     let room = unsafe { slice::from_raw_parts_mut(architectures, ARCHITECTURES.len()) };
     room.copy_from_slice(&ARCHITECTURES.map(|number| number as c_int));
     Status::Success
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
         return Status::InvalidInput;
     }
     guarded(|| {
-        // SAFETY: texts that end in zero, as the caller promises; `header_count` of them in each array.
+        // SAFETY: the caller promises texts that end in zero, and `header_count` of them in each array.
         let made = unsafe {
             let bytes = |text: *const c_char| CStr::from_ptr(text).to_bytes().to_vec();
             let words = |text: *const c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
 /// As `nvrtcDestroyProgram` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
-    // SAFETY: a handle of `nvrtcCreateProgram`, destroyed once, as the caller promises.
+    // SAFETY: the caller promises a handle of `nvrtcCreateProgram`, destroyed once.
     unsafe {
         if program.is_null() || (*program).is_null() {
             return Status::InvalidProgram;
@@ -151,13 +151,13 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
 /// As `nvrtcCompileProgram` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, options: *const *const c_char) -> Status {
-    // SAFETY: a handle that lives, as the caller promises; one thread at a time uses it.
+    // SAFETY: the caller promises a live handle, used by one thread at a time.
     let Some(program) = (unsafe { program.as_mut() }) else { return Status::InvalidProgram };
     if count < 0 || (count > 0 && options.is_null()) {
         return Status::InvalidInput;
     }
     guarded(|| {
-        // SAFETY: `count` texts that end in zero.
+        // SAFETY: the caller promises `count` texts that end in zero.
         let text = |at: usize| unsafe { CStr::from_ptr(*options.add(at)) }.to_string_lossy().into_owned();
         let options: Vec<String> = (0..count as usize).map(text).collect();
         (program.compiled, program.was_compiled) = (None, true);
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, opti
 ///
 /// # Safety
 ///
-/// The program lives, and `size` is null or valid.
+/// The program must be live, and `size` null or valid.
 unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nvrtcProgram) -> Option<usize>) -> Status {
     // SAFETY: the caller keeps the conditions of this function.
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
@@ -200,13 +200,13 @@ unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nv
 ///
 /// # Safety
 ///
-/// The program lives, and `to` is null or has room.
+/// The program must be live, and `to` null or large enough.
 unsafe fn copy_part(program: Handle, to: *mut c_char, part: impl FnOnce(&_nvrtcProgram) -> Option<&[u8]>) -> Status {
     // SAFETY: the caller keeps the conditions of this function.
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
     match part(program) {
         _ if to.is_null() => Status::InvalidInput,
-        // SAFETY: the caller has asked for the size.
+        // SAFETY: the caller has asked for the size before.
         Some(bytes) => unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
             Status::Success
@@ -265,7 +265,7 @@ part!(nvrtcGetOptiXIRSize, nvrtcGetOptiXIR, |_| None);
 /// As `nvrtcAddNameExpression` of NVIDIA's. Always refused: the names of templates' instances are not found here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcAddNameExpression(program: Handle, _: *const c_char) -> Status {
-    // SAFETY: a handle that lives, as the caller promises.
+    // SAFETY: the caller promises a live handle.
     match unsafe { program.as_ref() } {
         None => Status::InvalidProgram,
         Some(program) if program.was_compiled => Status::NoNameExpressionsAfterCompilation,
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn nvrtcAddNameExpression(program: Handle, _: *const c_cha
 /// As `nvrtcGetLoweredName` of NVIDIA's. Always refused, because name expressions are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetLoweredName(program: Handle, _: *const c_char, _: *mut *const c_char) -> Status {
-    // SAFETY: a handle that lives, as the caller promises.
+    // SAFETY: the caller promises a live handle.
     match unsafe { program.as_ref() } {
         None => Status::InvalidProgram,
         Some(program) if !program.was_compiled => Status::NoLoweredNamesBeforeCompilation,

@@ -16,7 +16,7 @@ pub(super) struct Options {
 /// Supported architectures, virtual and real.
 pub(super) const ARCHITECTURES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
-/// Options without a value that are accepted and change nothing.
+/// Options without a value that are accepted and have no effect.
 const SWITCHES: [&str; 14] = [
     "-lineinfo",
     "--generate-line-info",
@@ -34,7 +34,7 @@ const SWITCHES: [&str; 14] = [
     "-no-cache",
 ];
 
-/// Options with a value that are accepted and change nothing.
+/// Options with a value that are accepted and have no effect.
 const SETTINGS: [&str; 14] = [
     "--ftz",
     "-ftz",
@@ -53,7 +53,7 @@ const SETTINGS: [&str; 14] = [
 ];
 
 impl Options {
-    /// Reads options; the error is what NVRTC writes into its log.
+    /// Reads options; the error is the text of NVRTC's log.
     pub(super) fn read(options: &[String]) -> Result<Self, String> {
         let mut read =
             Self { capability: 75, is_real: false, standard: "c++17".into(), preprocessor: Vec::new(), warnings: true };

@@ -62,7 +62,7 @@ fn command() -> Command {
     command
 }
 
-/// Version text of the compiler. One process asks once.
+/// Version text of the compiler. A process asks for it once.
 fn compiler_version() -> Result<&'static str, String> {
     static VERSION: OnceLock<Result<String, String>> = OnceLock::new();
     let ask = || match command().arg("--version").output() {
@@ -137,7 +137,7 @@ impl Program {
         };
         let flags = self.flags(options);
         let flag_texts = flags.iter().map(|flag| flag.as_bytes());
-        // The translation, not what it was made from: a change of `translate` alone makes other objects, too.
+        // The key uses the translation, not its source: a change of `translate` alone changes objects, too.
         let key = digest([version.as_bytes(), translated.as_bytes()].into_iter().chain(flag_texts));
         if let Some(object) = cache.and_then(|cache| cache.get(key)) {
             return Ok((Outcome::Image(image_of(&object)), String::new()));
@@ -167,13 +167,13 @@ impl Program {
         }
         flags.extend(message_flags().map(String::from));
         if !is_clang() {
-            // Modules must not share variables, nor stay when they are unloaded.
+            // Modules must not share variables, and must be unloadable.
             flags.push("-fno-gnu-unique".into());
         }
         flags
     }
 
-    /// Runs the preprocessor with no headers but the program's own and those that its options name.
+    /// Runs the preprocessor with the program's own headers and those that its options name, and no others.
     fn preprocess(&self, scratch: &Scratch, options: &Options) -> io::Result<Output> {
         scratch.write("words.h", WORDS.as_bytes())?;
         for (name, text) in &self.headers {
@@ -188,7 +188,7 @@ impl Program {
         command.arg(format!("-std={}", options.standard)).arg(format!("-DWARPSET_DEVICE_STACK_BYTES={STACK_BYTES}"));
         command.arg(format!("-D__CUDA_ARCH__={}", options.capability * 10));
         command.args(["-include", "words.h", "-I", "headers"]);
-        // Beside the file that the program's name says, as NVRTC looks.
+        // The folder of the program's name, where NVRTC looks, too.
         let folder = Path::new(&self.name).parent().filter(|folder| !folder.as_os_str().is_empty());
         let here = env::current_dir().unwrap_or_default();
         command.arg("-iquote").arg(here.join(folder.unwrap_or(Path::new("."))));
@@ -205,7 +205,7 @@ impl Program {
         self.finished(text.lines().filter_map(message).collect())
     }
 
-    /// A log with the number of its errors.
+    /// Appends the number of errors to a log.
     fn finished(&self, mut log: String) -> String {
         let errors = log.lines().filter(|line| line.contains(": error: ") || line.contains(": catastrophic error: ")).count();
         if errors > 0 {

@@ -1,8 +1,8 @@
-//! Inline PTX, in C++: the few instructions that the kernels of this repository use. Any other is an error of the compilation.
+//! Translates inline PTX to C++: the few instructions that the kernels of this repository use. Any other is a compilation error.
 
 use super::translation::{Token, joined};
 
-/// C++ for an `asm` statement, which is given as its parts: instructions, outputs, inputs, and what they clobber.
+/// C++ for an `asm` statement, given by its parts: instructions, outputs, inputs, and clobbers.
 pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
     let text: String = parts[0].iter().map(|token| token.text.trim_matches('"')).collect();
     let text = text.replace("\\n", " ").replace("\\t", " ").replace("%%", "%");
@@ -43,7 +43,7 @@ pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
     Ok(format!("do {{ {code}}} while (false)"))
 }
 
-/// Whether an instruction is of one word of 4 or 8 bytes.
+/// Whether an instruction operates on one word of 4 or 8 bytes.
 fn is_scalar(name: &str) -> bool {
     let kind = name.rsplit('.').next().unwrap_or("");
     matches!(kind, "b32" | "u32" | "s32" | "b64" | "u64" | "s64") && !name.contains(".v2.") && !name.contains(".v4.")

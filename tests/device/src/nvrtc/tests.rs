@@ -11,7 +11,7 @@ fn options(defines: &[(&str, u32)]) -> Options {
     Options::read(&options).unwrap()
 }
 
-/// A program that is compiled, or found in the cache, and loaded.
+/// Compiles a program, or finds it in the cache, and loads it.
 pub(crate) fn compile(name: &str, source: &str, defines: &[(&str, u32)]) -> Result<Module, String> {
     let program = Program { name: name.into(), source: source.into(), headers: headers() };
     match program.compile(&options(defines), Cache::in_use().as_ref()) {
@@ -60,7 +60,7 @@ pub(crate) const TABLE: [(&str, u32); 11] = [
     ("WORKSPACE", 0),
 ];
 
-/// As `TABLE`, with other values.
+/// `TABLE` with some values changed.
 pub(crate) fn table(changes: &[(&'static str, u32)]) -> Vec<(&'static str, u32)> {
     let mut all = HashMap::from(TABLE);
     all.extend(changes.iter().copied());
@@ -213,7 +213,7 @@ fn errors_have_their_file_and_line() {
     );
     let log = log_of("own.cu", "#include <stdio.h>\n");
     assert!(log.contains("cannot open source file \"stdio.h\""), "{log}");
-    // Lines after what is replaced are still those of the source.
+    // Lines after replaced text keep the numbers of the source.
     let source = "extern \"C\" __global__ void\n__launch_bounds__(\n  32,\n  1)\nf(int n)\n{\n  extern __shared__\n    int a[];\n  asm volatile(\n    \"prefetch.global.L2 [%0];\"\n    ::\"l\"(a));\n  n = wrong;\n}\n";
     let log = log_of("own.cu", source);
     assert!(log.starts_with("own.cu(12): error: "), "{log}");
@@ -262,7 +262,7 @@ fn options_are_those_of_nvrtc() {
     assert!(read(&["--no-such-option"]).unwrap_err().contains("--no-such-option"));
 }
 
-/// A program is compiled once: the second time it is what the cache has.
+/// A program is compiled once: the second time the result is from the cache.
 #[test]
 fn programs_are_compiled_once() {
     let scratch = Scratch::new();
@@ -277,12 +277,12 @@ fn programs_are_compiled_once() {
     let files = scratch.files();
     assert_eq!(files.len(), 1);
     assert!(Module::load(&first).is_ok());
-    // The second compilation takes the file as it is.
+    // The second compilation uses the file as it is.
     std::fs::write(&files[0], "what somebody wrote there").unwrap();
     let taken = get(&program(source), &[("VALUE", 1)]);
     assert!(taken.windows(13).any(|bytes| bytes == b"what somebody"));
     assert!(matches!(Module::load(&taken), Err(LoadError::Refused(_))));
-    // Another text, other options and another header make another program.
+    // A different text, option or header makes a different program.
     get(&program(source), &[("VALUE", 2)]);
     get(&program(&source.replace("*a", "a[1]")), &[("VALUE", 1)]);
     let mut changed = program(&format!("#include \"warpset/platform.cuh\"\n#include \"more.cuh\"\n{source}"));
@@ -297,7 +297,7 @@ fn programs_are_compiled_once() {
     assert_eq!((outcome, scratch.files().len()), (Outcome::Errors, 5));
 }
 
-/// Files are found beside the program's own, and where the options say.
+/// Files are found beside the program's own, and in the folders of the options.
 #[test]
 fn files_are_included() {
     let scratch = Scratch::new();
@@ -326,7 +326,7 @@ fn images_that_are_none_are_refused() {
     }
 }
 
-/// The functions as programs call them.
+/// Calls the functions as programs do.
 #[test]
 fn functions_answer_as_nvrtc_does() {
     // SAFETY: a text that ends in zero, and stays.
@@ -365,7 +365,7 @@ fn functions_answer_as_nvrtc_does() {
         };
         assert_eq!(compile(program, &[c"--wrong"]), Status::InvalidOption);
         assert_eq!(log(program), "nvrtc: error: unrecognized option --wrong found\n");
-        // A real architecture has both, a virtual one PTX only.
+        // A real architecture gives both, a virtual one PTX only.
         assert_eq!((compile(program, &[c"-arch=sm_90"]), log(program).as_str()), (Status::Success, ""));
         assert_eq!(nvrtcAddNameExpression(program, c"f".as_ptr()), Status::NoNameExpressionsAfterCompilation);
         assert_eq!(nvrtcGetCUBINSize(program, &mut bytes), Status::Success);

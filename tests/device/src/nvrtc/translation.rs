@@ -1,4 +1,4 @@
-//! From preprocessed CUDA C++ to C++: the words that no macro can replace.
+//! Translates preprocessed CUDA C++ to C++: replaces the words that no macro can replace.
 //!
 //! | CUDA | C++ |
 //! |---|---|
@@ -117,7 +117,7 @@ struct Kernel {
     depth: usize,
 }
 
-/// The translation, or an error as NVRTC would write it.
+/// Returns the translation, or an error in NVRTC's form.
 pub(super) fn translate(text: &str) -> Result<String, String> {
     let mut translator = Translator { text, tokens: tokens(text), at: 0, copied: 0, output: String::with_capacity(text.len()) };
     translator.all()?;
@@ -271,7 +271,7 @@ impl<'a> Translator<'a> {
         let at = self.at;
         let is_extern = (at.saturating_sub(3)..at).rev().take_while(|before| !";{}".contains(self.tokens[*before].text));
         let Some(first) = is_extern.filter(|before| self.tokens[*before].text == "extern").last() else {
-            // `static __shared__` is no other than `__shared__`.
+            // `static __shared__` equals `__shared__`.
             let is_static = at > 0 && self.tokens[at - 1].text == "static";
             self.replace(at, at + 1, if is_static { "__thread" } else { "static __thread" });
             self.at = at + 1;
