@@ -1,4 +1,4 @@
-//! Which of these states are new? A set of keys of a user-defined type, on the best available device.
+//! Finds which of some states are new: a set of keys of a user-defined type, on the best available device.
 
 use warpset::{Device, TypedTable};
 

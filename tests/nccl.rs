@@ -1,7 +1,7 @@
 //! One set over several GPUs, one process per GPU, connected by NCCL. Skipped with a message without two GPUs or without NCCL.
 //!
-//! The same program also runs as these processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The
-//! processes need `NCCL_NVLS_ENABLE=0`, which this program sets.
+//! This program also runs as the processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The processes
+//! need `NCCL_NVLS_ENABLE=0`, which this program sets.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

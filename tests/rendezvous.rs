@@ -1,7 +1,7 @@
 //! Ranks in separate processes meet: by a file and over TCP, in time and late, with the right token and with wrong ones, and
 //! while other processes connect to the port or put other files at the path.
 //!
-//! The same program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and then only the test
+//! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and then only the test
 //! `a_role` runs.
 
 use std::collections::BTreeSet;

@@ -375,7 +375,7 @@ fn keys_that_are_relocated(device: &Device) {
 }
 
 /// The vectors of one owner spread over all buckets of its table, even if tables and cluster have the same seed. Searches are
-/// then as short as in a single table to which the same vectors are offered.
+/// then as short as in a single table with the same number of vectors.
 fn owners_have_nothing_to_do_with_buckets(device: &Device) {
     let (ranks, count) = (4, scaled(80_000, 8000));
     for (width, numbered) in [(1, true), (2, false)] {

@@ -347,7 +347,7 @@ fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Devic
                 }
             });
             let mut report = move |_, _| {
-                // The first report starts the growth; later sends fail, because the receiving thread has ended.
+                // The first report starts the growth; later sends may fail, because the receiving thread has then ended.
                 let _ = under_way.send(());
                 ControlFlow::Continue(())
             };

@@ -192,7 +192,7 @@ fn lost() {
     };
     assert_eq!(calls(), [lost; 4]);
     assert_eq!(calls(), [lost; 4]);
-    // The other device is not lost.
+    // Device 1 is not lost.
     let other = result::device::get(1).unwrap();
     // SAFETY: as in `start`.
     unsafe {

@@ -60,7 +60,7 @@ impl Ticket {
         clocks::host().merge(&self.clock);
     }
 
-    /// The time at which it was passed; `None` if it was not. The host's clock is updated.
+    /// The time at which it was passed, or `None` before that. The host's clock is updated.
     pub fn passed(&self) -> Option<Instant> {
         let passed = *self.lock();
         if passed.is_some() {

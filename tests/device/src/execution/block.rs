@@ -240,7 +240,7 @@ impl Block {
     fn choose_any(&mut self) -> Option<usize> {
         let drawn = self.random.as_mut().map_or(0, Random::number);
         let own = self.now / LANES;
-        // The same warp in three of four cases.
+        // In three of four cases, the search starts at the same warp.
         let start = if drawn & 3 == 0 && self.random.is_some() { (drawn >> 32) as usize % self.warp_count } else { own };
         let mut warp = start;
         loop {
