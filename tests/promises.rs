@@ -1,4 +1,4 @@
-//! The tests that tests/README.md names are there.
+//! Checks that the tests named in tests/README.md exist.
 
 use std::path::Path;
 

@@ -126,7 +126,7 @@ fn eventually(mut meeting: impl FnMut(Duration) -> Vec<String>, expected: impl F
     }
 }
 
-/// A rank or a stranger, as the environment says, in a process of its own. Prints its result.
+/// Runs a rank or another process, as the environment says, in a process of its own. Prints its result.
 #[test]
 fn a_role() {
     let Ok(role) = std::env::var("WARPSET_TEST_ROLE") else { return };
@@ -357,7 +357,7 @@ mod attack {
         assert!(TcpStream::connect(address(&place)).is_err(), "no program listens any more");
     }
 
-    /// Rank 0 returns as soon as all ranks have come, whatever strangers are sending.
+    /// Rank 0 returns as soon as all ranks have arrived, even while other processes are sending.
     #[test]
     fn slow_strangers_keep_no_rank_waiting() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
@@ -372,7 +372,7 @@ mod attack {
         strangers.into_iter().for_each(|stranger| stranger.join().unwrap());
     }
 
-    /// Rank 0 gives up at its time-out, whatever strangers are sending.
+    /// Rank 0 gives up at its time-out, even while other processes are sending.
     #[test]
     fn slow_strangers_do_not_extend_the_time_out() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
@@ -424,10 +424,10 @@ mod attack {
         assert_eq!([rank(&place, 1, 2).start(), first].map(says), ["OK", "OK"]);
     }
 
-    /// Connections that a stranger opens.
+    /// Connections that the foreign process opens.
     const MANY: usize = 900;
 
-    /// The stranger: opens many connections, and holds them until its process is killed.
+    /// The foreign process: opens many connections, and holds them until it is killed.
     pub fn silent(place: &str) {
         let (address, began) = (address(place).parse().unwrap(), Instant::now());
         let mut held = Vec::new();

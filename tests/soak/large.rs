@@ -4,8 +4,9 @@
 //! - All 2^32 vectors of one word in one table, filled to 0.9: 19 GB.
 //!
 //! Vectors are made from numbers on the GPU, 2^28 at a time (numbered.rs), so the host has none of them. Each batch is New, then
-//! in another order Seen; of every 16th all outcomes and references are judged one by one. Then as many others are looked up,
-//! where there are any, and the whole table is read back: every vector that was put is there, once, and nothing else.
+//! in another order Seen; for every 16th batch all outcomes and references are judged one by one. Then as many other vectors are
+//! looked up, if the width allows that many, and the whole table is read back: it must hold every vector that was put, once, and
+//! nothing else.
 //!
 //! `WARPSET_LARGE=5e9` is the number of vectors of the first table, and at most that of the second. Each table has a row in the
 //! output, or a line that says how much memory it lacks.

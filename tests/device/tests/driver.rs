@@ -69,7 +69,7 @@ fn status<T>(result: Result<T, DriverError>) -> CUresult {
 fn start() {
     result::init().unwrap();
     let device = result::device::get(0).unwrap();
-    // SAFETY: the device is there, and the context is never released.
+    // SAFETY: the device exists, and the context is never released.
     unsafe { result::ctx::set_current(result::primary_ctx::retain(device).unwrap()) }.unwrap();
 }
 

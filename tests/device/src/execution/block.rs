@@ -366,7 +366,7 @@ unsafe fn leave(block: *mut Block) -> ! {
 ///
 /// The lane `linear` of the block must be running and waiting, or have ended.
 unsafe fn go_on_or_fail(block: *mut Block, linear: usize) {
-    // SAFETY: the block is there as long as its lanes run.
+    // SAFETY: the block is alive as long as its lanes run.
     unsafe {
         match (*block).choose(true) {
             Some(next) => go_on(block, linear, next),
@@ -382,7 +382,7 @@ unsafe fn go_on_or_fail(block: *mut Block, linear: usize) {
 /// Runs a lane from its beginning to its end.
 unsafe extern "C" fn begin(lane: *mut u8) -> ! {
     let lane = lane.cast::<Lane>();
-    // SAFETY: the lane and its block are there until the block is left.
+    // SAFETY: the lane and its block are alive until the block is left.
     unsafe {
         let block = (*lane).block;
         ((*block).call)((*block).arguments);
@@ -401,7 +401,7 @@ unsafe extern "C" fn begin(lane: *mut u8) -> ! {
 
 /// Waits until all lanes of a mask arrive, and returns this lane's result.
 unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u64, source: u32) -> u64 {
-    // SAFETY: a lane that runs, of a block that is there.
+    // SAFETY: a running lane of a live block.
     unsafe {
         let (block, at, linear) = ((*lane).block, (*lane).number as usize, (*lane).linear as usize);
         let bit = 1 << at;
@@ -494,7 +494,7 @@ impl Warp {
 
 /// Waits until all threads of the block arrive, and returns the number of threads that passed a nonzero value.
 unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
-    // SAFETY: a lane that runs, of a block that is there.
+    // SAFETY: a running lane of a live block.
     unsafe {
         let (block, linear, bit) = ((*lane).block, (*lane).linear as usize, 1 << (*lane).number);
         (*block).arrived += 1;
@@ -523,7 +523,7 @@ unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
 
 /// Lets another lane go first.
 unsafe extern "C" fn pause(lane: *mut Lane) {
-    // SAFETY: a lane that runs, of a block that is there.
+    // SAFETY: a running lane of a live block.
     unsafe {
         let (block, linear) = ((*lane).block, (*lane).linear as usize);
         (*lane).countdown = (*block).random.as_mut().map_or(0, some_accesses);
@@ -535,7 +535,7 @@ unsafe extern "C" fn pause(lane: *mut Lane) {
 
 /// Runs everything that this lane may wait for: another lane, and other blocks.
 unsafe extern "C" fn wait(lane: *mut Lane) {
-    // SAFETY: a lane that runs, of a block that is there, and so is its grid.
+    // SAFETY: a running lane of a live block, whose grid is alive, too.
     unsafe {
         let block = (*lane).block;
         // Relaxed: the failure that set the flag is read behind a lock.
@@ -549,7 +549,7 @@ unsafe extern "C" fn wait(lane: *mut Lane) {
 
 /// Ends the block with a failure of this lane.
 unsafe fn fail_with(lane: *mut Lane, status: Status, text: String) -> ! {
-    // SAFETY: a lane that runs, of a block that is there.
+    // SAFETY: a running lane of a live block.
     unsafe {
         let block = (*lane).block;
         (*block).failure = Some(Failure { status, text, thread: Some((*lane).thread) });
