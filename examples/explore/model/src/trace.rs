@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// A path from the initial state, replayed by the interpreter.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The states: one more than there are steps.
+    /// The states; their number is that of the steps plus 1.
     pub states: Vec<Vec<u32>>,
     /// The steps; `None` if only the automaton of a property moves.
     pub steps: Vec<Option<Step>>,

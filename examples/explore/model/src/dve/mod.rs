@@ -1,9 +1,10 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
-//! It supports the whole language for asynchronous systems, with C's operator precedence: typed, buffered and untyped channels,
-//! messages of several values, committed states, assertions, and variables of other processes (`P->x` or `P.x`). A property
-//! process (`system async property NAME`, `accept`) is an automaton beside the other processes (`ir::property`). It refuses, with
-//! a reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, and probabilistic transitions.
+//! The front end supports the whole language for asynchronous systems, with C's operator precedence: typed, buffered and untyped
+//! channels, messages of several values, committed states, assertions, and variables of other processes (`P->x` or `P.x`). A
+//! property process (`system async property NAME`, `accept`) is an automaton beside the other processes (`ir::property`). The
+//! front end refuses, with a reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, and
+//! probabilistic transitions.
 //!
 //! # How it is lowered
 //!

@@ -23,7 +23,7 @@
 //!    nothing.
 //! 5. A state without any step is a deadlock.
 //!
-//! In addition, a model may have a [`Network`]: transition systems in tables, any number of which take a step together by a rule.
+//! In addition, a model may have a [`Network`]: transition systems in tables. Any number of them take a step together by a rule.
 //!
 //! # What a step does, in this order
 //!

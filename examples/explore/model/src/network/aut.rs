@@ -17,8 +17,8 @@ const MOST_STATES: u64 = i32::MAX as u64;
 /// Limit of the number of transitions: indices into a table have 32 bits.
 const MOST_TRANSITIONS: u64 = u32::MAX as u64;
 
-/// Limits of a table's states, each of which takes 4 bytes even if it has no transitions: a number that is always allowed, and
-/// otherwise a multiple of the number of transitions.
+/// Limits of a table's states: a number that is always allowed, and otherwise a multiple of the number of transitions. A state
+/// takes 4 bytes even if it has no transitions.
 const STATES_IN_ANY_CASE: u64 = 1 << 24;
 const STATES_A_TRANSITION: u64 = 16;
 

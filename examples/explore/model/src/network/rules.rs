@@ -180,7 +180,7 @@ impl Composition<'_> {
         self.change(rules, |text| pairs.iter().find_map(|(pattern, by)| pattern.replaced(text, by)), hidden);
     }
 
-    /// Changes the labels of rules, except of those that never synchronise.
+    /// Changes the labels of rules; rules that never synchronise keep theirs.
     fn change(&mut self, rules: &mut [Rule], new: impl Fn(&str) -> Option<String>, hidden: usize) {
         let mut known: BTreeMap<usize, usize> = BTreeMap::new();
         for rule in rules {

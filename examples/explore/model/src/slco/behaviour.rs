@@ -17,8 +17,8 @@ pub struct Statement {
     pub process: ProcessId,
     pub from: LocationId,
     pub to: LocationId,
-    /// Priority of the transition that begins with this statement, in the order of evaluation; `None` for later statements of a
-    /// transition, in whose source locations no other statement competes.
+    /// Priority of the transition that begins with this statement; a smaller number is a higher priority. `None` for later
+    /// statements of a transition, because in their source locations no other transition competes.
     pub rank: Option<u32>,
     pub action: Action,
     pub span: Span,

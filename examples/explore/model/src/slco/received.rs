@@ -71,8 +71,8 @@ impl Received {
         })
     }
 
-    /// `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so this is a sum of two
-    /// products, one of which is 0.
+    /// `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so this is the sum of two
+    /// products; one product is always 0.
     fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
         let at = self.at;
         let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);
