@@ -45,7 +45,7 @@ DECOMPOSE_FN void scan(const Work& w, Block& block)
 // The choice that an edge of a state belongs to.
 DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
 {
-    u64 low = w.choice_offsets[state], high = w.choice_offsets[state + u64{1}];  // find the last choice that begins at or before the edge
+    u64 low = w.choice_offsets[state], high = w.choice_offsets[state + u64{1}];  // last choice that begins at or before the edge
     while (high - low > 1) {
         const u64 middle = (low + high) / 2;
         if (w.edge_offsets[middle] <= edge) low = middle;

@@ -15,7 +15,7 @@ use warpset_support::output::Identity;
 /// First bytes of gzip files.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What a graph is written in.
+/// Formats of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// PRISM's explicit text.

@@ -10,9 +10,9 @@
 // different regions are ignored. A component that was found sets labels; regions follow when states are looked at next. Facts
 // that exclude a common component split regions.
 //
-// All atomics are relaxed and have the scope of the whole GPU. They order nothing. Order comes from kernels, from the levels of a
-// kernel, between which all blocks meet, and from the fences of `take_mark` and `set_mark`, which are justified there. Within a
-// block, its threads meet.
+// All atomics are relaxed and have the scope of the whole GPU. They order nothing. Order comes from the boundaries of kernels,
+// from the levels of a kernel, between which all blocks meet, and from the fences of `take_mark` and `set_mark`, which are
+// justified there. Within a block, its threads meet.
 
 namespace decompose {
 
@@ -118,7 +118,7 @@ DECOMPOSE_FN const u64* offsets_of(const Work& w, Way way)
 // the next level.
 DECOMPOSE_FN u64 piece_of(u32 state, u64 number, Way way) { return u64{way} << 62 | number << 32 | state; }
 
-// Puts off the edges of a heavy state. Returns the number of edges that are not put off.
+// Puts off the edges of a state if it is heavy. Returns the number of its edges that are not put off.
 template <class Block, class Body>
 DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way way, u64 begin, u64 end, Body body)
 {
@@ -167,7 +167,7 @@ DECOMPOSE_FN void share_edges(const Work& w, Block& block, bool has, u32 state, 
     shared.known[block.thread()] = known;
     block.sync();
     for (u32 at = block.thread(); at < total; at += block.threads()) {
-        u32 low = 0, high = block.threads() - 1;  // find the first thread whose sum is more than `at`
+        u32 low = 0, high = block.threads() - 1;  // the first thread whose sum is more than `at`
         while (low < high) {
             const u32 middle = (low + high) / 2;
             if (shared.upto[middle] > at) high = middle;

@@ -31,7 +31,7 @@
 //! 2. These values are stored in their order: each is wrapped to the type of the channel's field, if it has one, then stored in
 //!    the receiver's target as by an assignment.
 //! 3. The receiver moves to `to`; its effects follow, assignment after assignment, each seeing what was written before.
-//! 4. The sender moves to `to`; its effects follow in that manner, too. (A transition by itself does only this.)
+//! 4. The sender moves to `to`; its effects follow in the same way. (A transition by itself does only this.)
 //!
 //! An assignment evaluates the index of the target, then the value, then stores the value.
 //!

@@ -38,8 +38,8 @@ pub struct Network {
 /// The rules that define the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rules {
-    /// One component, each label of whose table is a rule by itself: the rule, its label and the label of the table have one
-    /// number.
+    /// The network has one component, and each label of the component's table is a rule: the rule, its label and the label of the
+    /// table have one number.
     OfLabels {
         /// Most transitions that any state has.
         most_steps: u64,
