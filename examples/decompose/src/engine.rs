@@ -474,7 +474,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         self.launch(Kernel::Scan, &Work { scanned, scanned_count: count, ..*work })
     }
 
-    /// Scans as [`scan`](Self::scan), and returns the sum of all.
+    /// Scans like `scan`, and returns the sum of all.
     pub(super) fn scan_to_total(&self, work: &Work, scanned: u64, count: u64) -> Result<u64> {
         self.scan(work, scanned, count)?;
         Ok(self.progress()?.total)

@@ -52,7 +52,7 @@ pub fn open(path: &Path) -> Result<Input> {
 }
 
 impl Input {
-    /// Reads the whole text, with its name. Fails if it is longer than [`MAX_BYTES`].
+    /// Reads the whole text, with its name. Fails if it is longer than `MAX_BYTES`.
     pub fn text(self) -> Result<(String, Vec<u8>)> {
         let Self { name, bytes, reader, .. } = self;
         let read = || {

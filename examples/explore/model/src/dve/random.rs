@@ -15,7 +15,7 @@ pub fn model() -> impl Strategy<Value = String> {
     })
 }
 
-/// A model as from [`model`] with a property process of up to four states.
+/// A model as from `model` with a property process of up to four states.
 pub fn product() -> impl Strategy<Value = String> {
     let moves = proptest::collection::vec((0usize..4, 0usize..4, proptest::option::weighted(0.6, guard())), 1..9);
     let accepting = proptest::collection::vec(0usize..4, 1..4);
