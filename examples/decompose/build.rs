@@ -1,4 +1,5 @@
-//! Compiles the kernels of `decompose` for threads of a CPU, from the text that GPUs compile, if the feature `cpu` is on.
+//! Compiles the kernels of `decompose` for CPU threads, from the source that is also compiled for GPUs, if the feature `cpu` is
+//! on.
 
 fn main() {
     for file in ["kernels.cpp", "kernels.cuh", "work.cuh", "components.cuh", "end_components.cuh", "paths.cuh"] {
@@ -9,7 +10,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .file("src/kernels.cpp")
-        // A debug build wants its loops optimised, too.
+        // Optimise the kernels in debug builds, too.
         .opt_level(3)
         .flag_if_supported("-fno-exceptions")
         .compile("warpset_decompose");

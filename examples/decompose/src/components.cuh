@@ -1,10 +1,10 @@
-// The kernels that find strongly connected components: behind work.cuh.
+// Kernels that find strongly connected components. Include after work.cuh.
 
 namespace decompose {
 
 // ---- the transposed graph
 
-// Counts edges into states: that of s behind its place, in in_offsets[s + 1].
+// Counts the edges into each state. The count of state s goes to in_offsets[s + 1].
 template <class Block>
 DECOMPOSE_FN void count_in(const Work& w, Block& block)
 {
@@ -13,7 +13,8 @@ DECOMPOSE_FN void count_in(const Work& w, Block& block)
     });
 }
 
-// What stands before each element of `scanned` in its place, and the sum of all in `total`. Each block has a part.
+// Replaces each element of `scanned` by the sum of all elements before it, and writes the sum of all to `total`. Each block scans
+// one contiguous part.
 template <class Block>
 DECOMPOSE_FN void scan(const Work& w, Block& block)
 {
@@ -41,10 +42,10 @@ DECOMPOSE_FN void scan(const Work& w, Block& block)
     }
 }
 
-// The choice of an edge of a state.
+// The choice that an edge of a state belongs to.
 DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
 {
-    u64 low = w.choice_offsets[state], high = w.choice_offsets[state + u64{1}];  // the last one that begins at the edge or before
+    u64 low = w.choice_offsets[state], high = w.choice_offsets[state + u64{1}];  // last choice that begins at or before the edge
     while (high - low > 1) {
         const u64 middle = (low + high) / 2;
         if (w.edge_offsets[middle] <= edge) low = middle;
@@ -53,8 +54,8 @@ DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
     return low;
 }
 
-// Puts sources in their places: in_offsets[s + 1] is where that of the next edge into s goes, and in the end where those of s + 1
-// begin.
+// Writes the source of each edge to its place in the transposed graph. in_offsets[s + 1] is the place of the next edge into s,
+// and in the end the first place of state s + 1.
 template <class Block>
 DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 {
@@ -69,7 +70,7 @@ DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 
 // ---- trimming
 
-// Counts edges between live states of one region, but for those of a state to itself. The counters are 0 before.
+// Counts edges between live states of one region, except those from a state to itself. The counters must be 0 before.
 template <class Block>
 DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
 {
@@ -87,10 +88,10 @@ DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
     finish_pieces(w, block, count);
 }
 
-// Settles a state that is a component by itself. False if another thread has.
+// Settles a state that is a component by itself. Returns false if another thread has settled it.
 DECOMPOSE_FN bool claim(const Work& w, u32 state) { return compare_and_swap(w.label + state, none, state) == none; }
 
-// What `tally` counts is 0 then.
+// Queues the live states without edges in or without edges out. Resets the counters of `tally`.
 template <class Block>
 DECOMPOSE_FN void seed_trim(const Work& w, Block& block)
 {
@@ -101,8 +102,8 @@ DECOMPOSE_FN void seed_trim(const Work& w, Block& block)
     });
 }
 
-// A state that was settled takes its edges with it. Every one is visited once, so that counters of live states are exact. Its
-// region says still what it was together with.
+// Removes the edges of states that were settled. Each such state is visited once, so the degree counters of live states stay
+// exact. Its region still names the states that it was together with.
 template <class Block>
 DECOMPOSE_FN void trim(const Work& w, Block& block)
 {
@@ -115,7 +116,8 @@ DECOMPOSE_FN void trim(const Work& w, Block& block)
     take_levels(w, block, visit, take, NoSweep{});
 }
 
-// Counts live states, and finds the one of the most edges in times edges out. What was settled is in no region from now on.
+// Counts live states, and finds the one with the largest product of edges in and edges out. Moves settled states out of their
+// regions.
 template <class Block>
 DECOMPOSE_FN void tally(const Work& w, Block& block)
 {
@@ -149,14 +151,14 @@ DECOMPOSE_FN u32 mixed(u32 word)
     return word ^ word >> 16;
 }
 
-// The part of a region of which something is known. Parts that get the same number by chance stay together for longer: components
-// are found all the same, since what one is in is never split.
+// The new region of the states of `region` that share `one` and `other`. Parts that get the same number by chance are split in a
+// later round. The result stays correct, because a component is never split.
 DECOMPOSE_FN u32 part_of(u32 region, u32 one, u32 other)
 {
     return mixed(mixed(mixed(region + 0x9e3779b9u) + one) * 5 + other) & 0x7fffffff;  // never `settled`
 }
 
-// Puts a state into a component, whose label is that of any of its states.
+// Assigns a state to a component; the label is any state of the component.
 DECOMPOSE_FN void settle(const Work& w, u32 state, u32 label)
 {
     store(w.label + state, label);
@@ -165,8 +167,8 @@ DECOMPOSE_FN void settle(const Work& w, u32 state, u32 label)
 
 // ---- the component of one pivot, of all live states
 
-// The search begins with the best pivot. Words are 0 before the first one: what has reached a state is bit 0 forwards, bit 1
-// backwards.
+// Starts a search at the best pivot. The word of each state is 0 before the first search; bit 0 marks states reached forwards,
+// bit 1 those reached backwards.
 template <class Block>
 DECOMPOSE_FN void enter_one(const Work& w, Block& block)
 {
@@ -176,8 +178,8 @@ DECOMPOSE_FN void enter_one(const Work& w, Block& block)
     append(w, block, pivot);
 }
 
-// Marks what can be reached from the states of the queue, each in its region. With the graph and the transposed one exchanged it
-// goes backwards.
+// Marks all states that can be reached from the queue, within the region of each. With the graph and the transposed graph
+// exchanged, it searches backwards.
 template <class Block>
 DECOMPOSE_FN void search(const Work& w, Block& block)
 {
@@ -189,13 +191,13 @@ DECOMPOSE_FN void search(const Work& w, Block& block)
         if (way == out) {
             const u32 target = w.targets[edge];
             const u64 other = load(w.known + target);
-            // Where few states are on their way, what each waits for counts.
+            // A narrow frontier is bound by latency, so prefetch.
             if (block.keeps) prefetch(w.offsets + target);
             if (region_of(other) == region_of(known) && !(other & bit)) reach(target);
             return;
         }
-        // The other way round: whether something that was reached leads to a state that was not. A level is not kept apart from
-        // the next one: only what can be reached matters.
+        // A sweep looks from the other side: whether a state that was not reached has an edge from one that was. Levels need not
+        // be kept apart, because only reachability matters.
         if (load(w.known + state) & bit) return;
         const u64 other = load(w.known + w.sources[edge]);
         if (region_of(other) == region_of(known) && other & bit) reach(state);
@@ -209,7 +211,8 @@ DECOMPOSE_FN void search(const Work& w, Block& block)
     take_levels(w, block, visit, look, sweep);
 }
 
-// What was reached both ways is the pivot's component. Of the rest, states are in one component only if the same was reached.
+// States reached both ways form the pivot's component. Two other states can only share a component if the same searches reached
+// them.
 template <class Block>
 DECOMPOSE_FN void close_one(const Work& w, Block& block)
 {
@@ -225,8 +228,8 @@ DECOMPOSE_FN void close_one(const Work& w, Block& block)
 
 // ---- components of many pivots
 
-// Priorities are the numbers of states, shuffled: who is elected does not depend on how states are numbered. Each step can be
-// undone.
+// The priority of a state is a permutation of state numbers, so that elections do not depend on the numbering. Each step is
+// invertible.
 DECOMPOSE_FN u32 priority(u32 state)
 {
     state ^= state >> 16;
@@ -237,15 +240,15 @@ DECOMPOSE_FN u32 priority(u32 state)
 DECOMPOSE_FN u32 state_of(u32 priority)
 {
     priority ^= priority >> 16;
-    priority *= 0x0e8b2f51u;  // the inverse of the factor above, modulo 2^32
+    priority *= 0x0e8b2f51u;  // inverse of the factor above, modulo 2^32
     return priority ^ priority >> 16;
 }
 
-// Pivots of a region, at most. The last bit of a state's word says that the state is in the queue.
+// Most pivots of a region. The last bit of a state's word says that the state is in the queue.
 constexpr u32 pivot_bits = 31, queued = 1u << pivot_bits;
 
-// The ballot of a bit of a region. Others may have the same one: then some are without a pivot in this round. So of a bit of a
-// region there is one pivot at most.
+// The ballot of a bit of a region. Several pairs of region and bit may share a ballot; then only one of them has a pivot in this
+// round. Each bit of a region therefore has at most one pivot.
 DECOMPOSE_FN u32* ballot_of(const Work& w, u32 region, u32 bit)
 {
     const u32 hash = mixed(mixed(region + static_cast<u32>(w.round) * 0x9e3779b9u) * 33 + bit);
@@ -257,8 +260,8 @@ DECOMPOSE_FN u32 bit_of(const Work& w, u32 state) { return mixed(state + static_
 
 DECOMPOSE_FN u32* own_ballot(const Work& w, u32 state) { return ballot_of(w, region_of(w.known[state]), bit_of(w, state)); }
 
-// The state of the highest priority is elected. Ballots are 0 before, which is a priority, too: that of state 0. What
-// `close_pivots` counts is 0 then.
+// Elects the state of the highest priority for each ballot. Ballots are 0 before, which is also the priority of state 0. Resets
+// the counter of `close_pivots`.
 template <class Block>
 DECOMPOSE_FN void elect(const Work& w, Block& block)
 {
@@ -271,8 +274,8 @@ DECOMPOSE_FN void elect(const Work& w, Block& block)
     });
 }
 
-// Pivots reach themselves: words have a bit for each pivot. Before they are spread backwards, those that came forwards are put
-// by.
+// Queues all pivots with their own bits: the word of a state has a bit for each pivot. Before the backward search, this saves the
+// bits of the forward search.
 template <class Block>
 DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
 {
@@ -287,8 +290,9 @@ DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
     });
 }
 
-// Bits go forwards in their region, until nothing changes; with the graph and the transposed one exchanged, backwards. What is
-// known of a state, and whether it is in the queue, is one word: who finds it queued there has added to it before it is taken.
+// Propagates bits along edges within regions until nothing changes; with the graph and the transposed graph exchanged, backwards.
+// A state's bits and its queue mark are in one word: a thread that finds the state queued has added its bits before the state is
+// taken.
 template <class Block>
 DECOMPOSE_FN void spread(const Work& w, Block& block)
 {
@@ -306,8 +310,8 @@ DECOMPOSE_FN void spread(const Work& w, Block& block)
     take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// A state that a pivot reaches, and that reaches it, is in its component. Of the rest, states are in one component only if the
-// same pivots reach them, and they the same ones. Counts those of which there are none.
+// A state that a pivot reaches and that reaches this pivot is in its component. Two other states can only share a component if
+// the same pivots reach them and they reach the same pivots. Counts the states without any pivot.
 template <class Block>
 DECOMPOSE_FN void close_pivots(const Work& w, Block& block)
 {
@@ -329,7 +333,7 @@ DECOMPOSE_FN void close_pivots(const Work& w, Block& block)
 
 // ---- colours
 
-// Every state begins with its own priority as its colour, and passes it on.
+// Gives each state its own priority as its colour, and queues it.
 template <class Block>
 DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
 {
@@ -343,7 +347,8 @@ DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
     });
 }
 
-// The highest colour that is known to reach a state of some colour: that of the state whose priority it was, and so on.
+// Follows colours upwards: the colour of the state whose priority is `colour`, and so on, to the highest colour known to reach
+// it.
 DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
 {
     while (true) {
@@ -353,9 +358,9 @@ DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
     }
 }
 
-// A state is in the queue while it is marked, once. Who changes a colour does so before it sets the mark; who takes
-// the mark reads afterwards; between the two there is a fence on both sides. So whoever finds a mark there, and appends
-// nothing, has changed the colour before it is read.
+// A marked state is in the queue, exactly once. A thread that changes a colour does so before it sets the mark. The thread that
+// clears the mark reads the colour afterwards. A fence separates the two operations on both sides. Therefore, if a thread finds
+// the mark set and does not append the state, the thread that clears the mark reads the changed colour.
 constexpr u64 marked = u64{1} << 32;
 
 DECOMPOSE_FN void take_mark(const Work& w, u32 state)
@@ -371,8 +376,8 @@ DECOMPOSE_FN void set_mark(const Work& w, Block& block, u32 state)
     if (!(bit_or(w.known + state, marked) & marked)) append(w, block, state);
 }
 
-// Colours go forwards in their region, higher ones over lower ones, until nothing changes. Then a state's colour is the highest
-// priority that reaches it.
+// Propagates colours along edges within regions until nothing changes; higher colours replace lower ones. In the end, a state's
+// colour is the highest priority that reaches it.
 template <class Block>
 DECOMPOSE_FN void propagate(const Work& w, Block& block)
 {
@@ -392,8 +397,8 @@ DECOMPOSE_FN void propagate(const Work& w, Block& block)
     take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// Colours become regions, all of which their pivots reach forwards: those whose own colour they are. The search backwards begins
-// with them.
+// Makes each colour a region. The pivot of a colour, the state with that priority, reaches the whole region forwards. The
+// backward search begins at the pivots.
 template <class Block>
 DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
 {
@@ -407,7 +412,7 @@ DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
     });
 }
 
-// What reaches its pivot is in its component. The rest is a part.
+// States that reach their pivot are in its component. The others form a new region.
 template <class Block>
 DECOMPOSE_FN void close_colours(const Work& w, Block& block)
 {
@@ -423,7 +428,7 @@ DECOMPOSE_FN void close_colours(const Work& w, Block& block)
 
 // ---- labels are the smallest states
 
-// `first` is all ones before.
+// Finds the smallest state of each component. `first` must be all ones before.
 template <class Block>
 DECOMPOSE_FN void find_smallest(const Work& w, Block& block)
 {

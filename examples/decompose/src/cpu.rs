@@ -1,4 +1,4 @@
-//! The kernels as code of this machine (kernels.cpp), by threads, each of which is a block.
+//! Runs the kernels, compiled for the CPU (kernels.cpp), on threads; each thread is a block.
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
@@ -17,35 +17,35 @@ unsafe extern "C" {
     fn decompose_run(kernel: u64, work: *const Work, team: *mut u8, index: u64, count: u64, thread: u32, threads: u32);
 }
 
-/// Edges of a state that is shared out between threads.
+/// Most edges of a piece; larger states are divided between threads.
 const PIECE: u64 = 1 << 14;
 
-/// States of a level for which other threads are not woken.
+/// Widest level, in states, that one thread handles without waking the others.
 const NARROW: u64 = 256;
 
-/// Threads of this machine.
+/// CPU threads as a machine.
 pub struct Cpu {
     pool: ThreadPool,
     blocks: usize,
-    /// Threads of a block: one, but in tests.
+    /// Threads per block: 1 except in tests.
     threads: usize,
     narrow: u64,
     piece: u64,
-    /// Bytes that may be taken.
+    /// Limit of allocated bytes.
     most_bytes: Option<u64>,
-    /// Bytes that are.
+    /// Bytes allocated now.
     taken: Arc<AtomicU64>,
 }
 
 impl Cpu {
-    /// So many threads, and so many bytes at most.
+    /// Creates a machine of `threads` threads that allocates at most `bytes` bytes.
     pub fn new(threads: usize, bytes: Option<u64>) -> Result<Self> {
         Ok(Self { most_bytes: bytes, ..Self::of_blocks(threads, 1, NARROW, PIECE)? })
     }
 
-    /// Blocks of several threads, as a GPU has them.
+    /// Creates a machine whose blocks have several threads, as on a GPU.
     pub fn of_blocks(blocks: usize, threads: usize, narrow: u64, piece: u64) -> Result<Self> {
-        // SAFETY: it takes nothing and gives a number.
+        // SAFETY: the function takes no arguments and returns a number.
         let kernels = unsafe { decompose_kernel_count() };
         ensure!(kernels == Kernel::ALL.len() as u64, "{kernels} kernels were compiled, where {} are known", Kernel::ALL.len());
         let pool = ThreadPoolBuilder::new().num_threads(blocks * threads).build();
@@ -65,10 +65,10 @@ impl Cpu {
     }
 }
 
-/// Memory of this machine: its own, or a part of a graph.
+/// Host memory: allocated for this buffer, or a part of a graph.
 pub struct HostBuffer<'g> {
     at: NonNull<u8>,
-    /// Of its own memory, with the count of all that is taken.
+    /// Layout of memory allocated for this buffer, and the counter of allocated bytes.
     own: Option<(Layout, Arc<AtomicU64>)>,
     of_graph: PhantomData<&'g [u8]>,
 }
@@ -76,9 +76,9 @@ pub struct HostBuffer<'g> {
 impl Drop for HostBuffer<'_> {
     fn drop(&mut self) {
         if let Some((layout, taken)) = &self.own {
-            // Relaxed: a number that one thread reads and writes.
+            // Relaxed: only one thread reads and writes this counter.
             taken.fetch_sub(layout.size() as u64, Ordering::Relaxed);
-            // SAFETY: it was allocated with this layout (`allocate`), and is freed once.
+            // SAFETY: `allocate` allocated the memory with this layout, and it is freed once.
             unsafe { dealloc(self.at.as_ptr(), *layout) }
         }
     }
@@ -92,7 +92,7 @@ impl<'g> Machine<'g> for Cpu {
         // SAFETY: the layout has at least 8 bytes.
         let at = NonNull::new(unsafe { alloc_zeroed(layout) });
         let at = at.with_context(|| format!("there is no room for {}", amount(bytes)))?;
-        // Relaxed: as above.
+        // Relaxed: only one thread reads and writes this counter.
         self.taken.fetch_add(layout.size() as u64, Ordering::Relaxed);
         Ok(HostBuffer { at, own: Some((layout, self.taken.clone())), of_graph: PhantomData })
     }
@@ -110,25 +110,25 @@ impl<'g> Machine<'g> for Cpu {
     }
 
     fn fill(&self, buffer: &HostBuffer<'g>, bytes: u64, value: u8) -> Result<()> {
-        // SAFETY: the buffer is its own memory, of at least so many bytes, and no kernel runs now.
+        // SAFETY: the buffer is its own memory of at least `bytes` bytes, and no kernel runs now.
         unsafe { buffer.at.write_bytes(value, bytes as usize) };
         Ok(())
     }
 
     fn write(&self, buffer: &HostBuffer<'g>, at: u64, data: &[u8]) -> Result<()> {
-        // SAFETY: the buffer is its own memory, with room for them there, and no kernel runs now.
+        // SAFETY: the buffer is its own memory with space for `data` at `at`, and no kernel runs now.
         unsafe { buffer.at.add(at as usize).copy_from_nonoverlapping(NonNull::from(data).cast(), data.len()) };
         Ok(())
     }
 
     fn read(&self, buffer: &HostBuffer<'g>, data: &mut [u8]) -> Result<()> {
-        // SAFETY: the buffer has so many bytes, and no kernel runs now.
+        // SAFETY: the buffer has at least as many bytes as `data`, and no kernel runs now.
         unsafe { buffer.at.copy_to_nonoverlapping(NonNull::from(&mut *data).cast(), data.len()) };
         Ok(())
     }
 
     unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
-        // SAFETY: it takes nothing and gives a number.
+        // SAFETY: the function takes no arguments and returns a number.
         let words = unsafe { decompose_team_bytes() }.div_ceil(8) as usize;
         let mut teams = vec![0u64; words * self.blocks];
         let teams = teams.as_mut_ptr().expose_provenance();
@@ -137,8 +137,8 @@ impl<'g> Machine<'g> for Cpu {
             let (block, thread) = (number / self.threads, number % self.threads);
             let team = std::ptr::with_exposed_provenance_mut(teams + 8 * words * block);
             let work = std::ptr::with_exposed_provenance(work);
-            // SAFETY: the caller vouches for `work`; each block has a team of its own, made of zeros; and all threads of all
-            // blocks are under way at the same time, each on a thread of the pool.
+            // SAFETY: the caller guarantees that `work` is valid. Each block has a team of its own, initialised to zeros. All
+            // threads of all blocks run at the same time, each on its own thread of the pool.
             unsafe {
                 decompose_run(kernel as u64, work, team, block as u64, self.blocks as u64, thread as u32, self.threads as u32)
             }
@@ -164,7 +164,7 @@ impl<'g> Machine<'g> for Cpu {
     }
 
     fn room(&self) -> Result<Room> {
-        // Relaxed: as above.
+        // Relaxed: only one thread reads and writes this counter.
         let taken = self.taken.load(Ordering::Relaxed);
         Ok(Room::free(free_memory()).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
     }

@@ -1,4 +1,4 @@
-// The kernels that find maximal end components: behind components.cuh.
+// Kernels that find maximal end components. Include after components.cuh.
 
 namespace decompose {
 
@@ -6,7 +6,7 @@ namespace decompose {
 
 DECOMPOSE_FN bool is_removed(const Work& w, u64 choice) { return load(w.removed + choice / 32) >> choice % 32 & 1; }
 
-// Takes a choice from its state, which is out when it was the last one.
+// Removes a choice from its state. A state without choices left is excluded and queued.
 template <class Block>
 DECOMPOSE_FN void remove(const Work& w, Block& block, u32 state, u64 choice)
 {
@@ -16,7 +16,7 @@ DECOMPOSE_FN void remove(const Work& w, Block& block, u32 state, u64 choice)
     if (add(w.left + state, none) == 1) append(w, block, state);
 }
 
-// All choices are there; states without any are out.
+// Starts with all choices; excludes the states that have none.
 template <class Block>
 DECOMPOSE_FN void begin_choices(const Work& w, Block& block)
 {
@@ -50,7 +50,7 @@ DECOMPOSE_FN void remove_leaving(const Work& w, Block& block)
     finish_pieces(w, block, look);
 }
 
-// What is out takes the choices with it that may lead there.
+// Removes the choices that may lead to excluded states.
 template <class Block>
 DECOMPOSE_FN void cascade(const Work& w, Block& block)
 {
@@ -62,7 +62,7 @@ DECOMPOSE_FN void cascade(const Work& w, Block& block)
     take_levels(w, block, visit, take, NoSweep{});
 }
 
-// Which of the listed states are in components that have lost something, and not out.
+// Flags the listed states that are not excluded and whose components have lost a choice or a state.
 template <class Block>
 DECOMPOSE_FN void flag_members(const Work& w, Block& block)
 {
@@ -71,12 +71,12 @@ DECOMPOSE_FN void flag_members(const Work& w, Block& block)
     });
 }
 
-// Gives them numbers (`first`, by state), in the order of the list, and counts their edges, those of number k in
-// sub_offsets[k + 1], which is 0 before: the choices that are left go to members of the same component only.
+// Numbers the flagged states (`first`, by state) in the order of the list, and counts their edges. The count of number k goes to
+// sub_offsets[k + 1], which must be 0 before. The choices that are left lead only to members of the same component.
 template <class Block>
 DECOMPOSE_FN void collect_members(const Work& w, Block& block)
 {
-    // A state may have millions of choices. They are shared out as edges are.
+    // A state may have millions of choices, so they are divided between threads as edges are.
     const auto count = [&](Way, u32 source, u64, u64 choice) {
         if (!is_removed(w, choice)) add(w.sub_offsets + w.first[source] + 1, w.edge_offsets[choice + 1] - w.edge_offsets[choice]);
     };
@@ -91,7 +91,7 @@ DECOMPOSE_FN void collect_members(const Work& w, Block& block)
     finish_pieces(w, block, count);
 }
 
-// Puts the edges in their places, as `scatter_in` does.
+// Writes the edges to their places, as `scatter_in` does.
 template <class Block>
 DECOMPOSE_FN void write_edges(const Work& w, Block& block)
 {
@@ -104,7 +104,7 @@ DECOMPOSE_FN void write_edges(const Work& w, Block& block)
     finish_pieces(w, block, put);
 }
 
-// The components that the members were in are their regions. Counts those that are not in that of the first one.
+// The region of each member is the component that it was in. Counts the members outside the component of the first member.
 template <class Block>
 DECOMPOSE_FN void take_regions(const Work& w, Block& block)
 {
@@ -119,7 +119,7 @@ DECOMPOSE_FN void take_regions(const Work& w, Block& block)
     if (block.thread() == 0 && total > 0) add(&w.progress->missed, total);
 }
 
-// The components that the members have now, by the numbers of these in `label`.
+// Stores the new component of each member, translated from the numbers in `label`.
 template <class Block>
 DECOMPOSE_FN void take_components(const Work& w, Block& block)
 {
@@ -130,7 +130,7 @@ DECOMPOSE_FN void take_components(const Work& w, Block& block)
     });
 }
 
-// States that are out are in no end component.
+// Excluded states are in no end component.
 template <class Block>
 DECOMPOSE_FN void leave_out(const Work& w, Block& block)
 {

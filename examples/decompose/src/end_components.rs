@@ -1,9 +1,9 @@
-//! Maximal end components, by a machine's kernels.
+//! Maximal end components, found by a machine's kernels.
 //!
-//! The basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997): a choice that may leave its strongly
-//! connected component is in no end component, nor a state without choices, nor a choice that may lead to such a state. These
-//! are removed until nothing changes, along a frontier as trimming goes. Components that have lost nothing are done; only the
-//! states of the others are decomposed again, as a graph of their own, of the choices that are left.
+//! This is the basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997). A choice that may leave its strongly
+//! connected component is in no end component. Neither is a state without choices, nor a choice that may lead to such a state.
+//! These are removed until nothing changes, along a frontier as in trimming. Components that have lost nothing are final. Only
+//! the states of the other components are decomposed again, as a separate graph with the remaining choices.
 
 use super::engine::Engine;
 use super::machine::{Kernel, Machine, Work};
@@ -12,23 +12,23 @@ use anyhow::{Context, Result};
 use bytemuck::bytes_of;
 use std::time::Instant;
 
-/// What is decomposed again: a graph of its own, its states in their order.
+/// The subgraph that is decomposed again. Its states are renumbered in their order.
 pub(super) struct Part<B> {
     pub(super) offsets: B,
     in_offsets: B,
     /// Targets and sources of its transitions.
     pub(super) edges: Option<[B; 2]>,
-    /// Of these.
+    /// The work on this subgraph.
     work: Work,
 }
 
 impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
-    /// Finds the maximal end components, when `components` have been found. Gives how many decompositions that took, the first
-    /// one included.
+    /// Finds the maximal end components, once `components` has finished. Returns the number of decompositions, including the
+    /// first one.
     ///
     /// # Errors
     ///
-    /// There is no memory for them; the error has the numbers.
+    /// Memory does not suffice; the error has the numbers.
     pub fn end_components(&mut self) -> Result<u64> {
         let choices = self.graph.and_then(|graph| graph.choices.as_ref());
         let Some(choices) = choices.filter(|_| self.work.states > 0) else { return Ok(1) };
@@ -74,15 +74,15 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         }
         self.part = None;
         self.launch(Kernel::LeaveOut, &work)?;
-        // It has ended when this has been read.
+        // This read waits for the kernel.
         self.progress()?;
         self.ends = Some(component);
         self.done.choices += began.elapsed() - (self.decomposing() - before);
         Ok(rounds)
     }
 
-    /// The smallest state of each state's end component, or [`NONE`](super::partition::NONE), when they have been found;
-    /// `labels` are those of components.
+    /// The smallest state of each state's end component, or [`NONE`](super::partition::NONE), once end components have been
+    /// found. `labels` are those of the strongly connected components.
     pub fn end_labels(&self, labels: &[u32]) -> Result<Vec<u32>> {
         match &self.ends {
             Some(ends) => self.read_all(ends, self.work.states),
@@ -90,7 +90,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         }
     }
 
-    /// Makes the graph of what is to be decomposed again, with its states in `members`; none if there is nothing.
+    /// Builds the subgraph to decompose again, with its states in `members`; `None` if it is empty.
     fn part_again(&mut self, work: &Work) -> Result<Option<Work>> {
         let end = [0u64];
         self.machine.write(&self.buffers.queues, 8 * work.list_count, bytes_of(&end))?;
@@ -100,7 +100,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         if states == 0 {
             return Ok(None);
         }
-        // It only gets smaller: the memory of the first one is enough for all.
+        // The subgraph only shrinks, so the memory of the first one suffices for all.
         let machine = self.machine;
         let mut part = match self.part.take() {
             Some(part) => part,
@@ -132,7 +132,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         self.machine.room()?.ensure("the arrays for end components", needed)
     }
 
-    /// The time that was spent on components.
+    /// The total time spent on decompositions into components.
     fn decomposing(&self) -> std::time::Duration {
         let done = &self.done;
         done.transpose + done.trim + done.search + done.tarjan

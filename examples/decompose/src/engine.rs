@@ -1,18 +1,20 @@
-//! Components of a graph, by a machine's kernels.
+//! Decomposes a graph into components with a machine's kernels.
 //!
-//! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and takes its edges with it. How
-//!    many edges a state still has is counted once; then only the neighbours of states that go are looked at.
-//! 2. Of what is left, the state of the most edges (in times out) is the pivot: what it reaches forwards, and what reaches it, is
-//!    found; what is both is its component (Fleischer, Hendrickson, Pınar 2000), the giant one if there is one.
-//! 3. What was reached one way only, or not at all, are parts that share no component. They are trimmed again. Each elects up to
-//!    31 pivots, of which every state learns those that reach it and those that it reaches, a bit each. A state that has a pivot
-//!    in both is in its component. Of the rest, states that differ share no component: parts again.
-//! 4. Where most states have no pivot at all, as of many components that do not reach each other, states are coloured by the
-//!    highest priority that reaches them (Orzan 2004). A colour shares no component with another one; its pivot is the state of
-//!    that priority, which reaches all of it, so that only the search backwards is left.
+//! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and its edges are removed with it.
+//!    Degrees are counted once; afterwards only the neighbours of removed states are looked at.
+//! 2. The remaining state with the largest product of edges in and edges out is the pivot. A forward and a backward search find
+//!    the states that it reaches and the states that reach it; states in both sets form its component (Fleischer, Hendrickson,
+//!    Pınar 2000). If there is a giant component, this finds it.
+//! 3. The states reached one way only and those not reached are separate parts: no component spans two of them. The parts are
+//!    trimmed again. Each part elects up to 31 pivots. Each state learns which of them reach it and which it reaches, with one
+//!    bit for each pivot. A state with a pivot in both sets is in its component. Other states with different bits share no
+//!    component and form new parts.
+//! 4. If most states have no pivot at all, as with many components that do not reach each other, states are coloured by the
+//!    highest priority that reaches them (Orzan 2004). No component spans two colours. The pivot of a colour is the state with
+//!    that priority. The pivot reaches all states of its colour, so only the backward search remains.
 //!
-//! Graphs can be made that take many levels or rounds. What a budget of time does not suffice for, or is left after many rounds,
-//! is done by Tarjan's algorithm on one thread.
+//! Some graphs take many levels or rounds. Tarjan's algorithm on one thread does the work that remains when a time budget is used
+//! up or after many rounds.
 
 use super::end_components::Part;
 use super::graph::Graph;
@@ -25,78 +27,79 @@ use std::mem::offset_of;
 use std::time::{Duration, Instant};
 use warpset_support::components as tarjan;
 
-/// Levels of a kernel, after which the host looks whether there is time for more.
+/// Levels per launch of a kernel; between launches the host checks the time budget.
 const LEVELS_A_LAUNCH: u64 = 256;
 
-/// A level of fewer edges takes a GPU longer than one thread of a CPU takes for them.
+/// Narrow level, in edges: a GPU takes longer for it than one CPU thread.
 const NARROW_EDGES: u64 = 32;
 
-/// Such levels have this part of all the time.
+/// Narrow levels may use 1 / `NARROW_PART` of the time budget.
 const NARROW_PART: u32 = 8;
 
-/// Rounds after which what is left is not worth another one. Where components follow each other, 31 pivots cut a part into 32: a
-/// handful of rounds is enough for a million of them.
+/// Rounds after which another round is not worthwhile. Where components follow each other, 31 pivots cut a part into 32, so a
+/// handful of rounds suffices for a million components.
 pub const MOST_ROUNDS: u64 = 64;
 
-/// Colours are worth it when more than such a part of the live states has no pivot.
+/// Colours are used if more than 1 / `MISSED_PART` of the live states have no pivot.
 const MISSED_PART: u64 = 2;
 
-/// A search takes a level of so large a part of the live states by looking at all states that were not reached.
+/// If a level has at least 1 / `SWEEP_PART` of the live states, a search sweeps over all states that were not reached.
 const SWEEP_PART: u64 = 8;
 
-/// So few states and transitions are done by one thread of a CPU sooner than by several, or by a GPU. On a GPU what is left is no
-/// reason: labels of all states would go to the host and back.
+/// Number of states and transitions up to which one CPU thread is faster than several threads or a GPU. The rest of a larger
+/// graph on a GPU does not qualify, because the labels of all states would have to be copied to the host and back.
 pub const FEW: u64 = 1 << 15;
 
-/// Time of a GPU for each state and transition, and in any case, before what is left is done by Tarjan's algorithm: about what
-/// that takes for all of a graph, where it is fast. Levels of few edges have an eighth of it, so that a chain loses little.
+/// Time budget of a GPU, for each state and transition and in addition a constant, before Tarjan's algorithm does the rest. It is
+/// about the time that Tarjan's algorithm takes for a whole graph where it is fast. Narrow levels get an eighth of the budget, so
+/// that a chain loses little.
 #[cfg(feature = "cuda")]
 pub const BUDGET: (Duration, Duration) = (Duration::from_nanos(10), Duration::from_millis(3));
 
-/// How the work is done.
+/// How the work is divided between kernels and Tarjan's algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A graph of no more states and transitions than these is done by one thread.
+    /// Graphs with at most this many states and transitions are decomposed by one thread.
     pub few: u64,
-    /// What is left of a larger one, if it is no more states, too.
+    /// Remaining states of a larger graph are decomposed by one thread if they are at most this many.
     pub few_left: u64,
-    /// Rounds of searches or colours; what is left after these is done by one thread, too.
+    /// Limit of the rounds of searches and colours; one thread decomposes the states left after them.
     pub most_rounds: u64,
-    /// Time that the kernels may take for a state or a transition, on average, and in any case. `None`: any.
+    /// Time that the kernels may take: for each state and transition, and a constant. `None`: no limit.
     pub budget: Option<(Duration, Duration)>,
 }
 
-/// What was done, of all decompositions together.
+/// Times and counters of all decompositions together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub transpose: Duration,
     pub trim: Duration,
     pub search: Duration,
-    /// By one thread.
+    /// Time of Tarjan's algorithm on one thread.
     pub tarjan: Duration,
-    /// Of end components, all but the decompositions.
+    /// Time for end components, without the decompositions.
     pub choices: Duration,
-    /// Rounds of pivots, of which one is searched from both ways or many are spread, and of colours.
+    /// Rounds with pivots (one pivot searched both ways, or many spread), and rounds with colours.
     pub searches: u64,
     pub colourings: u64,
-    /// Levels of frontiers: of blocks that go on by themselves for some, one.
+    /// Levels of frontiers; several levels that blocks take on their own count as one.
     pub levels: u64,
-    /// Launches of kernels, and how often the host has waited for them.
+    /// Launches of kernels, and the number of times that the host waited for them.
     pub launches: u64,
     pub waits: u64,
-    /// Edges that kernels have looked at, those into a state and those out of it alike.
+    /// Edges that kernels looked at, both into and out of states.
     pub edges: u64,
-    /// States that were done by one thread.
+    /// States that one thread decomposed.
     pub by_one_thread: u64,
 }
 
-/// There was no time left.
+/// The time budget is used up.
 struct GaveUp;
 
-/// How long kernels go on.
+/// Deadlines of kernels.
 struct Limit {
     end: Instant,
-    /// What is left for levels of few edges.
+    /// Time left for narrow levels.
     narrow: Duration,
 }
 
@@ -110,41 +113,41 @@ impl Limit {
     }
 }
 
-/// Where searches begin.
+/// The pivots of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivots {
-    /// In the live state of the most edges.
+    /// The live state with the largest product of edges in and out.
     One,
-    /// In up to 31 states of each part.
+    /// Up to 31 states of each part.
     Many,
-    /// In the state that each colour is named after.
+    /// The state that gives each colour its name.
     Coloured,
 }
 
-/// A graph in a machine's memory, and what is found there.
+/// A graph in a machine's memory, with the components found in it.
 pub struct Engine<'m, 'g, M: Machine<'g>> {
     pub(super) machine: &'m M,
-    /// `None`: the machine has the rows of its own.
+    /// The host's copy; `None` if only the machine has the graph.
     pub(super) graph: Option<&'g Graph>,
     settings: Settings,
     pub(super) buffers: Buffers<M::Buffer>,
-    /// Of the whole graph.
+    /// The work on the whole graph.
     pub(super) work: Work,
     is_transposed: bool,
-    /// Of end components, once some are decomposed again.
+    /// The subgraph for end components, once one is decomposed again.
     pub(super) part: Option<Part<M::Buffer>>,
-    /// By state, once they are found.
+    /// The end component of each state, once they are found.
     pub(super) ends: Option<M::Buffer>,
     launches: Cell<u64>,
     waits: Cell<u64>,
-    /// When counters were 0.
+    /// Value of `levels` when the kernels' counters were last set to 0.
     levels_before: u64,
     pub(super) done: Done,
 }
 
-/// Memory that the work needs.
+/// Buffers in the machine's memory.
 pub(super) struct Buffers<B> {
-    /// Of the graph, with its choices if it has some.
+    /// Arrays of the graph, including its choices if it has any.
     graph: Vec<B>,
     in_offsets: B,
     _sources: B,
@@ -159,30 +162,29 @@ pub(super) struct Buffers<B> {
     _sums: B,
 }
 
-/// Bytes that an engine takes of a machine's memory, which cuts edges into such pieces: beside the graph itself, if that is in it
-/// anyway.
+/// Bytes that an engine allocates on a machine that cuts edges into pieces of `piece`, without the graph itself.
 pub fn bytes_beside(graph: &Graph, piece: u64) -> u64 {
     let of_choices = graph.choices.as_ref().map_or(0, |_| 4 * graph.transitions());
     bytes_of_work(graph.states(), graph.transitions(), piece) + of_choices
 }
 
-/// The same of so many states and transitions without choices.
+/// Bytes for the work on a graph without choices.
 pub fn bytes_of_work(states: u64, edges: u64, piece: u64) -> u64 {
-    // Words of each state, and one more of a queue; offsets and sources of the transposed graph; pieces; counters.
+    // Eight words for each state and one more of a queue; offsets and sources of the transposed graph; pieces; counters.
     32 * states + 8 + 8 * (states + 1) + 4 * edges + 16 * piece_room(edges, piece) + 256
 }
 
-/// Pieces of states of more edges than one has, at most: either way, of each state once.
+/// Upper bound on the pieces of heavy states: each such state once, in both directions.
 fn piece_room(edges: u64, piece: u64) -> u64 {
     4 * (edges / piece)
 }
 
 impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
-    /// Brings a graph to the machine.
+    /// Copies a graph to the machine, and allocates the buffers.
     ///
     /// # Errors
     ///
-    /// There is no memory for it; the error has the numbers.
+    /// Memory does not suffice; the error has the numbers.
     pub fn new(machine: &'m M, graph: &'g Graph, settings: Settings) -> Result<Self> {
         let (states, edges) = (graph.states(), graph.transitions());
         let needed = machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece());
@@ -206,7 +208,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         Self::over(machine, Some(graph), settings, work, shared)
     }
 
-    /// Memory for the work on a graph that the machine has.
+    /// Allocates the buffers for a graph that the machine has already.
     pub(super) fn over(
         machine: &'m M,
         graph: Option<&'g Graph>,
@@ -232,7 +234,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             first: allocate(4 * states, &mut work.first)?,
             second: allocate(4 * states, &mut work.second)?,
             ballot: allocate(4 * states, &mut work.ballot)?,
-            // Two, and one word more: while both are empty they hold what stands before each state.
+            // Two queues and one more element: while both are empty they hold the sums of a scan over all states.
             queues: allocate(8 * (states + 1), &mut queues)?,
             _pieces: allocate(16 * work.piece_room, &mut pieces)?,
             progress: allocate(size_of::<Progress>() as u64, &mut work.progress)?,
@@ -262,19 +264,20 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         let work = self.work;
         if work.states > 0 {
             self.decompose(&work, Self::transpose_once)?;
-            // They are there when this has been read.
+            // This read waits for the kernels.
             self.progress()?;
         }
         Ok(())
     }
 
-    /// The smallest state of each state's component, until end components are looked for.
+    /// The smallest state of each state's component; valid until end components are searched for.
     pub fn labels(&self) -> Result<Vec<u32>> {
         self.read_all(&self.buffers.label, self.work.states)
     }
 
-    /// The same of any graph in the machine's memory that is not larger; labels stay there. `prepare` is called unless one thread
-    /// does all: it makes the transposed graph, and may give states of parts that share no component different regions.
+    /// Decomposes any graph in the machine's memory that is at most as large as the whole one; labels stay in memory. Calls
+    /// `prepare` unless one thread does all. `prepare` makes the transposed graph, and may give different regions to parts that
+    /// share no component.
     pub(super) fn decompose(&mut self, work: &Work, prepare: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let Work { states, edges, .. } = *work;
         self.machine.fill(&self.buffers.label, 4 * states, 0xff)?;
@@ -311,7 +314,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
                 return Ok(Err(GaveUp));
             }
             pivots = match pivots {
-                // Of states in several regions most are not in that of one pivot.
+                // If the states are in several regions, most are not in the region of a single pivot.
                 _ if round == 0 && missed * MISSED_PART <= live => Pivots::One,
                 Pivots::Many if missed * MISSED_PART > live => Pivots::Coloured,
                 _ => Pivots::Many,
@@ -327,7 +330,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         unreachable!("rounds end")
     }
 
-    /// Live states and a pivot, when what is trivial is settled.
+    /// Settles trivial components. Returns the number of live states and a pivot.
     fn trim(&mut self, work: &Work, limit: &mut Option<Limit>) -> Result<Result<Progress, GaveUp>> {
         self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
         self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
@@ -342,9 +345,10 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
 
     /// Settles the components of pivots.
     fn search(&mut self, work: &Work, pivots: Pivots, live: u64, limit: &mut Option<Limit>) -> Result<Result<(), GaveUp>> {
-        // So few are not worth looking at all states.
+        // Below this size a sweep over all states is not worthwhile.
         let sweep_from = if live > 4 * SWEEP_PART { live / SWEEP_PART } else { u64::MAX };
-        // What each way begins with, and what goes it.
+        // First direction, second direction, and the kernel that evaluates both. A direction has a kernel that begins it and a
+        // kernel that runs its levels.
         let (first, second, close) = match pivots {
             Pivots::One => ((Kernel::EnterOne, Kernel::Search), (Kernel::EnterOne, Kernel::Search), Kernel::CloseOne),
             Pivots::Many => ((Kernel::EnterPivots, Kernel::Spread), (Kernel::EnterPivots, Kernel::Spread), Kernel::ClosePivots),
@@ -395,12 +399,12 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         }
     }
 
-    /// Does what is left by Tarjan's algorithm.
+    /// Decomposes the remaining states with Tarjan's algorithm.
     fn finish(&mut self, work: &Work) -> Result<()> {
         let began = Instant::now();
         let mut labels: Vec<u32> = self.read_all(&self.buffers.label, work.states)?;
         let is_whole = work.offsets == self.work.offsets;
-        // Of the graph of all states the host may have the rows.
+        // The host may have the rows of the whole graph already.
         let (offsets, targets): (Vec<u64>, Vec<u32>);
         let (offsets, targets): (&[u64], &[u32]) = if let Some(graph) = self.graph.filter(|_| is_whole) {
             (&graph.offsets, &graph.targets)
@@ -417,7 +421,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             (&offsets, &targets)
         };
         let mut live: Vec<u32> = (0..work.states as u32).filter(|state| labels[*state as usize] == NONE).collect();
-        // Of most of a graph all of it is done: that takes less time than to make another graph.
+        // If most states remain, all are decomposed: that is faster than building a smaller graph.
         if live.len() as u64 * 4 > work.states * 3 {
             live = (0..work.states as u32).collect();
         }
@@ -435,7 +439,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             }
             tarjan::components(live.len(), |state| &rows[ends[state]..ends[state + 1]])
         };
-        // Any state of a component will do as its label.
+        // Any state of a component serves as its label.
         let mut members = vec![NONE; live.len()];
         components.iter().zip(&live).for_each(|(component, state)| members[*component as usize] = *state);
         components.iter().zip(&live).for_each(|(component, state)| labels[*state as usize] = members[*component as usize]);
@@ -450,7 +454,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         }
         self.is_transposed = true;
         let work = self.work;
-        // Its buffer is that of this engine.
+        // `in_offsets` of the whole work is a buffer of this engine.
         let began = Instant::now();
         self.machine.fill(&self.buffers.in_offsets, 8 * (work.states + 1), 0)?;
         self.transpose(&work)?;
@@ -458,19 +462,19 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         Ok(())
     }
 
-    /// Makes the transposed graph. `in_offsets` are zeros.
+    /// Builds the transposed graph. `in_offsets` must be zeros.
     pub(super) fn transpose(&mut self, work: &Work) -> Result<()> {
         self.launch(Kernel::CountIn, work)?;
         self.scan(work, work.in_offsets, work.states + 1)?;
         self.launch(Kernel::ScatterIn, work)
     }
 
-    /// Puts what stands before each of some numbers in its place.
+    /// Replaces each of `count` numbers by the sum of those before it.
     pub(super) fn scan(&self, work: &Work, scanned: u64, count: u64) -> Result<()> {
         self.launch(Kernel::Scan, &Work { scanned, scanned_count: count, ..*work })
     }
 
-    /// The same, and gives the sum of all.
+    /// Scans like `scan`, and returns the sum of all.
     pub(super) fn scan_to_total(&self, work: &Work, scanned: u64, count: u64) -> Result<u64> {
         self.scan(work, scanned, count)?;
         Ok(self.progress()?.total)
@@ -478,8 +482,8 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
 
     pub(super) fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
         self.launches.set(self.launches.get() + 1);
-        // SAFETY: all addresses are of buffers of this engine, or of its end components, which live until the next one is
-        // launched and have the sizes that `Work` says; the host uses them only by calls of the machine.
+        // SAFETY: all addresses are in buffers of this engine, or of its end components. These buffers live until the next launch
+        // and have the sizes that `Work` requires. The host accesses them only through the machine.
         unsafe { self.machine.launch(kernel, work) }.with_context(|| format!("kernel {kernel:?}"))
     }
 
@@ -490,13 +494,13 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         Ok(progress)
     }
 
-    /// Empties queues, and sets all counters to 0 but that of edges.
+    /// Empties the queues, and resets all counters except that of edges.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.levels_before = self.done.levels;
         self.machine.fill(&self.buffers.progress, offset_of!(Progress, edges) as u64, 0)
     }
 
-    /// What was done until now.
+    /// Times and counters up to now.
     pub fn done(&self) -> Result<Done> {
         let Progress { edges, .. } = self.progress()?;
         Ok(Done { launches: self.launches.get(), waits: self.waits.get() - 1, edges, ..self.done })

@@ -1,4 +1,4 @@
-//! The kernels on a GPU (kernels.cu), on a stream of their own.
+//! Runs the kernels on a GPU (kernels.cu), on a stream of their own.
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
@@ -11,18 +11,18 @@ use warpset::cudarc::driver::{
 use warpset::{BucketTable, Device};
 use warpset_support::memory::Room;
 
-/// Threads of a block: `most_threads` in on_gpu.cuh.
+/// Threads per block: `most_threads` in on_gpu.cuh.
 const THREADS: u32 = 256;
 
-/// Blocks of a multiprocessor, at most: more hide no more of the waiting for memory, and take longer to meet.
+/// Most blocks per multiprocessor: more blocks do not hide more memory latency, and take longer to meet.
 const MOST_BLOCKS: u32 = 4;
 
-// SAFETY: `repr(C)` of integers without padding, as in work.cuh; addresses are 64-bit words on either side.
+// SAFETY: `Work` is `repr(C)`, with integers only and without padding, as in work.cuh; addresses are 64-bit words on both sides.
 unsafe impl DeviceRepr for Work {}
-// SAFETY: all zeros are numbers.
+// SAFETY: `Work` has only integers, for which all zeros are valid.
 unsafe impl ValidAsZeroBits for Work {}
 
-/// The text that is compiled.
+/// The source text of the kernels.
 pub fn source() -> String {
     [
         include_str!("on_gpu.cuh"),
@@ -36,30 +36,30 @@ pub fn source() -> String {
     .concat()
 }
 
-/// A GPU.
+/// A GPU as a machine.
 pub struct Gpu {
     stream: Arc<CudaStream>,
-    /// By kernel.
+    /// The compiled function of each kernel.
     functions: Vec<CudaFunction>,
     launch: LaunchConfig,
     device: Device,
-    /// Bytes that may be taken, and those that were free at first.
+    /// Limit of allocated bytes, and the bytes that were free before the first allocation.
     most_bytes: Option<u64>,
     free_at_first: u64,
 }
 
 impl Gpu {
-    /// Compiles the kernels for a GPU, of whose memory so many bytes may be taken.
+    /// Compiles the kernels for a GPU. At most `bytes` bytes of its memory are used.
     ///
     /// # Errors
     ///
-    /// The device is no GPU, NVRTC is not found or does not take the text, or the driver fails.
+    /// The device is not a GPU, NVRTC is not found or rejects the source, or the driver fails.
     pub fn new(device: &Device, bytes: Option<u64>) -> Result<Self> {
         let context = device.cuda_context().context("the device is not a GPU")?;
         Self::on(device, context.new_stream()?, bytes)
     }
 
-    /// The same, with all work on a stream on which other work of the caller's comes before and after it.
+    /// Creates a machine whose work runs on the caller's stream, in order with the caller's other work there.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Gpu {
     pub fn on(device: &Device, stream: Arc<CudaStream>, bytes: Option<u64>) -> Result<Self> {
         let context = stream.context().clone();
         context.bind_to_thread()?;
-        // Whatever is compiled for a GPU is compiled beside a table's kernels: the smallest table.
+        // All GPU code is compiled together with a table's kernels; this is the smallest table.
         let table = BucketTable::new(device, 1, 1)?;
         let module = table.compile("decompose.cu", &source())?;
         let load = |kernel: &Kernel| module.load_function(&format!("decompose_{}", kernel.name()));
@@ -85,7 +85,7 @@ impl Gpu {
         Ok(Self { stream, functions, launch, device: device.clone(), most_bytes: bytes, free_at_first })
     }
 
-    /// Where the place `at` of a buffer is.
+    /// Device address of byte `at` of a buffer.
     fn place(&self, buffer: &CudaSlice<u8>, at: u64) -> u64 {
         buffer.device_ptr(&self.stream).0 + at
     }
@@ -99,7 +99,7 @@ impl<'g> Machine<'g> for Gpu {
     type Buffer = CudaSlice<u8>;
 
     fn allocate(&self, bytes: u64) -> Result<CudaSlice<u8>> {
-        // SAFETY: what is in it matters to nobody: it is filled, or written by kernels, before it is read.
+        // SAFETY: the initial content does not matter: the buffer is filled or written by kernels before it is read.
         Ok(unsafe { self.stream.alloc(bytes.max(8) as usize) }?)
     }
 
@@ -117,20 +117,21 @@ impl<'g> Machine<'g> for Gpu {
 
     fn fill(&self, buffer: &CudaSlice<u8>, bytes: u64, value: u8) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has so many bytes; kernels on the same stream come before or after it.
+        // SAFETY: the buffer has at least `bytes` bytes; the stream orders this call with kernels.
         Ok(unsafe { result::memset_d8_async(self.place(buffer, 0), value, bytes as usize, self.stream.cu_stream()) }?)
     }
 
     fn write(&self, buffer: &CudaSlice<u8>, at: u64, data: &[u8]) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has room for them there; they are there until the stream has been waited for.
+        // SAFETY: the buffer has space for `data` at `at`; `data` stays valid until the stream has been synchronized below.
         unsafe { result::memcpy_htod_async(self.place(buffer, at), data, self.stream.cu_stream()) }?;
         Ok(self.stream.synchronize()?)
     }
 
     fn read(&self, buffer: &CudaSlice<u8>, data: &mut [u8]) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has so many bytes; nobody else uses `data` until the stream has been waited for.
+        // SAFETY: the buffer has at least as many bytes as `data`; no other code uses `data` until the stream has been
+        // synchronized below.
         unsafe { result::memcpy_dtoh_async(data, self.place(buffer, 0), self.stream.cu_stream()) }?;
         Ok(self.stream.synchronize()?)
     }
@@ -138,9 +139,9 @@ impl<'g> Machine<'g> for Gpu {
     unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
         let mut launch = self.stream.launch_builder(&self.functions[kernel as usize]);
         launch.arg(work);
-        // SAFETY: the one argument of every kernel, of which the caller vouches; all buffers are of this stream, which does one
-        // after another; the grid of those that meet is resident as a whole: it is what the driver says a multiprocessor
-        // holds of each of them, or less, times the multiprocessors.
+        // SAFETY: every kernel has one argument, and the caller guarantees that it is valid. All buffers belong to this stream,
+        // which runs one operation after another. The grid of a kernel whose blocks meet is resident as a whole: it has at most
+        // as many blocks per multiprocessor as the driver reports for each of these kernels.
         unsafe { if kernel.meets() { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) } }?;
         Ok(())
     }

@@ -2,44 +2,44 @@
 
 use anyhow::{Result, ensure};
 
-/// States, at most: their numbers have 32 bits, and one more is for none.
+/// Limit of the number of states: numbers have 32 bits, and one value means none.
 pub const MOST_STATES: u64 = u32::MAX as u64 - 1;
 
-/// Transitions of one state, in or out, at most: they are counted in 32 bits.
+/// Limit of the transitions into one state and of those out of it; they are counted in 32 bits.
 pub const MOST_DEGREE: u64 = u32::MAX as u64 - 1;
 
-/// State s leads to `targets[offsets[s] .. offsets[s + 1]]`.
+/// A graph; state s leads to `targets[offsets[s] .. offsets[s + 1]]`.
 pub struct Graph {
     pub offsets: Vec<u64>,
     pub targets: Vec<u32>,
-    /// `None`: every transition is a choice of its own.
+    /// The choices; `None` if each transition is a choice of its own.
     pub choices: Option<Choices>,
 }
 
-/// What states choose between.
+/// The choices of each state.
 pub struct Choices {
     /// State s has the choices `of_states[s] .. of_states[s + 1]`.
     pub of_states: Vec<u64>,
-    /// Choice c may lead to the graph's `targets[offsets[c] .. offsets[c + 1]]`, which are some.
+    /// Choice c may lead to the graph's `targets[offsets[c] .. offsets[c + 1]]`, which is never empty.
     pub offsets: Vec<u64>,
 }
 
 impl Graph {
-    /// Bytes that it takes in memory.
+    /// Bytes of the graph in memory.
     pub fn bytes(&self) -> u64 {
         bytes(self.states(), self.transitions(), self.choices.as_ref().map(|_| self.choice_count()))
     }
 
-    /// Of rows, one for each state.
+    /// A graph with one row for each state.
     ///
     /// # Errors
     ///
-    /// There are too many states, or one has too many transitions.
+    /// There are too many states, or a state has too many transitions.
     pub fn new(offsets: Vec<u64>, targets: Vec<u32>) -> Result<Self> {
         Self::checked(Self { offsets, targets, choices: None })
     }
 
-    /// Of rows, one for each choice.
+    /// A graph with one row for each choice.
     ///
     /// # Errors
     ///
@@ -49,11 +49,11 @@ impl Graph {
         Self::checked(Self { offsets: of_graph, targets, choices: Some(Choices { of_states, offsets }) })
     }
 
-    /// Of transitions in any order.
+    /// A graph from transitions in any order.
     pub fn of_transitions(states: u64, sources: &[u32], targets: &[u32]) -> Result<Self> {
         let mut offsets = vec![0; states as usize + 1];
         sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
-        // Where the next transition of state s goes is in offsets[s + 1]: in the end, where those of s end.
+        // offsets[s + 1] is the place of the next transition of state s, and in the end the place behind its last one.
         let mut before = 0;
         for offset in &mut offsets {
             before += std::mem::replace(offset, before);
@@ -70,7 +70,7 @@ impl Graph {
     fn checked(self) -> Result<Self> {
         let states = self.states();
         ensure!(states <= MOST_STATES, "{states} states: at most {MOST_STATES} are possible");
-        // Only so many transitions can lead to one state, too.
+        // The limit also applies to transitions into one state.
         if self.transitions() > MOST_DEGREE {
             let mut into = vec![0u64; states as usize];
             self.targets.iter().for_each(|target| into[*target as usize] += 1);
@@ -102,8 +102,8 @@ impl Graph {
     }
 }
 
-/// Bytes that a graph takes in memory, if it has this many states, transitions and, unless each transition is one, choices.
-/// `u64::MAX` if that is more: a file may announce any numbers.
+/// Bytes that a graph with these numbers of states, transitions and choices takes in memory. `choices` is `None` if each
+/// transition is a choice. The result is `u64::MAX` if it overflows, because a file may announce any numbers.
 pub fn bytes(states: u64, transitions: u64, choices: Option<u64>) -> u64 {
     let offsets = |rows: u64| rows.saturating_add(1).saturating_mul(8);
     let of_choices = choices.map_or(0, |choices| offsets(states).saturating_add(offsets(choices)));

@@ -1,5 +1,5 @@
-// The kernels as code of a CPU: a thread is a block of its own. Tests have blocks of several threads, too, which share out their
-// edges as those of a GPU do.
+// The kernels as CPU code, in which each block has one thread. Tests also use blocks of several threads, which divide edges
+// between them as those of a GPU do.
 
 #include <condition_variable>
 #include <mutex>
@@ -10,12 +10,12 @@ namespace decompose {
 
 constexpr unsigned most_threads = 8;
 
-// Relaxed throughout: work.cuh says why.
+// All atomics are relaxed; work.cuh says why.
 template <class T>
 T load(const T* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
 void store(T* at, T value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
-// Each gives what was there before.
+// Each function returns the value before the operation.
 template <class T>
 T add(T* at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 template <class T>
@@ -50,8 +50,8 @@ template <class T>
 T add_alike(T* at) { return add(at, T{1}); }
 inline void prefetch(const void*) {}
 
-// Those who wait until a number has grown, and who was the last to let it. Whoever has waited for long sleeps: there may be other
-// work for this machine. All sleep in one place, and look for their own number when anybody is woken.
+// Waits until a number has grown. The thread that increases it last calls `rouse`. A thread that has waited for long sleeps,
+// because the machine may have other work. All threads sleep on one condition variable, and check their own number when woken.
 inline std::mutex sleeping;
 inline std::condition_variable woken;
 inline void wait_for(const unsigned long long* at, unsigned long long value)
@@ -63,7 +63,7 @@ inline void wait_for(const unsigned long long* at, unsigned long long value)
 }
 inline void rouse()
 {
-    // Who has looked, and not slept yet, holds the lock.
+    // A thread that has checked the number and does not sleep yet holds the lock.
     std::lock_guard<std::mutex> lock(sleeping);
     woken.notify_all();
 }
@@ -73,13 +73,13 @@ struct Shared;
 struct Block {
     static constexpr unsigned tiles = 64, least_tile = 64;
     Shared* shared;
-    unsigned long long* arrived;  // threads of the block that came to meet
+    unsigned long long* arrived;  // number of threads of the block that came to meet
     unsigned long long index_, count_;
     unsigned thread_, threads_;
-    unsigned long long next;        // where what is appended goes
-    unsigned long long looked = 0;  // edges
-    unsigned side = 0;              // of the states that the block keeps
-    bool keeps = false;             // whether it does
+    unsigned long long next;        // number of the level that appended states go to
+    unsigned long long looked = 0;  // edges looked at
+    unsigned side = 0;              // which half of the block's own states is in use
+    bool keeps = false;             // whether the block keeps the states that it finds
 
     unsigned thread() const { return thread_; }
     unsigned threads() const { return threads_; }
@@ -94,7 +94,8 @@ struct Block {
         else wait_for(arrived, all);
         fence();
     }
-    // Sum of the values of the threads before this one; `total` is of all. All threads of the block call it, and come together.
+    // Sum of the values of the threads before this one; `total` is the sum of all. All threads of the block must call it; it
+    // synchronizes them.
     unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 
@@ -106,7 +107,7 @@ namespace decompose {
 
 inline u64 Block::sum_before(u64 value, u64& total) const
 {
-    sync();  // what was there has been read
+    sync();  // all threads have read the previous sums
     shared->sums[thread_] = value;
     sync();
     u64 before = 0;
@@ -127,7 +128,7 @@ inline u64 Block::sum_before(u64 value, u64& total) const
 
 namespace {
 
-// What a block has to itself, made of zeros by the caller.
+// Memory of one block, which the caller initialises to zeros.
 struct Team {
     unsigned long long arrived;
     decompose::Shared shared;
@@ -149,7 +150,7 @@ unsigned long long decompose_kernel_count() { return sizeof(kernels) / sizeof(*k
 
 unsigned long long decompose_team_bytes() { return sizeof(Team); }
 
-// One thread of one block. All threads of all blocks are under way at the same time.
+// Runs one thread of one block. All threads of all blocks must run at the same time.
 void decompose_run(unsigned long long kernel, const decompose::Work* work, void* team, unsigned long long index,
                    unsigned long long count, unsigned thread, unsigned threads)
 {

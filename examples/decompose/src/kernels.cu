@@ -1,5 +1,5 @@
-// The kernels of a GPU: behind kernels.cuh. Blocks have `most_threads` threads, and all of them are resident: some kernels are
-// cooperative.
+// The kernels as GPU code. Include after kernels.cuh. Blocks have `most_threads` threads, and all blocks are resident, because
+// some kernels are cooperative.
 
 namespace decompose {
 
@@ -11,7 +11,7 @@ DECOMPOSE_FN u64 Block::sum_before(u64 value, u64& total) const
         const u64 more = __shfl_up_sync(~0u, upto, step);
         if (lane >= step) upto += more;
     }
-    sync();  // what was there has been read
+    sync();  // all threads have read the previous sums
     if (lane == 31) shared->sums[warp] = upto;
     sync();
     u64 before = 0, all = 0;

@@ -1,4 +1,4 @@
-// All kernels, in the order of their numbers (machine.rs): behind paths.cuh.
+// List of all kernels, in the order of their numbers (machine.rs). Include after paths.cuh.
 
 #define DECOMPOSE_KERNELS(KERNEL)                                                                                        \
     KERNEL(count_in) KERNEL(scan) KERNEL(scatter_in) KERNEL(count_degrees) KERNEL(seed_trim)     \

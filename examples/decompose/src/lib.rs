@@ -1,9 +1,9 @@
-//! Strongly connected components of graphs and maximal end components of Markov decision processes, found by kernels that run
-//! on a GPU or on threads of a CPU. The program `decompose` reads graphs and reports. The model checker `explore` looks for
-//! lassos in graphs that a GPU has made.
+//! Finds strongly connected components of graphs and maximal end components of Markov decision processes, with kernels that run
+//! on a GPU or on CPU threads. The program `decompose` reads graphs and reports the result. The model checker `explore` uses the
+//! library to find lassos in graphs that a GPU has built.
 //!
-//! `read` gives a [`graph::Graph`]; [`engine::Engine`] decomposes it on a [`machine::Machine`]; [`partition`] counts what was
-//! found; [`paths`] has paths and cycles through given states.
+//! `read` returns a [`graph::Graph`]; [`engine::Engine`] decomposes it on a [`machine::Machine`]; [`partition`] counts the
+//! components; [`paths`] finds paths and cycles through given states.
 
 #[cfg(feature = "cpu")]
 pub mod cpu;

@@ -1,4 +1,4 @@
-//! What runs the kernels (work.cuh): a GPU, or threads of a CPU.
+//! The machines that run the kernels (work.cuh): a GPU, or CPU threads.
 
 use super::graph::Graph;
 use anyhow::Result;
@@ -46,7 +46,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// All, in their order.
+    /// All kernels, in their order.
     pub const ALL: [Self; 34] = [
         Self::CountIn,
         Self::Scan,
@@ -84,7 +84,7 @@ impl Kernel {
         Self::FollowPath,
     ];
 
-    /// As kernels.cuh has it.
+    /// Name of the kernel in kernels.cuh.
     pub fn name(self) -> &'static str {
         match self {
             Self::CountIn => "count_in",
@@ -124,13 +124,13 @@ impl Kernel {
         }
     }
 
-    /// Whether its blocks meet, so that all must be under way at the same time.
+    /// Whether the kernel's blocks meet, so that all must run at the same time.
     pub fn meets(self) -> bool {
         match self {
             Self::Trim | Self::Search | Self::Spread | Self::Propagate | Self::Cascade | Self::FindPath => true,
-            // Between sums of parts and those before each.
+            // Blocks meet between the sums of their parts and the sums before each part.
             Self::Scan => true,
-            // Before the pieces of heavy states.
+            // Blocks meet before the pieces of heavy states.
             Self::ScatterIn | Self::CountDegrees | Self::RemoveLeaving | Self::CollectMembers | Self::WriteEdges => true,
             Self::MarkComponents => true,
             _ => false,
@@ -138,7 +138,7 @@ impl Kernel {
     }
 }
 
-/// `decompose::Level` in work.cuh.
+/// Mirrors `decompose::Level` in work.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Level {
@@ -148,7 +148,7 @@ pub struct Level {
     pub unused: u64,
 }
 
-/// `decompose::Progress` in work.cuh.
+/// Mirrors `decompose::Progress` in work.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Progress {
@@ -163,13 +163,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The level that the next kernel begins with.
+    /// The level at which the next kernel begins.
     pub fn next(&self) -> Level {
         self.levels[(self.step + 1) as usize % 3]
     }
 }
 
-/// `decompose::Work` in work.cuh: addresses in the machine's memory.
+/// Mirrors `decompose::Work` in work.cuh; addresses are in the machine's memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Work {
@@ -215,64 +215,64 @@ pub struct Work {
 }
 
 impl Work {
-    /// With all transitions turned round.
+    /// The work with all transitions reversed.
     pub fn backwards(self) -> Self {
         let Self { offsets, targets, in_offsets, sources, .. } = self;
         Self { offsets: in_offsets, targets: sources, in_offsets: offsets, sources: targets, ..self }
     }
 }
 
-/// A machine, over a graph that outlives it.
+/// A machine for graphs; a graph outlives it.
 pub trait Machine<'g> {
-    /// Some of its memory.
+    /// Memory of the machine.
     type Buffer;
 
-    /// Bytes of what they may be; at least one.
+    /// Allocates `bytes` bytes of undefined content, at least one.
     ///
     /// # Errors
     ///
-    /// There is no memory for them.
+    /// Memory does not suffice.
     fn allocate(&self, bytes: u64) -> Result<Self::Buffer>;
 
-    /// What the host has, to be read by kernels.
+    /// Makes host data readable for kernels.
     ///
     /// # Errors
     ///
-    /// There is no memory for it.
+    /// Memory does not suffice.
     fn share(&self, data: &'g [u8]) -> Result<Self::Buffer>;
 
-    /// Bytes of its memory that it takes to share a graph.
+    /// Bytes of the machine's memory that sharing a graph takes.
     fn bytes_to_share(&self, graph: &Graph) -> u64;
 
-    /// Where kernels find it.
+    /// Address of a buffer for kernels.
     fn address(&self, buffer: &Self::Buffer) -> u64;
 
-    /// Sets the first so many bytes.
+    /// Sets the first `bytes` bytes of a buffer.
     fn fill(&self, buffer: &Self::Buffer, bytes: u64, value: u8) -> Result<()>;
 
-    /// Writes bytes from the place `at` on.
+    /// Writes `data` to a buffer from byte `at` on.
     fn write(&self, buffer: &Self::Buffer, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Reads the first bytes, when all kernels before have ended.
+    /// Reads the first bytes of a buffer, after all kernels launched before have ended.
     fn read(&self, buffer: &Self::Buffer, data: &mut [u8]) -> Result<()>;
 
-    /// Runs a kernel, after those before it.
+    /// Runs a kernel, after all kernels launched before.
     ///
     /// # Safety
     ///
-    /// All addresses that the kernel uses are of buffers of this machine that are as long as `work` says and have not been
-    /// dropped, and nothing else uses them until it has ended.
+    /// All addresses that the kernel uses must be in buffers of this machine that are as long as `work` requires and have not
+    /// been dropped. Nothing else may use them until the kernel has ended.
     unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()>;
 
-    /// Blocks of every kernel.
+    /// Number of blocks of every kernel.
     fn blocks(&self) -> u64;
 
-    /// States of a level that one block does alone.
+    /// Most states of a level that one block takes alone.
     fn narrow(&self) -> u64;
 
-    /// Edges of a piece, and of a state that a block takes by itself, at most.
+    /// Most edges of a piece, and of a state that one block takes alone.
     fn piece(&self) -> u64;
 
-    /// What may still be allocated.
+    /// Memory that can still be allocated.
     fn room(&self) -> Result<Room>;
 }

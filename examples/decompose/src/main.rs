@@ -1,5 +1,5 @@
 //! Decomposes a graph into strongly connected components, and a Markov decision process into maximal end components, on a GPU or
-//! on threads of a CPU.
+//! on CPU threads.
 //!
 //! ```text
 //! cargo run --release -p warpset-decompose -- examples/decompose/casino.tra
@@ -30,11 +30,11 @@ use warpset::Device;
 use warpset_decompose::{engine, graph, machine, partition, read};
 use warpset_support::{components as tarjan, memory, npy_writer, output, program, stopping};
 
-/// Threads of a CPU from which on `auto` has them trim and search: by one of them that takes about three times as long as
+/// Number of CPU threads from which `auto` uses them to trim and search. One thread takes about three times as long for that as
 /// Tarjan's algorithm.
 const ENOUGH_THREADS: usize = 8;
 
-/// So few states that are left of a larger graph are done by one thread, too, on a CPU.
+/// Remaining states of a larger graph up to which one CPU thread decomposes them.
 #[cfg(feature = "cpu")]
 const FEW_LEFT: u64 = 1 << 12;
 
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, program::sentence)
 }
 
-/// What a machine has found.
+/// Results of a decomposition.
 struct Found {
     labels: Vec<u32>,
     end_labels: Vec<u32>,
@@ -127,11 +127,11 @@ fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<F
 
 #[cfg(feature = "cpu")]
 fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
-    // The graph is in the same memory.
+    // The graph is in the memory that `--memory` limits.
     let bytes = options.memory.map(|most| most.saturating_sub(graph.bytes()));
     let machine = warpset_decompose::cpu::Cpu::new(options.device.threads(), bytes)?;
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    // Of many components one thread makes shorter work than some.
+    // After the first round, Tarjan's algorithm on one thread is faster for many components.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
     on_machine(graph, &machine, Settings { few, few_left: FEW_LEFT, most_rounds, budget: None }, time)
 }
@@ -160,7 +160,7 @@ fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Setti
     Ok(Found { labels, end_labels, rounds, done: engine.done()?, time })
 }
 
-/// How long Tarjan's algorithm takes on one thread; an error if it finds other components.
+/// Measures Tarjan's algorithm on one thread; returns an error if it finds other components.
 fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let began = Instant::now();
     let numbers = tarjan::components(labels.len(), |state| graph.successors(state));
@@ -175,7 +175,7 @@ fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     )
 }
 
-/// Writes an array of one number a state.
+/// Writes an array with one number for each state.
 fn write(output: Output, labels: &[u32]) -> Result<()> {
     output.write(|file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);

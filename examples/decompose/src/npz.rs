@@ -1,4 +1,4 @@
-//! Graphs as arrays of NumPy in an `.npz` file: `offsets`, `targets` and, of a decision process, `choices`.
+//! Reads graphs from arrays of NumPy in an `.npz` file: `offsets`, `targets` and, for a decision process, `choices`.
 
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, bail, ensure};
@@ -8,18 +8,18 @@ use warpset_support::npy_header::{Header, string};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Elements that are read at once.
+/// Elements read at a time.
 const PIECE: usize = 1 << 16;
 
 /// Reads the arrays.
 ///
 /// # Errors
 ///
-/// An array is missing, is not one of whole numbers, or does not fit the others; there is no memory for it, with the numbers.
+/// An array is missing, does not have integers, or does not fit the others; or memory does not suffice, with the numbers.
 pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
     let targets: Vec<u32> = read_array(&mut archive, "targets", room)?.context("it has no array `targets`")?;
-    // The arrays are in memory together.
+    // All arrays are in memory at the same time.
     let room = room.without(4 * targets.len() as u64);
     let offsets: Vec<u64> = read_array(&mut archive, "offsets", room)?.context("it has no array `offsets`")?;
     let room = room.without(8 * offsets.len() as u64);
@@ -48,7 +48,7 @@ pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     }
 }
 
-/// An error unless these are the ends of rows of so many elements together.
+/// Returns an error unless `ends` are offsets of rows that cover `all` elements.
 fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
     ensure!(ends.first() == Some(&0), "`{name}` must begin with 0");
     if let Some(at) = ends.windows(2).position(|ends| ends[0] > ends[1]) {
@@ -59,7 +59,7 @@ fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
     Ok(())
 }
 
-/// An array of one dimension; `None` if it is not there.
+/// Reads an array of one dimension; `None` if the archive does not have it.
 fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, room: Room) -> Result<Option<Vec<T>>> {
     let entry = match archive.by_name(&format!("{name}.npy")) {
         Ok(entry) => entry,
@@ -104,7 +104,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
             })?);
         }
     }
-    // Archives compare checksums when they are read to their end.
+    // The archive compares checksums at the end of an entry, so read to the end.
     reader.read(&mut [0]).context("its data is damaged")?;
     Ok(elements)
 }
@@ -122,7 +122,7 @@ mod tests {
         read_elements::<T>(&header[..], bytes, room).map(|_| ()).unwrap_err().to_string()
     }
 
-    /// Each array fits what is allowed, and both do not.
+    /// Each array alone fits the limit, but both together do not.
     #[test]
     fn arrays_share_their_memory() {
         let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -134,13 +134,13 @@ mod tests {
         let file = archive.finish().unwrap();
         let error = |bytes| format!("{:#}", read(file.clone(), Room::allowed(bytes)).map(|_| ()).unwrap_err());
         assert!(error(8007).contains("501 elements need 3.91 KiB") && error(8007).contains("leaves 3.91 KiB (4,007 bytes)"));
-        // There is room for all of it, and something else is wrong with it.
+        // Memory suffices for all arrays, so the next error is reported.
         assert_eq!(error(8008), "`offsets` ends with 0, where it has 1000 rows or elements to share out");
     }
 
     #[test]
     fn sizes_that_overflow_are_more_than_there_is() {
-        // In memory they would have 2^64 bytes, and 2^63.
+        // In memory the arrays would have 2^64 and 2^63 bytes.
         let error = elements::<u64>(1 << 61, "<u4", Room::free(1 << 40));
         assert!(error.starts_with("2305843009213693952 elements need 16.00 EiB of memory"), "{error}");
         let error = elements::<u64>((1 << 60) - 100, "<u8", Room::allowed(1 << 40));

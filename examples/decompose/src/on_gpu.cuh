@@ -1,4 +1,4 @@
-// What the kernels want of a GPU: before work.cuh.
+// GPU primitives that the kernels use. Include before work.cuh.
 
 #define DECOMPOSE_FN __device__ __forceinline__
 
@@ -6,12 +6,12 @@ namespace decompose {
 
 constexpr unsigned most_threads = 256;
 
-// Volatile: another block may have written it since this one has read it last.
+// Volatile: another block may have written the word since this thread last read it.
 template <class T>
 DECOMPOSE_FN T load(const T* at) { return *reinterpret_cast<const volatile T*>(at); }
 template <class T>
 DECOMPOSE_FN void store(T* at, T value) { *reinterpret_cast<volatile T*>(at) = value; }
-// Each gives what was there before.
+// Each function returns the value before the operation.
 template <class T>
 DECOMPOSE_FN T add(T* at, T value) { return atomicAdd(at, value); }
 template <class T>
@@ -25,7 +25,7 @@ DECOMPOSE_FN T bit_and(T* at, T value) { return atomicAnd(at, value); }
 template <class T>
 DECOMPOSE_FN T compare_and_swap(T* at, T expected, T value) { return atomicCAS(at, expected, value); }
 DECOMPOSE_FN void fence() { __threadfence(); }
-// Adds 1 for each thread that is under way here together, all for the same number; one of a warp does so for all.
+// Adds 1 for each active thread of the warp. All must use the same address; one thread adds for all.
 template <class T>
 DECOMPOSE_FN T add_one(T* at)
 {
@@ -34,7 +34,7 @@ DECOMPOSE_FN T add_one(T* at)
     if (lane == first) before = atomicAdd(at, static_cast<T>(__popc(here)));
     return __shfl_sync(here, before, first) + __popc(here & ((1u << lane) - 1));
 }
-// The same of numbers that may differ: who adds to the same one does so at once.
+// Adds 1 for each active thread of the warp; addresses may differ. One thread adds for all threads with the same address.
 template <class T>
 DECOMPOSE_FN T add_alike(T* at)
 {
@@ -44,9 +44,9 @@ DECOMPOSE_FN T add_alike(T* at)
     if (lane == first) before = atomicAdd(at, static_cast<T>(__popc(here)));
     return __shfl_sync(here, before, first) + __popc(here & ((1u << lane) - 1));
 }
-// Says that a word will be read soon.
+// Prefetches a word that will be read soon.
 DECOMPOSE_FN void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-// Those who wait until a number has grown, and who was the last to let it.
+// Waits until a number has grown. The thread that increases it last calls `rouse`.
 DECOMPOSE_FN void wait_for(const unsigned long long* at, unsigned long long value)
 {
     while (load(at) < value) {}
@@ -58,17 +58,18 @@ struct Shared;
 struct Block {
     static constexpr unsigned tiles = 1, least_tile = 32;
     Shared* shared;
-    unsigned long long next;  // where what is appended goes
-    unsigned long long looked = 0;  // edges
-    unsigned side = 0;  // of the states that the block keeps
-    bool keeps = false;  // whether it does
+    unsigned long long next;  // number of the level that appended states go to
+    unsigned long long looked = 0;  // edges looked at
+    unsigned side = 0;  // which half of the block's own states is in use
+    bool keeps = false;  // whether the block keeps the states that it finds
 
     DECOMPOSE_FN unsigned thread() const { return threadIdx.x; }
     DECOMPOSE_FN unsigned threads() const { return blockDim.x; }
     DECOMPOSE_FN unsigned long long index() const { return blockIdx.x; }
     DECOMPOSE_FN unsigned long long count() const { return gridDim.x; }
     DECOMPOSE_FN void sync() const { __syncthreads(); }
-    // Sum of the values of the threads before this one; `total` is of all. All threads of the block call it, and come together.
+    // Sum of the values of the threads before this one; `total` is the sum of all. All threads of the block must call it; it
+    // synchronizes them.
     DECOMPOSE_FN unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 

@@ -40,24 +40,24 @@ pub struct Options {
     /// The graph; - is standard input, for --format tra or aut.
     pub graph: PathBuf,
 
-    /// What the graph is written in [default: by its file's extension]
+    /// Format of the graph [default: by its file's extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
-    /// What decomposes: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU.
+    /// Device that decomposes the graph: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best
+    /// device is the GPU with the most memory, or else the CPU.
     #[arg(long, default_value = "best")]
     pub device: DeviceChoice,
 
-    /// How components are found: `parallel`, by all threads, or those of a GPU, by trimming, pivots and colours; `tarjan`, by
-    /// Tarjan's algorithm on one thread of the CPU. `auto` is parallel on a GPU, for a time that the graph's size bounds, after
-    /// which the rest is Tarjan's algorithm; on a CPU of 8 threads or more, these trim and search once, and the rest is Tarjan's
-    /// algorithm; so is all on a CPU of less.
+    /// Algorithm that finds components. `parallel`: all threads of the CPU, or the GPU, by trimming, pivots and colours.
+    /// `tarjan`: Tarjan's algorithm on one thread of the CPU. `auto`: on a GPU, parallel for a time that the graph's size bounds,
+    /// then Tarjan's algorithm for the rest; on a CPU with 8 threads or more, these trim and search once, then Tarjan's algorithm
+    /// for the rest; on a CPU with fewer threads, Tarjan's algorithm.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 
-    /// Decomposes by Tarjan's algorithm on one thread of the CPU, too; says how long that took, and ends with an error if there
-    /// is a difference.
+    /// Also decomposes by Tarjan's algorithm on one thread of the CPU and reports its time; ends with an error if the results
+    /// differ.
     #[arg(long)]
     pub compare: bool,
 
@@ -69,16 +69,16 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub output_end_components: Option<PathBuf>,
 
-    /// Bytes of the machine's memory that the graph and the arrays beside it may take; if they need more, that is where it stops
-    /// [default: what is free]
+    /// Limit of the machine's memory that the graph and its arrays may take, in bytes; decompose stops if they need more
+    /// [default: the free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 
-    /// Ends with an error when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Time limit since the start, after which decompose ends with an error; in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub timeout: Option<Duration>,
 
-    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none.
+    /// Prints the report as one JSON object; after an error, an object with `error` and `exit_code`.
     #[arg(long)]
     pub json: bool,
 }

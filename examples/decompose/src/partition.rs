@@ -1,14 +1,14 @@
-//! What there is to tell about components.
+//! Statistics of components.
 
 use super::graph::Graph;
 
-/// The label of states that are in nothing.
+/// Label of states that are in no component.
 pub const NONE: u32 = u32::MAX;
 
-/// Components of two to three states, of four to seven, and so on have the same place in a histogram.
+/// Histogram of sizes by powers of two: components of two to three states, of four to seven, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// By the place: how many there are.
+    /// Number of components, by binary logarithm of the size.
     pub counts: Vec<u64>,
 }
 
@@ -19,42 +19,42 @@ impl Histogram {
         self.counts[place] += 1;
     }
 
-    /// The smallest size of a place, its largest, and how many there are, where there are some.
+    /// Smallest size, largest size and count of each non-empty bin.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let some = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         some.map(|(place, count)| (1 << place, (2 << place) - 1, *count))
     }
 }
 
-/// Of strongly connected components.
+/// Statistics of strongly connected components.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Components {
     pub count: u64,
-    /// One state without a transition to itself.
+    /// Components of one state without a transition to itself.
     pub trivial: u64,
-    /// One state with such a transition.
+    /// Components of one state with a transition to itself.
     pub self_loops: u64,
-    /// No transition leaves them.
+    /// Components that no transition leaves.
     pub bottom: u64,
     pub largest: u32,
     pub sizes: Histogram,
 }
 
-/// Of maximal end components.
+/// Statistics of maximal end components.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndComponents {
     pub count: u64,
-    /// Of one state.
+    /// End components of one state.
     pub single: u64,
     pub states: u64,
-    /// Of these states, choices that stay.
+    /// Choices of these states that stay in their end component.
     pub choices: u64,
     pub largest: u32,
     pub sizes: Histogram,
 }
 
 impl Components {
-    /// By the smallest state of each state's component.
+    /// Counts components; `labels` has the smallest state of each state's component.
     pub fn of(graph: &Graph, labels: &[u32]) -> Self {
         let sizes = sizes(labels);
         let (mut leaves, mut loops) = (vec![false; labels.len()], 0);
@@ -77,7 +77,7 @@ impl Components {
 }
 
 impl EndComponents {
-    /// By the smallest state of each state's end component.
+    /// Counts end components; `labels` has the smallest state of each state's end component.
     pub fn of(graph: &Graph, labels: &[u32]) -> Self {
         let mut all = Self::default();
         for size in sizes(labels).into_iter().filter(|size| *size > 0) {
@@ -101,14 +101,14 @@ impl EndComponents {
     }
 }
 
-/// By label, how many states have it.
+/// Number of states with each label.
 fn sizes(labels: &[u32]) -> Vec<u32> {
     let mut sizes = vec![0; labels.len()];
     labels.iter().filter(|label| **label != NONE).for_each(|label| sizes[*label as usize] += 1);
     sizes
 }
 
-/// Makes the label of each component its smallest state; `numbers` are any numbers of them, less than the number of states.
+/// The smallest state of each state's component. `numbers` identifies components by any numbers below the number of states.
 pub fn smallest_states(numbers: Vec<u32>) -> Vec<u32> {
     let mut smallest = vec![NONE; numbers.len()];
     for (state, number) in numbers.iter().enumerate() {
@@ -118,8 +118,8 @@ pub fn smallest_states(numbers: Vec<u32>) -> Vec<u32> {
     numbers.into_iter().map(|number| smallest[number as usize]).collect()
 }
 
-/// End components of a graph in which every transition is a choice of its own: what stays in a component is never taken from it,
-/// so they are the components with a transition inside.
+/// End components of a graph in which every transition is a choice of its own. A transition that stays in its component is never
+/// removed, so the end components are the components with a transition inside.
 pub fn without_choices(graph: &Graph, labels: &[u32]) -> Vec<u32> {
     let mut has_inside = vec![false; labels.len()];
     for (state, label) in labels.iter().enumerate() {

@@ -1,14 +1,14 @@
-// The kernels that make a graph of its transitions, and find shortest paths within components: behind work.cuh.
+// Kernels that build a graph from its transitions and find shortest paths within components. Include after work.cuh.
 
 namespace decompose {
 
 enum Kind : u32 {
-    is_target = 1,     // of a state: it is one of those that are looked for
-    has_target = 2,    // of a component: it has such a state
-    has_inner = 4,     // of a component: it has a transition
+    is_target = 1,     // state: is a target of searches
+    has_target = 2,    // component: has a target
+    has_inner = 4,     // component: has a transition inside
 };
 
-// ---- rows of pairs, as a transposed graph is made of a graph: in the place of that (`Work::backwards`)
+// ---- rows from pairs: built as the transposed graph of the reversed work (`Work::backwards`)
 
 template <class Block>
 DECOMPOSE_FN void count_pairs(const Work& w, Block& block)
@@ -28,7 +28,7 @@ DECOMPOSE_FN void scatter_pairs(const Work& w, Block& block)
     });
 }
 
-// ---- what components have
+// ---- properties of components
 
 DECOMPOSE_FN void mark_component(const Work& w, u32 component, u32 kind)
 {
@@ -51,8 +51,8 @@ DECOMPOSE_FN void mark_components(const Work& w, Block& block)
 
 // ---- shortest paths
 
-// As `take_levels`, but in the order of levels: no block keeps what it finds, and what is put off of a level is taken before the
-// next one begins.
+// Works as `take_levels`, but strictly in the order of levels: no block keeps the states that it finds, and the pieces put off in
+// a level are taken before the next level begins.
 template <class Block, class Visit, class Body>
 DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit, Body body)
 {
@@ -60,11 +60,11 @@ DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit,
     u64 step = block.next;
     const u64 most_levels = load(&w.progress->level[step % 3].done) + w.most_levels;
     while (true) {
-        block.sync();  // what the block shares of the level before has been read
-        // Nobody changes these two before all blocks have met again.
+        block.sync();  // all threads have read the previous level in shared memory
+        // No block changes these two before all blocks have met again.
         const Level level = read_level(w, block, step);
         if (level.count == 0 || level.done >= most_levels) break;
-        // All have read the level before this one.
+        // All blocks have read the previous level.
         if (is_first) clear_level(w, step + 2);
         block.next = step + 1;
         const u64 parts = level.count <= w.narrow ? 1 : block.count();
@@ -80,9 +80,9 @@ DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit,
     }
 }
 
-// A search by levels from the state in the queue, within its component: until a state is found that is looked for if `bit` is
-// set, or else the first state itself. That becomes the pivot, which is all ones before. By state, `first` is from where it was
-// reached, and `none` before.
+// Searches by levels from the state in the queue, within its component, until it reaches a target if `bit` is set, or else the
+// first state itself. The state found becomes the pivot, which must be all ones before. `first` has the predecessor of each state
+// that was reached, and must be `none` before.
 template <class Block>
 DECOMPOSE_FN void find_path(const Work& w, Block& block)
 {
@@ -91,7 +91,7 @@ DECOMPOSE_FN void find_path(const Work& w, Block& block)
         const u32 target = w.targets[edge];
         if (w.label[target] != w.label[source] || load(w.first + target) != none) return;
         if (compare_and_swap(w.first + target, none, source) != none) return;
-        // Any of the same level will do.
+        // Any state of this level is equally near.
         if (w.bit ? (w.kinds[target] & is_target) != 0 : target == w.from) store(&w.progress->pivot, u64{target});
         else append_for_all(w, block.next, target);
     };
@@ -99,7 +99,7 @@ DECOMPOSE_FN void find_path(const Work& w, Block& block)
     take_levels_in_order(w, block, visit, reach);
 }
 
-// Writes the path that was found to `second`, backwards and without the state in which it begins; `live` is how many it has.
+// Writes the path to `second`, from its end and without its first state; `live` gets the number of states written.
 template <class Block>
 DECOMPOSE_FN void follow_path(const Work& w, Block& block)
 {

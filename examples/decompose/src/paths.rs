@@ -1,4 +1,4 @@
-//! Shortest paths within the components of a graph that a machine has made: for runs that end in loops.
+//! Finds shortest paths within the components of a graph that a machine has built, for runs that end in loops.
 
 use super::engine::{Engine, Settings, bytes_of_work};
 use super::graph::{self, MOST_DEGREE, MOST_STATES};
@@ -7,51 +7,51 @@ use anyhow::{Context, Result, ensure};
 use bytemuck::bytes_of;
 use std::mem::{offset_of, size_of};
 
-/// In `kinds`, of a state that is looked for: `is_target` in paths.cuh.
+/// Bit in `kinds` of a target state: `is_target` in paths.cuh.
 pub const TARGET: u32 = 1;
 
-/// In `kinds`, at the label of a component that has such a state, and a transition: `has_target` and `has_inner`.
+/// Bits in `kinds`, at the label of a component that has a target and a transition: `has_target` and `has_inner`.
 pub const HAS_CYCLE: u32 = 2 + 4;
 
-/// A graph with kinds of states, its components known.
+/// A graph with kinds of states, decomposed into components.
 pub struct Paths<'m, 'g, M: Machine<'g>> {
     engine: Engine<'m, 'g, M>,
     work: Work,
-    /// Kinds of states, which kernels read by the address in `work`.
+    /// Kinds of states; kernels read them through the address in `work`.
     #[cfg_attr(not(test), expect(dead_code, reason = "kernels read it"))]
     kinds: M::Buffer,
 }
 
-/// Where a path leads.
+/// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// To a state that is looked for.
+    /// Any target state.
     Target,
-    /// To where it begins.
+    /// The state where the path begins.
     Begin,
 }
 
-/// Bytes that it takes of a machine's memory, beside the transitions as pairs and the kinds.
+/// Bytes of the machine's memory that the search takes, without the pairs of transitions and the kinds.
 ///
-/// `piece`: the machine's.
+/// `piece` is the machine's.
 pub fn bytes(states: u64, transitions: u64, piece: u64) -> u64 {
     graph::bytes(states, transitions, None) + bytes_of_work(states, transitions, piece)
 }
 
-/// Whether a graph of so many states and transitions is possible.
+/// Whether a graph with these numbers of states and transitions is supported.
 pub fn is_possible(states: u64, transitions: u64) -> bool {
     states <= MOST_STATES && transitions <= MOST_DEGREE
 }
 
 impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
-    /// Finds the components of a graph and which of them have a state that is looked for, and a transition.
+    /// Finds the components of a graph, and which of them have a target and a transition.
     ///
-    /// `pairs`: the transitions in any order, 8 bytes each: the number of a state, and that of the one it leads to in the upper
-    /// half. `kinds`: a word for each state.
+    /// `pairs` has the transitions in any order, 8 bytes each: the source state in the lower half and the target state in the
+    /// upper half. `kinds` has a word for each state.
     ///
     /// # Errors
     ///
-    /// There are too many states or transitions, or there is no memory.
+    /// There are too many states or transitions, or memory does not suffice.
     pub fn new(
         machine: &'m M,
         states: u64,
@@ -87,12 +87,12 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
         Ok(Self { engine, work, kinds })
     }
 
-    /// Where the machine has the labels of states: the smallest of their components.
+    /// Device address of the labels: the smallest state of each state's component.
     pub fn labels_at(&self) -> u64 {
         self.work.label
     }
 
-    /// Where it has the kinds of states.
+    /// Device address of the kinds of states.
     pub fn kinds_at(&self) -> u64 {
         self.work.kinds
     }
@@ -107,12 +107,13 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
         self.engine.read_all(&self.kinds, self.work.states)
     }
 
-    /// A shortest path of one step or more within a component: all its states but the first; `None` if there is none.
+    /// Finds a shortest path of at least one step within a component. Returns all its states except the first; `None` if no path
+    /// exists.
     pub fn shortest(&mut self, from: u32, goal: Goal) -> Result<Option<Vec<u32>>> {
         let work = Work { from: from.into(), bit: (goal == Goal::Target).into(), ..self.work };
         let machine = self.engine.machine;
         machine.fill(&self.engine.buffers.first, 4 * work.states, 0xff)?;
-        // The first level is that after the step 0, in the other one of the two queues.
+        // The search begins at the level after step 0, which uses the second queue.
         self.engine.begin()?;
         let count = offset_of!(Progress, levels) + size_of::<Level>() + offset_of!(Level, count);
         let queue = self.engine.work.queue[1] - self.engine.work.queue[0];

@@ -1,4 +1,4 @@
-//! Reads graphs from files, packed or not.
+//! Reads graphs from files, compressed or not.
 
 use crate::graph::{self, Graph, MOST_STATES};
 use crate::{npz, tra};
@@ -12,10 +12,10 @@ use warpset_support::aut_text::{self, Header, Limits, Taker};
 use warpset_support::memory::Room;
 use warpset_support::output::Identity;
 
-/// How packed files begin.
+/// First bytes of gzip files.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What a graph is written in.
+/// Formats of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// PRISM's explicit text.
@@ -27,7 +27,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the extension of a file's name, before that of a packed one.
+    /// Format by the extension of a file's name, before `.gz`.
     fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -40,11 +40,11 @@ impl Format {
     }
 }
 
-/// A graph and where it is from.
+/// A graph and its source.
 pub struct Input {
     pub graph: Graph,
     pub name: String,
-    /// Of a file.
+    /// Identity of the file; `None` for standard input.
     pub identity: Option<Identity>,
 }
 
@@ -52,7 +52,7 @@ pub struct Input {
 ///
 /// # Errors
 ///
-/// What is wrong, with the file's name and, of a text, the line; there is no memory for it, with the numbers.
+/// The first error, with the file's name and, for a text, the line; or memory does not suffice, with the numbers.
 pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();
@@ -66,7 +66,7 @@ pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
     let name = path.display().to_string();
     let format = format.map_or_else(|| Format::of(path), Ok)?;
     let open = || {
-        // Before it is opened: opening a device may do something.
+        // Look at the file before opening it, because opening a device may have effects.
         let metadata = std::fs::metadata(path)?;
         ensure!(!metadata.is_dir(), "it is a directory");
         ensure!(metadata.is_file() || format != Format::Npz, "an .npz file is read in any order: it must be a regular file");
@@ -94,7 +94,7 @@ fn text(name: &str, format: Format, reader: impl Read, room: Room) -> Result<Gra
     }
 }
 
-/// What is in a text that may be packed.
+/// The decompressed text, or the text itself if it is not compressed.
 fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
     let mut start = Vec::new();
     reader.by_ref().take(2).read_to_end(&mut start)?;

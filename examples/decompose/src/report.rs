@@ -1,4 +1,4 @@
-//! What is printed of a decomposition.
+//! The report of a decomposition.
 
 use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
@@ -13,30 +13,30 @@ use warpset_support::output::Unwritten;
 pub struct Report<'a> {
     pub name: &'a str,
     pub graph: &'a Graph,
-    /// Where and how.
+    /// Device and algorithm.
     pub device: String,
     pub components: Components,
     pub end_components: EndComponents,
-    /// Decompositions into components, the first one included.
+    /// Decompositions into components, including the first one.
     pub rounds: u64,
     pub time: Time,
-    /// What the first decomposition and all others together have done.
+    /// Times and counters of all decompositions.
     pub done: Done,
-    /// By Tarjan's algorithm on one thread, if that was asked for.
+    /// Time of Tarjan's algorithm on one thread, if requested.
     pub tarjan: Option<Duration>,
     /// Outputs that could not be written.
     pub unwritten: Unwritten,
 }
 
-/// Where the time went.
+/// Times of the parts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Time {
     pub read: Duration,
-    /// To open the device, compile its kernels, and bring the graph there.
+    /// Time to open the device, compile its kernels, and copy the graph there.
     pub device: Duration,
     pub components: Duration,
     pub end_components: Duration,
-    /// To bring the results to the host; and of a graph without choices, to find its end components there.
+    /// Time to copy the results to the host; for a graph without choices, also the time to find its end components there.
     pub results: Duration,
 }
 

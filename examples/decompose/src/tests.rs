@@ -1,5 +1,5 @@
-//! Components found by the kernels are those of Tarjan's algorithm, and end components those of a slow one that is easy to
-//! believe, on graphs of all shapes; with blocks of several threads, as GPUs have them, and of one.
+//! Compares components found by the kernels with those of Tarjan's algorithm, and end components with those of a slow but simple
+//! algorithm. Graphs have many shapes; blocks have several threads, as on GPUs, or one.
 
 use crate::cpu::Cpu;
 use crate::engine::{Engine, MOST_ROUNDS, Settings};
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// Transitions of a shape with about so many states; the number of states is the first.
+/// Number of states and transitions of a graph of this shape with about `size` states.
 fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
     let mut edges = Vec::new();
     let mut states = size;
@@ -68,7 +68,7 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
                 edges.extend((!ends || y + 1 < side).then_some((at, (y + 1) % side * side + x)));
             }
         }
-        // Components in a row, with edges to those after them.
+        // Components in a row, with edges to later components.
         "planted" | "power law" => {
             let mut first = 0;
             while first < size {
@@ -79,7 +79,7 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
                 first += length;
             }
         }
-        // Components that do not reach each other: more than a round has pivots for.
+        // Components that do not reach each other: more of them than a round has pivots.
         "islands" => edges.extend((0..size).map(|at| (at, if at % 3 == 2 { at - 2 } else { (at + 1).min(size - 1) }))),
         "clique" => {
             states = size.min(40);
@@ -88,11 +88,11 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
         "loops" => edges.extend((0..size).filter(|at| at % 3 != 0).map(|at| (at, at))),
         _ => {}
     }
-    // Some twice.
+    // Some transitions occur twice.
     if random.below(3) == 0 {
         edges.extend_from_within(..edges.len() / 2);
     }
-    // Numbers that say nothing about the structure.
+    // Shuffle numbers, so that they do not reflect the structure.
     let mut names: Vec<u64> = (0..states).collect();
     if random.below(2) == 0 {
         (1..states as usize).for_each(|at| names.swap(at, random.below(at as u64 + 1) as usize));
@@ -106,7 +106,7 @@ fn graph(states: u64, edges: &[(u32, u32)]) -> Graph {
     Graph::of_transitions(states, &sources, &targets).unwrap()
 }
 
-/// The same graph with transitions of a state taken together to choices at random.
+/// Groups the transitions of each state into choices at random.
 fn with_choices(graph: &Graph, random: &mut Random) -> Graph {
     let (mut of_states, mut offsets) = (vec![0], vec![0]);
     for ends in graph.offsets.windows(2) {
@@ -124,7 +124,7 @@ fn by_tarjan(graph: &Graph) -> Vec<u32> {
     smallest_states(tarjan::components(graph.states() as usize, |state| graph.successors(state)))
 }
 
-/// By the definition: choices that are possible are taken away until no decomposition takes away another one.
+/// End components by their definition: removes choices until no decomposition removes another one.
 fn slow_end_components(graph: &Graph) -> Vec<u32> {
     let choices = graph.choices.as_ref().unwrap();
     let states = graph.states() as usize;
@@ -156,7 +156,7 @@ fn machines() -> Vec<Cpu> {
         .into()
 }
 
-/// All is done by kernels.
+/// Settings with which kernels do everything.
 const BY_KERNELS: Settings = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: None };
 
 fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
@@ -211,7 +211,7 @@ fn every_shape_is_decomposed_by_every_machine() {
     }
 }
 
-/// Levels of more states than a block keeps to itself, and states of more edges than a piece has.
+/// Has levels with more states than a block keeps for itself, and states with more edges than a piece.
 #[test]
 fn every_shape_is_decomposed_where_levels_are_wide() {
     let cpu = Cpu::of_blocks(2, 1, 256, 64).unwrap();
@@ -222,7 +222,7 @@ fn every_shape_is_decomposed_where_levels_are_wide() {
     }
 }
 
-/// Chains and components that fall apart one after another, which take as many levels, or decompositions, as they have parts.
+/// Chains and components that fall apart one after another; the number of levels or decompositions grows with their length.
 #[test]
 fn long_ways_are_gone_to_their_end() {
     let cpu = Cpu::new(2, None).unwrap();
@@ -232,11 +232,11 @@ fn long_ways_are_gone_to_their_end() {
     check_components(&cpu, &graph(states, &edges), BY_KERNELS);
 }
 
-/// Cycles of two states in one component, of which one after another falls off: each takes a decomposition of its own.
+/// Cycles of two states in one component, which come off one after another; each takes a decomposition.
 #[test]
 fn end_components_that_fall_off_take_a_round_each() {
     const COUNT: u32 = 24;
-    // By number: two states of the cycle, its exit and its return to the one before.
+    // For each number: two states of the cycle, its exit, and its return to the previous cycle.
     let mut choices: Vec<Vec<Vec<u32>>> = Vec::new();
     for at in (0..COUNT).map(|number| 4 * number) {
         let (next, before) = (at + 4, at.saturating_sub(4));
@@ -267,7 +267,7 @@ fn check_components(cpu: &Cpu, graph: &Graph, settings: Settings) {
     assert!(engine.labels().unwrap() == by_tarjan(graph));
 }
 
-/// Whatever the kernels have not come to is done by one thread.
+/// Tarjan's algorithm decomposes the states that the kernels have not finished.
 #[test]
 fn what_is_left_is_done_by_tarjan() {
     let none = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some((Duration::ZERO, Duration::ZERO)) };
@@ -291,7 +291,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     let graph = graph(1000, &[(0, 1)]);
     let error = Engine::new(&cpu, &graph, BY_KERNELS).err().unwrap().to_string();
     assert!(error.contains("1000 states, 1 choices and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
-    // The same of the arrays for end components.
+    // The arrays for end components are subject to the limit, too.
     let choices = single_choices(&graph);
     let needed = crate::engine::bytes_beside(&choices, cpu.piece());
     let cpu = Cpu::new(1, Some(needed)).unwrap();
@@ -313,7 +313,7 @@ fn texts_are_read() {
     assert_eq!((&graph.offsets[..], &graph.targets[..]), (&[0, 3, 4][..], &[0, 1, 1, 1][..]));
     let choices = graph.choices.as_ref().unwrap();
     assert_eq!((&choices.of_states[..], &choices.offsets[..]), (&[0, 2, 3][..], &[0, 2, 3, 4][..]));
-    // Probability 0 is no transition; states may have no lines; a chain has no choices.
+    // Probability 0 is not a transition; states may have no lines; a chain has no choices.
     let graph = read("4 2 3\n1 0 0 1/3\n1 0 2 0/5\n2 0 2 1").unwrap();
     assert_eq!((graph.states(), graph.transitions(), graph.choice_count()), (4, 2, 2));
     let graph = read("2 3\n0 0 0.5\n0 1 0.5\n1 1 1\n").unwrap();
@@ -349,7 +349,7 @@ fn texts_are_read() {
     assert_eq!(number(b"18446744073709551616"), None);
 }
 
-/// An archive of arrays as NumPy writes them: names, types, and their elements as bytes.
+/// An archive of arrays as NumPy writes them, given by name, type and elements as bytes.
 fn archive(arrays: &[(&str, &str, Vec<u8>)]) -> Cursor<Vec<u8>> {
     use std::io::Write;
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -407,7 +407,7 @@ fn arrays_are_read() {
     assert!(error.contains("it is not a complete .npz file"), "{error}");
 }
 
-/// A shortest path within a component by the definition: all its states but the first.
+/// Length of a shortest path within a component, by the definition.
 fn slow_path(graph: &Graph, component: &[u32], from: u32, wanted: impl Fn(u32) -> bool) -> Option<usize> {
     let mut reached = vec![false; component.len()];
     let mut level = vec![from];
@@ -433,7 +433,7 @@ fn slow_path(graph: &Graph, component: &[u32], from: u32, wanted: impl Fn(u32) -
     None
 }
 
-/// The same graph as pairs in another order, with some states that are looked for: its components, and paths in them.
+/// Checks components and paths of the graph, given as shuffled pairs with some target states.
 fn check_paths<'g>(machine: &impl Machine<'g>, graph: &Graph, settings: Settings, random: &mut Random) {
     let states = graph.states();
     let mut pairs: Vec<u64> = (0..states)
@@ -498,7 +498,7 @@ proptest! {
     }
 }
 
-/// Longer than the levels of one launch.
+/// Tests a path longer than the levels of one launch.
 #[test]
 fn long_paths_are_found_to_their_end() {
     let cycle = graph(5000, &(0..5000).map(|at| (at, (at + 1) % 5000)).collect::<Vec<_>>());
@@ -546,7 +546,7 @@ fn kernels_have_their_numbers() {
     assert!(crate::machine::Kernel::ALL.iter().enumerate().all(|(number, kernel)| *kernel as usize == number));
 }
 
-/// The kernels compile for GPUs; not run, so none is needed.
+/// Compiles the kernels for GPUs without running them, so no GPU is needed.
 #[cfg(feature = "cuda")]
 #[test]
 fn nvrtc_takes_the_kernels() {
@@ -562,7 +562,7 @@ fn nvrtc_takes_the_kernels() {
     }
 }
 
-/// The same graphs on a GPU, if there is one.
+/// Tests all shapes on a GPU, if one exists.
 #[cfg(feature = "cuda")]
 #[test]
 fn every_shape_is_decomposed_by_a_gpu() {

@@ -1,11 +1,11 @@
-//! PRISM's explicit text of Markov decision processes and Markov chains.
+//! Reads PRISM's explicit text of Markov decision processes and Markov chains.
 //!
 //! ```text
 //! <states> <choices> <transitions>
 //! <source> <choice> <target> <probability> [<action>]
 //! ```
 //!
-//! A chain has neither the number of choices nor their column: each of its states has one choice.
+//! A chain has no number of choices and no choice column: each of its states has one choice.
 
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -17,7 +17,7 @@ use warpset_support::memory::Room;
 ///
 /// # Errors
 ///
-/// What is wrong, with the file's name and the line; there is no memory for it, with the numbers.
+/// The first error, with the file's name and the line; or memory does not suffice, with the numbers.
 pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
     let mut rows: Option<Rows> = None;
     let lines = for_each(name, reader, |line, _| {
@@ -40,7 +40,7 @@ pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
 #[derive(Clone, Copy)]
 struct Header {
     states: u64,
-    /// Of a decision process.
+    /// Number of choices; `None` for a chain.
     choices: Option<u64>,
     transitions: u64,
 }
@@ -69,12 +69,12 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
-/// What was read so far.
+/// Rows read so far.
 struct Rows {
     header: Header,
-    /// Transitions, those of probability 0 counted.
+    /// Number of lines, including those with probability 0.
     lines: u64,
-    /// The state and the choice of the last one.
+    /// State and choice of the last line.
     last: Option<(u64, u64)>,
     of_states: Vec<u64>,
     offsets: Vec<u64>,
@@ -99,7 +99,7 @@ impl Rows {
         let is_positive = is_positive(probability).with_context(|| {
             format!("`{}`, where a probability was expected: a number like 0.5, or 1/2", excerpt(probability))
         })?;
-        // An action may follow, in one word.
+        // An action, which is one word, may follow.
         _ = parts.next();
         if let Some(more) = parts.next() {
             bail!("`{}` after the action, where the line was expected to end", excerpt(more));
@@ -156,7 +156,7 @@ impl Rows {
     }
 }
 
-/// Whether a probability is more than 0; `None` if it is none.
+/// Whether a probability is more than 0; `None` if the text is not a probability.
 fn is_positive(field: &[u8]) -> Option<bool> {
     let text = std::str::from_utf8(field).ok()?;
     let parse = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);

@@ -1,16 +1,18 @@
-// Strongly connected components and maximal end components of a graph, by many threads: what all kernels work on, and how they
-// share it out. What each does is in components.cuh, end_components.cuh and paths.cuh, their list in kernels.cuh. The same text
-// is compiled for GPUs (kernels.cu) and for threads of a CPU (kernels.cpp); the order of kernels is in engine.rs,
-// end_components.rs and paths.rs. `Work` and `Progress` are mirrored in machine.rs.
+// Data and work distribution of all kernels that find strongly connected components and maximal end components with many threads.
+// The kernels are in components.cuh, end_components.cuh and paths.cuh, their list in kernels.cuh. This source is compiled for
+// GPUs (kernels.cu) and for CPU threads (kernels.cpp). The order of kernels is in engine.rs, end_components.rs and paths.rs.
+// `Work` and `Progress` are mirrored in machine.rs.
 //
-// Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and those into it come from
-// sources[in_offsets[s] .. in_offsets[s + 1]].
+// Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and the edges into it come
+// from sources[in_offsets[s] .. in_offsets[s + 1]].
 //
-// A state is live while label[s] is `none`. Two live states are still together while their regions are the same: an edge counts
-// only then. What was found settles labels, and regions when states are looked at next; what was excluded splits regions.
+// A state is live while label[s] is `none`. Two live states may share a component while their regions are equal; edges between
+// different regions are ignored. A component that was found sets labels; regions follow when states are looked at next. Facts
+// that exclude a common component split regions.
 //
-// All atomics are relaxed and of the whole GPU's scope. They order nothing: kernels do, and levels of a kernel, between which all
-// blocks meet; and the fences of `take_mark` and `set_mark`, which are argued for there. Within a block its threads meet.
+// All atomics are relaxed and have the scope of the whole GPU. They order nothing. Order comes from the boundaries of kernels,
+// from the levels of a kernel, between which all blocks meet, and from the fences of `take_mark` and `set_mark`, which are
+// justified there. Within a block, its threads meet.
 
 namespace decompose {
 
@@ -19,25 +21,25 @@ using u64 = unsigned long long;
 
 constexpr u32 none = ~0u;
 
-// What a level has to do.
+// The work of a level.
 struct Level {
     u64 count;   // states in its queue
-    u64 pieces;  // of the edges of heavy states
+    u64 pieces;  // pieces of the edges of heavy states
     u64 done;    // levels before it, of all kernels
     u64 unused;
 };
 
-// Of three levels, one is taken, one is filled meanwhile, and one is cleared to be filled next: then blocks need to meet only
-// once a level, and each makes the same plan by itself.
+// There are three levels: one is taken, one is filled meanwhile, and one is cleared to be filled next. Therefore blocks need to
+// meet only once per level, and each plans the level on its own.
 struct Progress {
-    Level level[3];   // level number n is level[n % 3], its queue queue[n % 2]
-    u64 step;         // the number of the level that was taken last, by any kernel; what is appended is for the one after it
-    u64 pivot;        // the best one, behind how good it is
-    u64 live;         // states, by `tally`
-    u64 missed;       // of these, those that no pivot of theirs reaches, nor they it; at first, those in other regions than one
-    u64 total;        // of what was scanned
-    u64 arrived;      // blocks that came to meet, since all began
-    u64 edges;        // looked at, of all kernels
+    Level level[3];   // level number n is level[n % 3], its queue is queue[n % 2]
+    u64 step;         // the number of the last level taken, by any kernel; states are appended to the next one
+    u64 pivot;        // the best pivot; its score is in the upper half
+    u64 live;         // live states, counted by `tally`
+    u64 missed;       // live states that no pivot of theirs reaches and that reach none; at first, those outside one region
+    u64 total;        // sum of a scan
+    u64 arrived;      // arrivals of blocks at meetings, since the beginning
+    u64 edges;        // edges looked at by all kernels
 };
 
 struct Work {
@@ -47,49 +49,50 @@ struct Work {
     u64* in_offsets;
     u32* sources;
     u32* label;
-    u64* known;      // the region of a state, and what has reached it in this round (`word_of`)
-    u32* first;      // edges into a live state while trimming; the pivots that reach it; its colour
-    u32* second;     // edges out of it
+    u64* known;      // region of a state, and the bits that reached it in this round (`word_of`)
+    u32* first;      // while trimming, edges into a live state; then the pivots that reach it; then its colour
+    u32* second;     // edges out of a state
     u32* ballot;     // elections of pivots
     u32* queue[2];
-    u64* pieces[2];  // of heavy states, beside the queues
-    u64 piece_room;  // how many each has room for
-    u64 piece;       // edges of a piece, and of a state that is not heavy, at most
+    u64* pieces[2];  // pieces of heavy states, one array per queue
+    u64 piece_room;  // capacity of each array of pieces
+    u64 piece;       // most edges of a piece, and of a state that is not heavy
     Progress* progress;
-    u64 most_levels; // a kernel ends when it has done so many
-    u64 narrow;      // a level of so few states is done by one block
-    u64 sweep_from;  // a search takes a level of so many states by looking at all states that were not reached
-    u64 bit;         // of what goes forwards: 1; backwards: 2
-    u64 round;       // of elections
-    u64* sums;        // of the blocks of a scan
+    u64 most_levels; // a kernel ends after this number of levels
+    u64 narrow;      // one block takes a level of at most this number of states
+    u64 sweep_from;  // from this number of states on, a search takes a level by a sweep over all states that were not reached
+    u64 bit;         // 1 forwards, 2 backwards
+    u64 round;       // number of the election
+    u64* sums;        // sums of the blocks of a scan
     u64* scanned;
     u64 scanned_count;
-    // Choices: those of state s are choice_offsets[s] .. choice_offsets[s + 1], their edges begin at edge_offsets[choice].
+    // Choices of state s are choice_offsets[s] .. choice_offsets[s + 1]; the edges of a choice begin at edge_offsets[choice].
     const u64* choice_offsets;
     const u64* edge_offsets;
-    u32* ranks;      // of an edge into a state: which of its source's choices it is of; null if there are no choices
+    u32* ranks;      // for an edge into a state: the index of its choice among its source's choices; null without choices
     u32* component;
-    u32* left;       // choices that a state still has; without any it is out
-    u32* removed;    // a bit a choice
-    u32* touched;    // by component: it has lost something
-    const u32* list;  // states to be looked at; null for all
+    u32* left;       // choices that a state still has; a state without any is excluded
+    u32* removed;    // one bit for each choice
+    u32* touched;    // by component: it has lost a choice or a state
+    const u32* list;  // states to look at; null for all
     u64 list_count;
-    u32* members;    // of components that are decomposed again, in their order
+    u32* members;    // states of components that are decomposed again, in their order
     u64* sub_offsets;
     u32* sub_targets;
-    // Paths (paths.cuh).
-    const u64* pairs;  // transitions in any order: the number of a state, and in the upper half where it leads
-    u32* kinds;        // by state: `Kind`; of its component, by the state that is its label
-    u64 from;          // where a path begins
+    // Fields for paths (paths.cuh).
+    const u64* pairs;  // transitions in any order: source in the lower half, target in the upper half
+    u32* kinds;        // `Kind` of a state; that of a component is at the state that is its label
+    u64 from;          // first state of a path
 };
 
-// States that a block keeps to itself.
+// Most states that a block keeps for itself.
 constexpr u32 local_room = 1024;
 
-// Levels that a block takes of these, before all blocks meet: when others may have work, and when none has.
+// Most levels of kept states that a block takes before all blocks meet: if other blocks may have work, and if none has.
 constexpr u64 local_levels = 16, local_levels_alone = 256;
 
-// What a block shares: the sums of its threads' numbers of edges, and whose they are; the level; and states that it has found.
+// Shared memory of a block: prefix sums of its threads' edge counts and the states they belong to; the level; and the states that
+// the block keeps.
 struct Shared {
     u64 sums[most_threads];
     u64 begin[most_threads];
@@ -103,7 +106,7 @@ struct Shared {
     Level level;
 };
 
-// Edges out of a state, edges into it, or its choices.
+// Direction: edges out of a state, edges into it, or its choices.
 enum Way : u32 { out, in, choices };
 
 DECOMPOSE_FN const u64* offsets_of(const Work& w, Way way)
@@ -111,10 +114,11 @@ DECOMPOSE_FN const u64* offsets_of(const Work& w, Way way)
     return way == out ? w.offsets : way == in ? w.in_offsets : w.choice_offsets;
 }
 
-// A heavy state's edges are pieces, which blocks share out at the next level: the state, the number of the piece, and its way.
+// A piece of a heavy state's edges: the state, the number of the piece, and the direction. Blocks divide pieces between them at
+// the next level.
 DECOMPOSE_FN u64 piece_of(u32 state, u64 number, Way way) { return u64{way} << 62 | number << 32 | state; }
 
-// Edges of a state, if it is heavy, are put off. Gives how many are not.
+// Puts off the edges of a state if it is heavy. Returns the number of its edges that are not put off.
 template <class Block, class Body>
 DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way way, u64 begin, u64 end, Body body)
 {
@@ -125,7 +129,7 @@ DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way 
         if (at + number < w.piece_room) {
             store(w.pieces[next % 2] + at + number, piece_of(state, number, way));
         } else {
-            // There is room for the pieces of every state once. A state that comes again and again may find none.
+            // The arrays have space for the pieces of each state once. A state that comes repeatedly may find none left.
             const u64 first = begin + number * w.piece, last = first + w.piece < end ? first + w.piece : end;
             for (u64 edge = first; edge < last; ++edge) body(way, state, known, edge);
         }
@@ -133,9 +137,9 @@ DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way 
     return 0;
 }
 
-// All edges of a state a thread, by the threads together, one way or `both` (out and in): what one state has more of than another
-// is shared out. Edges of heavy states are put off. `body(way, state, known, edge)` gets what the thread of the state says is
-// `known` of it. All threads of the block call it; `has` is false if a thread has no state.
+// Visits all edges of the threads' states, one state per thread, in one direction or in `both` (out and in). The threads of the
+// block divide the edges evenly between them. Edges of heavy states are put off. `body(way, state, known, edge)` gets the value
+// `known` that the state's thread passed. All threads of the block must call this; `has` is false for a thread without a state.
 template <bool both, class Block, class Body>
 DECOMPOSE_FN void share_edges(const Work& w, Block& block, bool has, u32 state, u64 known, Way way, Body body)
 {
@@ -175,14 +179,14 @@ DECOMPOSE_FN void share_edges(const Work& w, Block& block, bool has, u32 state, 
     block.looked += total;
 }
 
-// One way.
+// Visits edges in one direction.
 template <class Block, class Body>
 DECOMPOSE_FN void for_edges(const Work& w, Block& block, bool has, u32 state, u64 known, Way way, Body body)
 {
     share_edges<false>(w, block, has, state, known, way, body);
 }
 
-// Some pieces, by the block.
+// Takes this block's share of the pieces.
 template <class Block, class Body>
 DECOMPOSE_FN void take_pieces(const Work& w, Block& block, u64 step, u64 count, Body body)
 {
@@ -199,7 +203,7 @@ DECOMPOSE_FN void take_pieces(const Work& w, Block& block, u64 step, u64 count, 
     }
 }
 
-// All numbers below `count`, those of a block's threads at a time; `body(has, number)` is called by all of them.
+// Calls `body(has, number)` for all numbers below `count`, in groups of a block's threads; all threads of a group call it.
 template <class Block, class Body>
 DECOMPOSE_FN void for_all_of(Block& block, u64 part, u64 parts, u64 count, u64 tile, Body body)
 {
@@ -215,7 +219,7 @@ DECOMPOSE_FN void for_all(Block& block, u64 count, Body body)
     for_all_of(block, block.index(), block.count(), count, u64{block.threads()} * Block::tiles, body);
 }
 
-// All blocks come before any goes on. What was written before is seen after.
+// Waits until all blocks have arrived. Writes before the meeting are visible after it.
 template <class Block>
 DECOMPOSE_FN void meet(const Work& w, Block& block)
 {
@@ -230,7 +234,7 @@ DECOMPOSE_FN void meet(const Work& w, Block& block)
     block.sync();
 }
 
-// A level, read once a block.
+// Reads a level, once per block.
 template <class Block>
 DECOMPOSE_FN Level read_level(const Work& w, Block& block, u64 step)
 {
@@ -249,7 +253,7 @@ DECOMPOSE_FN void clear_level(const Work& w, u64 step)
     store(&level->pieces, u64{0});
 }
 
-// Takes the pieces that were put off while all states were looked at.
+// Takes the pieces that were put off during a loop over all states.
 template <class Block, class Body>
 DECOMPOSE_FN void finish_pieces(const Work& w, Block& block, Body body)
 {
@@ -267,7 +271,7 @@ DECOMPOSE_FN void append_for_all(const Work& w, u64 next, u32 state)
     store(w.queue[next % 2] + add_one(&w.progress->level[next % 3].count), state);
 }
 
-// The same, unless the block may keep it.
+// Keeps a state for this block, if allowed and if space is left, or else appends it to the next level.
 template <class Block>
 DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
 {
@@ -281,8 +285,8 @@ DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
     append_for_all(w, block.next, state);
 }
 
-// Takes the states that the block has kept, and those that it finds then, for some levels; the rest is for all. Gives how many
-// levels it took.
+// Takes the states that the block has kept, and those that it finds then, for at most `most` levels; appends the rest for all
+// blocks. Returns the number of levels taken.
 template <class Block, class Visit>
 DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
 {
@@ -291,7 +295,7 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
     while (true) {
         block.sync();
         const u32 found = load(&shared.found), count = found < local_room ? found : local_room;
-        block.sync();  // all have read it
+        block.sync();  // all threads have read it
         if (count == 0) return taken;
         if (block.thread() == 0) store(&shared.found, 0u);
         const u32* const kept = shared.local[block.side];
@@ -300,7 +304,7 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
             return taken;
         }
         block.side = 1 - block.side;
-        block.sync();  // what is found now is counted from 0 on
+        block.sync();  // states found from now on are counted from 0
         for (u32 at = 0; at < count; at += block.threads()) {
             const bool has = at + block.thread() < count;
             visit(has, has ? load(kept + at + block.thread()) : 0);
@@ -309,10 +313,10 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
     }
 }
 
-// Takes the states of the queue, and those that are appended meanwhile, level by level. `visit(has, state)` is called by all
-// threads of a block, `body(way, state, known, edge)` for edges that it puts off. Order does not matter to them: where there is
-// not work for all, a block goes on with what it has found itself, and the first one does narrow levels alone. So a chain costs
-// what it weighs. `sweep` stands for the visits of a level that is very wide.
+// Takes the states of the queue, and those appended meanwhile, level by level. All threads of a block call `visit(has, state)`;
+// `body(way, state, known, edge)` is called for edges that were put off. The algorithms do not depend on order, so if a level has
+// too little work for all blocks, a block continues with the states that it found itself, and the first block takes narrow levels
+// alone. Therefore a chain costs little per state. `sweep` replaces the visits of a very wide level.
 template <class Block, class Visit, class Body, class Sweep>
 DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body body, Sweep sweep)
 {
@@ -320,13 +324,13 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
     const bool is_first = block.index() == 0 && block.thread() == 0;
     if (block.thread() == 0) store(&block.shared->found, 0u);
     u64 step = block.next;
-    // Of the first level it is in its place before the kernel begins.
+    // The value for the first level is set before the kernel begins.
     const u64 most_levels = load(&progress->level[step % 3].done) + w.most_levels;
     while (true) {
-        // Nobody changes it before all blocks have met again.
+        // No block changes it before all blocks have met again.
         const Level level = read_level(w, block, step);
         if ((level.count == 0 && level.pieces == 0) || level.done >= most_levels) break;
-        // All have read the level before this one.
+        // All blocks have read the previous level.
         if (is_first) clear_level(w, step + 2);
         block.next = step + 1;
         u64 taken = 1;
@@ -335,7 +339,7 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
         } else {
             const bool alone = level.count <= w.narrow && level.pieces == 0;
             const u64 part = block.index(), parts = alone ? 1 : block.count();
-            // Few states are spread over all blocks, since their edges are shared out within a block only.
+            // A small number of states is spread over all blocks, because edges are divided only between the threads of a block.
             const u64 whole = u64{block.threads()} * Block::tiles, even = (level.count + parts - 1) / parts;
             const u64 tile = even >= whole ? whole : even <= Block::least_tile ? u64{Block::least_tile} : even;
             block.keeps = level.count <= parts * whole;
@@ -349,7 +353,7 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
         meet(w, block);
         ++step;
     }
-    // What is left, if anything, is in the level after the one that was taken last.
+    // States that are left, if any, are in the level after the last one taken.
     if (is_first) {
         clear_level(w, step + 2);
         store(&progress->step, step - 1);
@@ -360,13 +364,13 @@ struct NoSweep {
     DECOMPOSE_FN void operator()(bool, u64) const {}
 };
 
-// The region of a state that is in a component that was found.
+// Region of a state whose component was found.
 constexpr u32 settled = none;
 
 DECOMPOSE_FN bool is_live(const Work& w, u32 state) { return load(w.label + state) == none; }
 
-// What is known of a state is one word of memory, since edges are looked at by far the most often, and for both: its region,
-// which changes only when all states are looked at, and bits of what has reached it.
+// The region of a state and the bits of what has reached it are in one word, because both are read for each edge, by far the most
+// frequent access. The region changes only in loops over all states.
 DECOMPOSE_FN u64 known_of(u32 region, u32 word) { return u64{word} << 32 | region; }
 DECOMPOSE_FN u32 region_of(u64 known) { return static_cast<u32>(known); }
 DECOMPOSE_FN u32 word_of(u64 known) { return static_cast<u32>(known >> 32); }

@@ -1,5 +1,5 @@
-//! The program `decompose`, run as a stranger runs it. Graphs whose components are known are those of the folder that
-//! `WARPSET_MDP` names; without it, and without a GPU, the tests that need them are listed as skipped.
+//! Tests the program `decompose` through its command line. `WARPSET_MDP` names a folder of graphs with known components. Tests
+//! that need the folder or a GPU are listed as skipped if it does not exist.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use warpset_testing::trials::{skipped, trial};
 
 const DECOMPOSE: &str = env!("CARGO_BIN_EXE_decompose");
 
-/// Where and how: by kernels, and by Tarjan's algorithm.
+/// Options for the CPU: by kernels, and by Tarjan's algorithm.
 const ON_CPU: [&[&str]; 3] = [
     &["--device", "cpu:2", "--algorithm", "parallel"],
     &["--device", "cpu:2"],
@@ -20,7 +20,7 @@ const ON_CPU: [&[&str]; 3] = [
 ];
 const ON_GPU: [&[&str]; 1] = [&["--device", "gpu"]];
 
-/// The folder of known graphs.
+/// Environment variable that names the folder of known graphs.
 const VARIABLE: &str = "WARPSET_MDP";
 
 const ONCE: &[(&str, fn())] = &[
@@ -32,7 +32,7 @@ const ONCE: &[(&str, fn())] = &[
     ("help_teaches", help_teaches),
 ];
 
-/// A test of a place.
+/// A test that runs with the options of a device.
 type OfPlace = (&'static str, fn(&[&str]));
 
 const EVERYWHERE: &[OfPlace] = &[("the_shipped_graph_has_its_components", the_shipped_graph_has_its_components)];
@@ -80,7 +80,7 @@ fn decompose(graph: &Path, arguments: &[&str]) -> Output {
     Command::new(DECOMPOSE).arg(graph).args(arguments).output().expect("the program starts")
 }
 
-/// The object that is printed, of a report.
+/// The JSON object of a report.
 #[track_caller]
 fn json(graph: &Path, arguments: &[&str]) -> Value {
     let output = decompose(graph, &[arguments, &["--json", "--compare"]].concat());
@@ -95,7 +95,7 @@ fn has_values(report: &Value, expected: &[(&str, u64)]) {
     assert!(wrong.is_empty(), "expected {wrong:?} in {report}");
 }
 
-/// Values that another program found, which was written without this one.
+/// The expected values come from an independent program.
 fn the_shipped_graph_has_its_components(place: &[&str]) {
     let folder = TempDir::new().unwrap();
     let [components, ends] = ["components.npy", "ends.npy"].map(|name| folder.path().join(name).display().to_string());
@@ -125,21 +125,21 @@ fn the_shipped_graph_has_its_components(place: &[&str]) {
     assert_eq!(array(Path::new(&ends)), [none, none, none, 3, 3, 3, 6, 6, none, 9, none]);
 }
 
-/// The elements of an array of words.
+/// Reads the elements of an array of words.
 fn array(path: &Path) -> Vec<u32> {
     let bytes = std::fs::read(path).unwrap();
     let data = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     bytes[data..].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// FNV-1a, over the bytes of all words, from the number on that the tables of known values begin with.
+/// FNV-1a over the bytes of all words. The initial value is the one used for the tables of known values.
 fn fnv(words: &[u32]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     let hash = bytes.fold(1_469_598_103_934_665_603, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 
-/// The columns of tables of known values, and what they are called in a report.
+/// Columns of the tables of known values, and their keys in a report.
 const COLUMNS: [(&str, &str); 14] = [
     ("states", "states"),
     ("choices", "choices"),
@@ -157,7 +157,7 @@ const COLUMNS: [(&str, &str); 14] = [
     ("mec_rounds", "rounds"),
 ];
 
-/// The rows of a table, by the names of their columns.
+/// Rows of a table; each maps column names to values.
 fn rows(path: &Path) -> Vec<HashMap<String, String>> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut lines = text.lines().map(|line| line.split(',').map(String::from));
@@ -171,8 +171,7 @@ fn has_row(report: &Value, row: &HashMap<String, String>) {
     has_values(report, &known.collect::<Vec<_>>());
 }
 
-/// Every graph that lies in the folder has the values and, state by state, the partitions of its row; those that are generated
-/// have theirs.
+/// Every graph in the folder has the values of its row and the same partition, state by state; so has every generated graph.
 fn known_graphs_have_their_components(folder: &Path, place: &[&str]) {
     let outputs = TempDir::new().unwrap();
     let [components, ends] = ["components.npy", "ends.npy"].map(|name| outputs.path().join(name).display().to_string());
@@ -225,7 +224,7 @@ fn errors_have_their_exit_code_and_numbers() {
         (&wrong, vec![], "wrong.tra:2: the state 7, where the first line announces 2: 0 to 1"),
         (&casino, vec!["--memory", "300"], "transitions need 396 B of memory (396 bytes), but --memory leaves 300 B"),
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
-        // The graph is in that memory, too.
+        // The graph counts towards the limit, too.
         (&casino, vec!["--memory", "1259"], "need 864 B of memory (864 bytes), but --memory leaves 863 B"),
         (&none, vec![], "none.tra cannot be read"),
         (&PathBuf::from("-"), vec![], "of standard input --format says what it is"),
@@ -236,14 +235,14 @@ fn errors_have_their_exit_code_and_numbers() {
         let output = decompose(graph, &[device, &arguments[..], &["--json"]].concat());
         let object: Value = serde_json::from_slice(&output.stdout).expect("one object");
         let error = object["error"].as_str().expect("an error");
-        // A limit is no error.
+        // Reaching a limit is not an error.
         let code = if arguments.contains(&"--memory") { 3 } else { 2 };
         assert!(output.status.code() == Some(code) && object["exit_code"] == code, "{output:?}");
         assert!(error.contains(part), "{error}");
     }
 }
 
-/// Numbers in a first line whose bytes do not fit 64 bits are too many, like smaller ones.
+/// Sizes in a first line whose bytes overflow 64 bits are refused as too large, like smaller ones.
 fn announced_sizes_are_bounded_by_memory() {
     let folder = TempDir::new().unwrap();
     for (name, text, part) in [

@@ -1,4 +1,4 @@
-//! What front ends end with: their parts become a model.
+//! Assembles a [`Model`] from the parts that a front end has read.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
@@ -6,10 +6,10 @@ use crate::ir::{
     Action, Assertion, Channel, Layout, MAX_WORDS, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
 };
 
-/// Bits that variables and locations may take together: what the widest vectors of a table hold.
+/// Most bits that variables and locations may take together: the size of the widest vector that a table holds.
 const MAX_BITS: usize = MAX_WORDS * 32;
 
-/// What a model is made of: see [`Model`].
+/// The parts of a [`Model`], before they are linked and laid out.
 #[derive(Default)]
 pub struct Parts {
     pub variables: Vec<Variable>,
@@ -21,11 +21,12 @@ pub struct Parts {
     pub network: Option<Network>,
 }
 
-/// The model: who communicates with whom, which variables are written and what they can hold, and where they lie in a state.
+/// Assembles the model: lists the senders and receivers of each channel, marks the variables that are written, bounds their
+/// values, and lays out the state.
 ///
 /// # Errors
 ///
-/// States take more words than a table's vectors have.
+/// States that take more words than a table's vectors have.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
     let Parts { mut variables, processes, mut channels, transitions, assertions, property, network } = parts;
     for (id, transition) in transitions.iter().enumerate() {
@@ -49,7 +50,7 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
     Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, layout })
 }
 
-/// The layout of states that a table can hold.
+/// Lays out the states; fails if they are too long for a table.
 fn laid_out(processes: &[Process], variables: &[Variable]) -> Result<Layout, Diagnostic> {
     let of_variable = |variable: &Variable| variable.initial.len() * variable.values.bits().next_power_of_two() as usize;
     let written = variables.iter().filter(|variable| variable.is_written);

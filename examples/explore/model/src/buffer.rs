@@ -1,20 +1,21 @@
-//! Channels with room for messages, in a form that has none: an array for each value of a message, a length, assignments.
+//! Buffered channels, expressed in an intermediate form that has none: an array for each value of a message, a length, and
+//! assignments.
 
 use crate::ir::expression::Binary;
 use crate::ir::{Assignment, Expression, Place, Span, Type, Variable, VariableId};
 
-/// A buffered channel: an array for each value of a message, the first `length` elements of which are waiting, the oldest first.
-/// All elements after them are 0.
+/// A buffered channel: an array for each value of a message. The first `length` elements hold the waiting messages, oldest first.
+/// All other elements are 0.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub arrays: Vec<VariableId>,
     pub length: VariableId,
-    /// Messages that have room.
+    /// Capacity in messages.
     pub capacity: usize,
 }
 
 impl Buffer {
-    /// Adds the variables of an empty one to those of a model. `fields` are the names and types of a message's values.
+    /// Adds the variables of an empty buffer to those of a model. `fields` gives the name and type of each value of a message.
     pub fn declare(
         name: &str,
         fields: impl IntoIterator<Item = (String, Type)>,
@@ -38,12 +39,12 @@ impl Buffer {
         Expression::binary(Binary::Greater, Expression::Variable(self.length), Expression::Constant(0), at)
     }
 
-    /// A value of the message that has waited longest. An expression of messages that there are: see [`Self::has_message`].
+    /// Value `field` of the message that has waited longest. Valid only if a message is waiting: see [`Self::has_message`].
     pub fn first(&self, field: usize, at: Span) -> Expression {
         element(self.arrays[field], 0, at)
     }
 
-    /// What puts a message behind the last one.
+    /// Assignments that append a message.
     pub fn append(&self, values: impl IntoIterator<Item = Expression>, at: Span) -> Vec<Assignment> {
         let length = || Expression::Variable(self.length);
         let behind_the_last = |array: &VariableId| Place { variable: *array, index: Some(length()), span: at };
@@ -51,14 +52,14 @@ impl Buffer {
         stores.chain([self.add_to_length(Binary::Add, at)]).collect()
     }
 
-    /// What stores the first message's values in these places, and removes it.
+    /// Assignments that store the first message's values in `targets` and remove the message.
     pub fn take(&self, targets: Vec<Place>, at: Span) -> Vec<Assignment> {
         let first = targets.into_iter().zip(&self.arrays);
         let first = first.map(|(target, array)| Assignment { target, value: element(*array, 0, at) });
         first.chain(self.remove(at)).collect()
     }
 
-    /// What removes the first message.
+    /// Assignments that remove the first message.
     pub fn remove(&self, at: Span) -> Vec<Assignment> {
         let moves = self.arrays.iter().flat_map(|&array| {
             (0..self.capacity).map(move |to| {

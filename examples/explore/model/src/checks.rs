@@ -1,13 +1,13 @@
-//! What is checked of every state that is reached.
+//! The checks that are evaluated in every state that is reached.
 
 use crate::interpreter::Fault;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::{Expression, Model};
 
-/// What ends an exploration with a path.
+/// The checks of an exploration; a violation ends it with a path.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
-    /// States without any step.
+    /// Report states without any step.
     pub deadlocks: bool,
     pub conditions: Vec<Condition>,
 }
@@ -16,9 +16,9 @@ pub struct Checks {
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub role: Role,
-    /// As a person wrote it.
+    /// The condition as the user wrote it.
     pub text: String,
-    /// The condition, or the negation of a goal: each is violated where this is 0.
+    /// The condition, or the negation of a goal; a state violates it if this is 0 there.
     pub must_hold: Expression,
 }
 
@@ -27,19 +27,19 @@ pub enum Role {
     /// An assertion in the model's text.
     Assertion,
     Invariant,
-    /// Looked for, rather than feared.
+    /// A condition to find: reaching it ends the exploration.
     Goal,
-    /// Must be reachable from everywhere; in a state where it is not, it does not hold.
+    /// A condition that must be reachable from every state; a state from which it is not reachable violates it.
     Possible,
-    /// What must happen again and again; in a component without it, it does not hold.
+    /// A condition that must hold again and again; a component of the graph without such a state violates it.
     Progress,
 }
 
-/// What is wrong with a state.
+/// A violation found in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     Deadlock,
-    /// Its steps, or conditions, cannot be evaluated.
+    /// A fault while evaluating the state's steps or the conditions.
     Fault(Box<Fault>),
     /// Index into [`Checks::conditions`].
     Condition(usize),
@@ -57,13 +57,13 @@ impl Checks {
         Self { deadlocks: false, conditions: conditions.collect() }
     }
 
-    /// An invariant, or a goal.
+    /// Adds an invariant or a goal.
     pub fn add(&mut self, role: Role, text: String, condition: Expression) {
         let must_hold = if role == Role::Goal { Expression::unary(Unary::Not, condition) } else { condition };
         self.conditions.push(Condition { role, text, must_hold });
     }
 
-    /// What is found, in words.
+    /// Describes a violation in words.
     pub fn describe(&self, violation: &Violation, model: &Model) -> String {
         match violation {
             Violation::Deadlock => "deadlock: no step is possible".into(),
@@ -86,7 +86,7 @@ impl Checks {
 }
 
 impl Violation {
-    /// One word for what it is.
+    /// The kind of violation as one word.
     pub fn kind(&self, checks: &Checks) -> &'static str {
         match self {
             Self::Deadlock => "deadlock",

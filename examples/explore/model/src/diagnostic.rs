@@ -1,27 +1,27 @@
-//! What is wrong with a text, shown with the file, line, column and the line itself.
+//! Diagnostics for a text, shown with the file, line, column and the line itself.
 
 use crate::ir::{Source, Span};
 use ariadne::{CharSet, Config, IndexType, Label, Report, ReportKind};
 use std::fmt;
 
-/// Longer lines, in bytes, are not shown.
+/// Longest line, in bytes, that is shown with a diagnostic.
 const MAX_LINE: usize = 500;
 
-/// How bad it is.
+/// Whether a diagnostic is an error or a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Error,
     Warning,
 }
 
-/// Something wrong at a place of a text.
+/// A problem at a place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub message: String,
     pub span: Span,
-    /// What is said at the place itself.
+    /// Label at the place itself.
     pub label: String,
-    /// Another place that has to do with it, and what is said there.
+    /// A second place that is involved, with its label.
     pub related: Option<Box<(Span, String)>>,
     pub help: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Diagnostic {
         Located { diagnostic: self, source: source.clone() }
     }
 
-    /// The place and the lines around it, as text.
+    /// Renders the message, the place and the lines around it as text.
     pub fn render(&self, source: &Source, severity: Severity, color: bool) -> String {
         let (word, kind) = match severity {
             Severity::Error => ("error", ReportKind::Error),

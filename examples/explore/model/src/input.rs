@@ -1,4 +1,4 @@
-//! Reads the model: from a file, a pipe or standard input, and never more of it than a model has.
+//! Reads the model from a file, a pipe or standard input, and refuses inputs longer than any model.
 
 use crate::ir::Source;
 use anyhow::{Context, Result, bail, ensure};
@@ -8,23 +8,24 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use warpset_support::output::Identity;
 
-/// Longest model: the longest of BEEM has some hundred kilobytes. So much is read in seconds, and in about a gigabyte.
+/// Length limit of a model in bytes. The longest model of BEEM has some hundred kilobytes; 16 MiB are read in seconds and take
+/// about a gigabyte of memory.
 pub const MAX_BYTES: u64 = 16 << 20;
 
-/// A file that is open to be read.
+/// A file that is open for reading.
 pub struct Input {
-    /// For messages.
+    /// Name for messages.
     pub name: String,
-    /// Where it is; of standard input, nowhere.
+    /// Path of the file; empty for standard input.
     pub path: PathBuf,
-    /// How long it is, if it is a file.
+    /// Length in bytes, if it is a regular file.
     pub bytes: Option<u64>,
     pub reader: Box<dyn Read>,
-    /// Which file it is, whatever its name; of standard input, what it is.
+    /// Identity of the file, independent of its name; for standard input, the identity of what it is connected to.
     pub identity: Option<Identity>,
 }
 
-/// Reads a text that is not the model.
+/// Reads a text file other than the model.
 pub fn read_text(path: &Path) -> Result<Source> {
     let (name, bytes) = open(path)?.text()?;
     Ok(Source::of_bytes(name, &bytes))
@@ -39,7 +40,7 @@ pub fn open(path: &Path) -> Result<Input> {
     }
     let name = path.display().to_string();
     let open = || {
-        // Before it is opened: opening a device may do something.
+        // Look at the file before opening it, because opening a device may have effects.
         let metadata = std::fs::metadata(path)?;
         look_at(&metadata)?;
         let file = File::open(path)?;
@@ -51,7 +52,7 @@ pub fn open(path: &Path) -> Result<Input> {
 }
 
 impl Input {
-    /// All of it, with its name: a text that is no longer than a model.
+    /// Reads the whole text, with its name. Fails if it is longer than `MAX_BYTES`.
     pub fn text(self) -> Result<(String, Vec<u8>)> {
         let Self { name, bytes, reader, .. } = self;
         let read = || {
@@ -64,7 +65,7 @@ impl Input {
     }
 }
 
-/// Refuses what has no end.
+/// Refuses files without an end, such as devices, and directories.
 fn look_at(metadata: &Metadata) -> Result<()> {
     ensure!(!metadata.is_dir(), "it is a directory");
     if metadata.is_file() {

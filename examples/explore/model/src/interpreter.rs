@@ -1,5 +1,5 @@
-//! The interpreter: what a state's steps are, by the book (`ir`). It is what everything else is compared with, and what explores
-//! where nothing was compiled.
+//! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference that every other engine is
+//! compared with, and it explores models for which no code was compiled.
 
 use crate::ir::network::RuleId;
 use crate::ir::{
@@ -7,27 +7,27 @@ use crate::ir::{
     VariableId,
 };
 
-/// What happens at once.
+/// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A transition by itself, or a sender with its receiver.
+    /// A transition alone, or a sender's transition with its receiver's.
     Transition { id: TransitionId, receiver: Option<TransitionId> },
-    /// By a rule of the network.
+    /// A step by a rule of the network.
     Rule(RuleId),
 }
 
-/// What a model must not do while it runs.
+/// A fault: an operation that a model must not perform while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub what: Wrong,
     pub span: Span,
-    /// Whose guard or effect it is in; `None` for a condition that is checked.
+    /// The transition whose guard or effect has the fault; `None` for a condition that is checked.
     pub transition: Option<TransitionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// An element that the array does not have.
+    /// An index outside the array.
     Index {
         array: VariableId,
         index: i32,
@@ -38,15 +38,15 @@ pub enum Wrong {
 /// Finds the steps of a model's states.
 pub struct Interpreter<'m> {
     model: &'m Model,
-    /// By process and location: the transitions that leave it.
+    /// Transitions that leave a location, by process and location.
     leaving: Vec<Vec<Vec<TransitionId>>>,
     has_committed_locations: bool,
 }
 
-/// Memory for [`Interpreter::steps`], to be used again.
+/// Reusable memory for [`Interpreter::steps`].
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Enabled transitions that take place by themselves or send.
+    /// Enabled transitions that act alone or send.
     leading: Vec<TransitionId>,
     /// Enabled transitions that receive, by channel.
     receiving: Vec<Vec<TransitionId>>,
@@ -69,11 +69,11 @@ impl<'m> Interpreter<'m> {
         self.model
     }
 
-    /// Calls `visit` with each step that the state has and the state that it leads to. Returns how many stores overflowed.
+    /// Calls `visit` with each step of the state and the state that it leads to. Returns the number of stores that overflowed.
     ///
     /// # Errors
     ///
-    /// The first fault. Some steps may have been visited before.
+    /// The first fault. `visit` may have been called for some steps before it.
     pub fn steps(&self, state: &[u32], scratch: &mut Scratch, mut visit: impl FnMut(Step, &[u32])) -> Result<u64> {
         self.find_enabled(state, scratch)?;
         let Scratch { leading, receiving, successor } = scratch;
@@ -108,11 +108,11 @@ impl<'m> Interpreter<'m> {
         Ok(overflows)
     }
 
-    /// The value of an expression in a state.
+    /// Evaluates an expression in a state.
     ///
     /// # Errors
     ///
-    /// A fault, of no transition.
+    /// A fault without a transition.
     pub fn value(&self, expression: &Expression, state: &[u32]) -> Result<i32> {
         match expression {
             Expression::Constant(value) => Ok(*value),
@@ -175,7 +175,7 @@ impl<'m> Interpreter<'m> {
         Ok(())
     }
 
-    /// Makes the successor. Returns how many stores overflowed.
+    /// Writes the successor of `state` to `successor`. Returns the number of stores that overflowed.
     fn take(
         &self,
         leader_id: TransitionId,
@@ -203,7 +203,7 @@ impl<'m> Interpreter<'m> {
         Ok(overflows + self.act(leader_id, successor)?)
     }
 
-    /// Moves the transition's process, and carries out its effects.
+    /// Moves the transition's process and carries out its effects. Returns the number of stores that overflowed.
     fn act(&self, id: TransitionId, state: &mut [u32]) -> Result<u64> {
         let Transition { process, to, effects, .. } = &self.model.transitions[id];
         self.model.layout.locations[*process].set(state, 0, *to as i32);
@@ -214,7 +214,7 @@ impl<'m> Interpreter<'m> {
         Ok(overflows)
     }
 
-    /// Stores in a place what is computed once its index is known. Returns 1 if the value did not fit, else 0.
+    /// Evaluates the index of a place, then the value, and stores the value there. Returns 1 if the value did not fit, else 0.
     fn store(&self, place: &Place, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
         let Place { variable, index, span } = place;
         let element = match index {
@@ -235,7 +235,7 @@ impl Fault {
         self
     }
 
-    /// What is wrong, in words.
+    /// Describes the fault in words.
     pub fn message(&self, model: &Model) -> String {
         match self.what {
             Wrong::Index { array, index } => {
@@ -257,7 +257,7 @@ mod tests {
         Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Each successor of a state, as the values of these expressions in it.
+    /// The values of `expressions` in each successor of a state.
     fn successors(dve: &Dve, state: &[u32], expressions: &[&str]) -> Vec<Vec<i32>> {
         let interpreter = Interpreter::new(&dve.model);
         let mut found = Vec::new();
@@ -275,7 +275,7 @@ mod tests {
         expressions.iter().map(value).collect()
     }
 
-    /// What `expression` is, stored in an `int`, and how many stores overflowed.
+    /// The value of `expression` after it was stored in an `int`, and the number of stores that overflowed.
     fn stored(declarations: &str, expression: &str) -> Result<(i32, u64)> {
         let text = format!(
             "{declarations} int r; process P {{ state a, b; init a; trans a -> b {{ effect r = {expression}; }}; }} system async;"
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn expressions_have_the_values_of_c() {
         for (expression, value) in [
-            ("x - 1 < 0", 1), // wide, though x is a byte
+            ("x - 1 < 0", 1), // evaluated in 32 bits, though x is a byte
             ("9 - 3 - 2", 4),
             ("9 - x - 3 - 2", 4),
             ("1 or x and x", 1),
@@ -304,7 +304,7 @@ mod tests {
             ("(0 - y) / 2 * 10 + (0 - y) % 2", -31),
             ("x + 3 == 3 & 2", 0),
             ("(x == 0) * 4", 4),
-            ("1 | 6 ^ 3 & 5", 7), // from the left it were 4
+            ("1 | 6 ^ 3 & 5", 7), // 4 if evaluated from left to right
             ("1 << 3 + 1", 16),
             ("-1 >> 1", -1),
             ("y << 1 < 15", 1),
@@ -374,7 +374,8 @@ mod tests {
             process C { byte x[2], i; state s, t; init s; trans s -> t { sync c?x[i]; effect i = 1, g = A.t; }; }
             system async;";
         let dve = read(text);
-        // A process does not meet itself. The receiver's effects come before the sender's, and see the sender where it was.
+        // A process does not synchronise with itself. The receiver's effects come before the sender's, and still see the sender
+        // in its old location.
         let names = ["A.x", "B.x", "C.x[0]", "C.i", "g", "order", "A.t + B.t * 2 + C.t * 4"];
         let mut found = successors(&dve, &dve.model.initial_state(), &names);
         found.sort();
@@ -397,7 +398,7 @@ mod tests {
         assert_eq!(successors(&dve, &dve.model.initial_state(), &["x", "y"]), [[44, 300]]);
     }
 
-    /// Also where its process is is what it was before.
+    /// Message values come from the old state, and so do the locations of processes.
     #[test]
     fn messages_are_of_the_old_state() {
         for capacity in [0, 1] {
@@ -409,7 +410,7 @@ mod tests {
             let dve = read(&text);
             let interpreter = Interpreter::new(&dve.model);
             let mut state = dve.model.initial_state();
-            // A step together, or one after the other.
+            // One step for a rendezvous; two steps, send and receive, through a buffer.
             for _ in 0..=capacity {
                 let mut next = Vec::new();
                 interpreter.steps(&state, &mut Scratch::default(), |_, successor| next.push(successor.to_vec())).unwrap();
@@ -436,14 +437,14 @@ mod tests {
             state = found.swap_remove(which);
             (count, values(&dve, &state, &names))
         };
-        // Not empty: only sending; then both; full: only receiving.
+        // Enabled steps: while empty, only the send; then both; while full, only the receive.
         assert_eq!(go(0), (1, vec![1, 0, 0]));
         assert_eq!(go(0), (2, vec![2, 0, 0]));
         assert_eq!(go(0), (1, vec![2, 1, 1]));
         assert_eq!(go(0), (2, vec![3, 1, 1]));
         assert_eq!(go(0), (1, vec![3, 2, 2]));
         assert_eq!(go(0), (1, vec![3, 3, 3]));
-        // What is no message any more leaves nothing behind.
+        // Elements behind the last message are reset to 0.
         let arrays = dve.model.variables.iter().filter(|variable| variable.name.starts_with("c"));
         assert_eq!(arrays.count(), 2);
         let buffer = dve.model.variables.iter().position(|variable| variable.name == "c[0]").unwrap();
@@ -459,7 +460,7 @@ mod tests {
         let mut found = successors(&dve, &state, &["A.t", "B.t"]);
         found.sort();
         assert_eq!(found, [[1, 0], [1, 1]]);
-        // A committed process that cannot move stops everyone else.
+        // A committed process that cannot move stops all other processes.
         let text = text.replace("s -> t {}, s -> t { sync c!; }", "s -> t { guard false; }");
         assert!(successors(&read(&text), &state, &[]).is_empty());
     }

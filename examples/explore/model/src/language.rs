@@ -1,4 +1,5 @@
-//! Which language a model is in, and what every front end gives: a model, warnings, conditions. Nothing behind this knows one.
+//! The languages of models, and the result that every front end gives: a model, warnings and conditions. Code that uses it does
+//! not depend on the language.
 
 use crate::diagnostic::Located;
 use crate::dve::Dve;
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use warpset_support::output::Identity;
 
-/// The languages, by the extensions of their files.
+/// The languages, named by the extensions of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// DVE, of the DiVinE tools
@@ -27,14 +28,14 @@ pub enum Format {
 }
 
 impl Format {
-    /// That of a file, by its extension; DVE if that says nothing.
+    /// Format of a file by its extension; DVE if the extension is unknown.
     pub fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
         Self::from_str(extension, true).unwrap_or(Self::Dve)
     }
 }
 
-/// A model that was read, with what its text says about conditions.
+/// A model that was read, with the names that conditions on it may use.
 #[derive(Clone, Debug)]
 pub enum Text {
     Dve(Dve),
@@ -47,7 +48,7 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, and where; a file that cannot be read.
+    /// An error in the text, with its place, or a file that cannot be read.
     pub fn read(format: Format, input: Input, reading: &Reading) -> Result<Self> {
         if format == Format::Aut {
             let Input { name, path, bytes, reader, .. } = input;
@@ -64,7 +65,7 @@ impl Text {
         })
     }
 
-    /// The files that were read besides the one that was named.
+    /// The files that were read in addition to the named one.
     pub fn files(&self) -> &[Arc<Identity>] {
         match self {
             Self::Network(text) => &text.files,
@@ -88,8 +89,7 @@ impl Text {
         }
     }
 
-    /// What of the text is not computed as it is written.
-    /// Gates that --interleave names and that there are not, a sentence each.
+    /// Gates that `--interleave` names and the model does not have: one sentence for each.
     pub fn missing_gates(&self) -> &[String] {
         match self {
             Self::Network(text) => &text.missing_gates,
@@ -105,7 +105,7 @@ impl Text {
         }
     }
 
-    /// Whether conditions may name a variable or constant so, without anything before it.
+    /// Whether conditions may use `name` alone, as a variable or constant.
     pub fn has_variable(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_variable(name),
@@ -114,7 +114,7 @@ impl Text {
         }
     }
 
-    /// Whether conditions may name parts of a process so, with `->` behind it.
+    /// Whether `name` is a process whose parts conditions may name as `name->part`.
     pub fn has_process(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_process(name),
@@ -122,11 +122,12 @@ impl Text {
         }
     }
 
-    /// Reads a condition on states, in the language of the model; and what of it is not computed as it is written.
+    /// Reads a condition on states, in the language of the model. Returns the warnings for parts that are not computed as they
+    /// are written.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// An error in the text of the condition, with its place.
     pub fn condition(&self, source: &Source) -> std::result::Result<(Expression, Vec<Warning>), Box<Located>> {
         match self {
             Self::Dve(text) => text.condition(source),

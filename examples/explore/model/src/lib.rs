@@ -1,5 +1,5 @@
-//! Models, without any search: the languages DVE, SLCO and EXP, the intermediate form that they become, its interpreter, and
-//! temporal logic with its automata.
+//! Models, without any search: the languages DVE, SLCO and EXP, the intermediate form that they are translated to, its
+//! interpreter, and temporal logic with its automata.
 //!
 //! `language` reads a text with one of the front ends (`dve`, `slco`, `network`). Each gives a [`Model`](ir::Model) through
 //! `assembly`, with warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a model; [`checks`] are the

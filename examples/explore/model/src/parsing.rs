@@ -1,4 +1,4 @@
-//! What the parsers of all languages have in common: places in texts, and syntax errors in words.
+//! Code that the parsers of all languages share: places in texts, and the wording of syntax errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::Span;
@@ -8,26 +8,27 @@ use pest::{Parser, Position, RuleType};
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// Longest text: places in it have 32 bits.
+/// Length limit of a text in bytes: places in it are stored in 32 bits.
 pub const MAX_BYTES: usize = u32::MAX as usize;
 
-/// What a language's errors are told with.
+/// The words that a language uses in its syntax errors.
 pub struct Words<R> {
-    /// What of some rules was expected, in words; nothing for rules that say nothing to a person.
+    /// Describes in words what some rules expected; leaves out rules whose names do not help the user.
     pub expected: fn(&[R]) -> Vec<String>,
-    /// Marks that are told when they were expected; all other tokens are operators, or parts of names, numbers, blanks.
+    /// Punctuation marks that an error names if they were expected. All other tokens are operators, or parts of names, numbers
+    /// and blanks.
     pub marks: &'static [&'static str],
-    /// Whether an operand could stand here: then marks say nothing.
+    /// Whether an operand could stand here; marks are left out then.
     pub is_operand: fn(&[R]) -> bool,
 }
 
-/// Parses a whole text by a rule that ends with it.
+/// Parses a whole text. `rule` must match to the end of the text.
 pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Words<R>) -> Result<Pair<'t, R>, Diagnostic> {
     if text.len() > MAX_BYTES {
         let message = format!("the text has {} bytes; {MAX_BYTES} are possible", text.len());
         return Err(Diagnostic::new(Span::default(), message, "too long"));
     }
-    // Another text may have been where this one is.
+    // A text parsed earlier may have had the same address as this one.
     LAST.set((std::ptr::null(), BEGINNING));
     let mut pairs = P::parse(rule, text).map_err(|error| syntax_error::<R, P>(error, rule, text, words))?;
     Ok(pairs.next().expect("a rule that matches yields a pair"))
@@ -36,23 +37,23 @@ pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Word
 pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
     let of = pair.as_span();
     let Place { line, column, .. } = place(of.get_input(), of.start());
-    // Blanks and comments after its last token belong to a pair, but are no part of what is meant.
+    // A pair includes blanks and comments after its last token; leave them out.
     let end = of.start() + of.as_str().trim_end().len();
     Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
 
-/// A piece of a text by its byte offsets.
+/// The span of a piece of text, given by its byte offsets.
 pub fn span_of(text: &str, start: usize, end: usize) -> Span {
     let Place { line, column, .. } = place_behind(text, BEGINNING, start);
     Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
 
-/// From the start of one to the end of another.
+/// The span from the start of `from` to the end of `to`.
 pub fn join(from: Span, to: Span) -> Span {
     Span { end: to.end, ..from }
 }
 
-/// An error for a name that is not declared, with the most similar one that is.
+/// An error for a name that is not declared, with the most similar declared name.
 pub fn unknown(what: &str, name: &str, at: Span, known: &[&str]) -> Diagnostic {
     let error = Diagnostic::new(at, format!("there is no {what} `{name}`"), "not declared");
     let alike = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (a.len() > 2 && a.len() == b.len() && differences(a, b) == 1);
@@ -83,7 +84,7 @@ impl<T> Default for Declared<T> {
 }
 
 impl<T> Declared<T> {
-    /// Declares a name; the place of an earlier declaration of it is an error.
+    /// Declares a name. The error is the place of an earlier declaration of that name.
     pub fn declare(&mut self, name: &str, meaning: T, span: Span) -> Result<(), Span> {
         match self.0.get(name) {
             Some((_, earlier)) => Err(*earlier),
@@ -102,7 +103,7 @@ impl<T> Declared<T> {
         self.0.get(name).map(|(meaning, _)| meaning)
     }
 
-    /// In alphabetical order.
+    /// All names, in alphabetical order.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.0.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -110,7 +111,7 @@ impl<T> Declared<T> {
     }
 }
 
-/// Where an offset of a text is.
+/// Line and column of an offset in a text.
 #[derive(Clone, Copy)]
 struct Place {
     offset: usize,
@@ -121,8 +122,8 @@ struct Place {
 }
 
 thread_local! {
-    /// The last place that was asked for, and where its text is. The next one is mostly near: a text of one long line would take
-    /// time with the square of its length if each were counted from the line's beginning.
+    /// Address of the text and the place that was looked up last. The next place is usually near it. If each place were counted
+    /// from the line's beginning, a text of one long line would take time quadratic in its length.
     static LAST: Cell<(*const u8, Place)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
 }
 
@@ -169,7 +170,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
         ErrorVariant::CustomError { message } => message.clone(),
         ErrorVariant::ParsingError { positives, .. } => {
             let (furthest, tokens) = expected_tokens::<R, P>(rule, text);
-            // No rule was begun there, but a mark was missing.
+            // The parser began no rule there, but expected a mark.
             let is_further = furthest > start;
             if is_further && let Some(position) = Position::new(text, furthest) {
                 (start, (line, column)) = (furthest, position.line_col());
@@ -190,7 +191,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
     Diagnostic::new(Span { start, end, line: line as u32, column: column as u32 }, found, label)
 }
 
-/// What could have stood where an error is.
+/// Lists in words what could have stood at the place of an error.
 fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> String {
     let is_told = |token: &&String| words.marks.contains(&token.as_str()) && !(words.is_operand)(rules);
     let marks = tokens.iter().filter(is_told).map(|token| format!("`{token}`"));
@@ -204,9 +205,10 @@ fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> St
     }
 }
 
-/// The furthest place that the parser reached, and what it expected there.
+/// The furthest offset that the parser reached, and the tokens that it expected there.
 fn expected_tokens<R: RuleType, P: Parser<R>>(rule: R, text: &str) -> (usize, Vec<String>) {
-    // Costs time, so only texts that are wrong are parsed with it. The switch is global, and at worst left on for another text.
+    // Tracking tokens costs time, so only texts with errors are parsed with it. The switch is global; at worst, it is on while
+    // another thread parses a text.
     pest::set_error_detail(true);
     let attempts = P::parse(rule, text).err().and_then(|error| error.parse_attempts());
     pest::set_error_detail(false);

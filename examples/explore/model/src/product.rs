@@ -1,17 +1,17 @@
-//! The steps of product states, by the book (`ir::property`).
+//! The steps of product states, exactly as `ir::property` defines them.
 
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 
-/// What happens at once in a product.
+/// A step of the product: a step of the processes and a move of the automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProductStep {
-    /// Of the processes; `None` if they have none.
+    /// Step of the processes; `None` if they have none.
     pub system: Option<Step>,
     /// Index of the automaton's move.
     pub moved: usize,
 }
 
-/// What was counted besides.
+/// Counters of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     /// Steps of the processes.
@@ -25,8 +25,8 @@ impl Interpreter<'_> {
     ///
     /// # Errors
     ///
-    /// The first fault, of one of the automaton's guards or of the processes, even where the automaton has no move. Some steps
-    /// may have been visited before.
+    /// The first fault of a guard of the automaton or of the processes, even where the automaton has no move. `visit` may have
+    /// been called for some steps before it.
     pub fn product_steps(
         &self,
         state: &[u32],

@@ -1,4 +1,4 @@
-//! Paths replayed by the interpreter, and how states and steps are shown: as text and as JSON.
+//! Replays paths with the interpreter, and shows states and steps as text and as JSON.
 
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
@@ -11,13 +11,13 @@ use std::fmt::Write as _;
 /// A path from the initial state, replayed by the interpreter.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The states, one more than the steps.
+    /// The states; their number is that of the steps plus 1.
     pub states: Vec<Vec<u32>>,
-    /// `None`: only the automaton of a property moves.
+    /// The steps; `None` if only the automaton of a property moves.
     pub steps: Vec<Option<Step>>,
     pub violation: Violation,
 }
-/// The steps between states, by the interpreter, which must also find what is wrong with the last state.
+/// Finds the steps between states with the interpreter, which must also find the violation in the last state.
 pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
     steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")
 }
@@ -33,7 +33,7 @@ fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32
                 taken.get_or_insert(step);
             }
         };
-        // A fault in another step of the state is no concern of this path's.
+        // A fault in another step of this state does not concern the path.
         let _ = all_steps(interpreter, &pair[0], &mut scratch, visit);
         steps.push(taken.with_context(|| format!("step {} does not lead to its next state", number + 1))?);
     }
@@ -54,7 +54,7 @@ fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32
     Ok(Path { states, steps, violation })
 }
 
-/// The steps of a state, of a product or not.
+/// Calls `visit` with the steps of a state, with or without a property.
 fn all_steps(
     interpreter: &Interpreter,
     state: &[u32],
@@ -68,7 +68,7 @@ fn all_steps(
 }
 
 impl Path {
-    /// For people: the initial state, then each step with what it changes, then what is wrong.
+    /// The path as text: the initial state, then each step with the variables that it changes, then the violation.
     pub fn text(&self, model: &Model, checks: &Checks) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
@@ -100,13 +100,13 @@ impl Path {
     }
 }
 
-/// Name of the text that the lines of steps are in.
+/// Names the text that line numbers of steps refer to; empty for a network.
 pub fn lines_of(model: &Model) -> String {
-    // Steps of a network are in no text.
+    // The steps of a network come from tables and have no line numbers.
     if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
 }
 
-/// The movers of a step and its changes, one line each. `None`: no step is possible.
+/// One line for the step's transitions and one for its changes, if any. `None`: no step is possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
     let moves = step.map(|step| describe_step(model, step));
     let changes = changes(model, from, to);
@@ -122,12 +122,12 @@ pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) ->
     json!({ "moves": moves, "changes": changes })
 }
 
-/// The leader, then the receiver.
+/// The leading transition, then the receiver's.
 fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Iterator<Item = TransitionId> {
     std::iter::once(leader).chain(receiver)
 }
 
-/// A step in words: its transitions; for a network, the label and the components that move.
+/// Describes a step in words: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
     match step {
         Step::Transition { id, receiver } => {
@@ -154,7 +154,7 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
+/// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
 fn describe(model: &Model, id: TransitionId) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
@@ -177,7 +177,7 @@ fn transition_json(model: &Model, id: TransitionId) -> Value {
     json!({ "process": process.name, "from": from, "to": to, "line": line, "column": column, "text": text })
 }
 
-/// Names and values of all variables that a state holds.
+/// Names and values of all variables that are part of a state.
 fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
     let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
     let values = written.flat_map(|variable| {
@@ -190,7 +190,7 @@ fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
     values.collect()
 }
 
-/// The location of each process.
+/// Names of each process and its current location.
 fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m str, &'m str)> {
     let at = |(process, of): (usize, &'m Process)| (&*of.name, &*of.locations[model.location(state, process)].name);
     model.processes.iter().enumerate().map(at)
@@ -202,7 +202,7 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
     json!({ "locations": locations, "variables": variables })
 }
 
-/// Where everybody is, and what is not 0.
+/// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);

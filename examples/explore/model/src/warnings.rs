@@ -1,21 +1,22 @@
-//! What of a text is not computed as it is written: values that do not fit, lists that are too long, shifts that are too far.
+//! Warnings for parts of a text that are not computed as they are written: values that do not fit, lists that are too long,
+//! shifts that are too far.
 //!
-//! Models rely on some of it (`byte Slot[6]` with a list of seven values in BEEM), so it is no error unless that is asked for;
-//! but nobody should have to find out by counting states.
+//! Models rely on some of these (`byte Slot[6]` with a list of seven values in BEEM), so they are errors only on request. The
+//! warnings spare users from discovering them through state counts.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-/// Warnings that are shown. There may be as many as there are values in a text, and each is shown with its lines.
+/// Warnings shown at most. A text can have a warning for each of its values, and each is shown with its lines.
 const MOST_SHOWN: usize = 20;
 
 /// A place of a text that means something else than it seems to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub diagnostic: Diagnostic,
-    /// Values that the text gives and the model does not have. A store that is counted whenever it takes place is none.
+    /// Number of values in the text that the model does not have. A store that is counted whenever it happens adds nothing here.
     pub values: u64,
 }
 
@@ -23,9 +24,9 @@ pub struct Warning {
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     pub count: u64,
-    /// Values that are not what the texts say.
+    /// Number of values that differ from what the texts say.
     pub values: u64,
-    /// The first of them, with their texts' excerpts where these are wanted.
+    /// The first warnings, with excerpts of their texts if these are wanted.
     shown: Vec<Shown>,
 }
 
@@ -37,7 +38,7 @@ struct Shown {
 }
 
 impl Warnings {
-    /// Adds what was found in a text. `severity` and `color` are how it is shown to a person.
+    /// Adds the warnings found in a text. `severity` and `color` determine how they are shown to the user.
     pub fn add(&mut self, source: &Source, warnings: &[Warning], severity: Severity, color: bool) {
         self.count += warnings.len() as u64;
         self.values += warnings.iter().map(|warning| warning.values).sum::<u64>();
@@ -49,7 +50,7 @@ impl Warnings {
         }));
     }
 
-    /// Adds what is said of an option, by its name: that it does nothing here.
+    /// Adds messages about an option that has no effect here. `option` is its name.
     pub fn of_option(&mut self, option: &str, messages: &[String]) {
         self.count += messages.len() as u64;
         let room = MOST_SHOWN.saturating_sub(self.shown.len());
@@ -60,14 +61,14 @@ impl Warnings {
         }));
     }
 
-    /// For people: those that are shown, and how many there are besides.
+    /// The warnings that are shown, and the number of further ones, as text.
     pub fn text(&self) -> String {
         let more = self.count - self.shown.len() as u64;
         let more = if more > 0 { format!("... and {} more like these\n", HumanCount(more)) } else { String::new() };
         self.shown.iter().map(|shown| shown.rendered.as_str()).chain([more.as_str()]).collect()
     }
 
-    /// One sentence: the first, and how many there are.
+    /// One sentence: the first warning and the number of warnings.
     pub fn sentence(&self) -> Option<String> {
         let Shown { place, message, .. } = self.shown.first()?;
         let more = if self.count > 1 { format!(" (the first of {})", HumanCount(self.count)) } else { String::new() };
@@ -79,15 +80,15 @@ impl Warnings {
     }
 }
 
-/// Of a constant that is stored where only `kept` is left of it, of a type with this name and these values. `values` as in
-/// [`Warning`].
+/// Warns of a constant that is stored and becomes `kept`. The type has the name `type_name` and the values `holds`; `values` is
+/// as in [`Warning`].
 pub fn of_store(value: i32, kept: i32, type_name: &str, holds: Range, at: Span, values: u64) -> Option<Warning> {
     let Range { low, high } = holds;
     let message = format!("{value} does not fit {type_name}, which holds {low} to {high}");
     (kept != value).then(|| Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {kept}")), values })
 }
 
-/// Of a list that has not as many values as its array has elements; the others have the value `default`.
+/// Warns of a list whose length differs from the size of its array. Missing elements get the value `default`.
 pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) -> Option<Warning> {
     let count = given.len();
     let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
@@ -100,7 +101,7 @@ pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) ->
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: lost as u64 })
 }
 
-/// Of constants with which an operator, which is written like this at a place, does something else than arithmetic.
+/// Warns of constants for which an operator, written as `text`, does not give the arithmetic result.
 pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, right: &Expression) -> Option<Warning> {
     let Expression::Constant(right) = *right else { return None };
     let bits = right & 31;
@@ -130,13 +131,13 @@ pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, ri
     (i64::from(folded) != exact).then(|| of_32_bits(at, &format!("{left} {text} {right}"), exact, folded))
 }
 
-/// Of a result that does not fit.
+/// Warns of a constant result that does not fit 32 bits.
 pub fn of_32_bits(at: Span, text: &str, exact: i64, folded: i32) -> Warning {
     let message = format!("{text} is {exact}, which does not fit 32 bits");
     Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {folded}")), values: 1 }
 }
 
-/// Of an element that an array does not have.
+/// Warns of a constant index outside the array.
 pub fn of_index(array: &Variable, index: Option<&Expression>, at: Span) -> Option<Warning> {
     let Variable { name, initial, .. } = array;
     let Some(Expression::Constant(index)) = index else { return None };

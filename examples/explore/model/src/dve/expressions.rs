@@ -1,4 +1,4 @@
-//! Parsed expressions become expressions of the intermediate form: names are resolved, constants folded.
+//! Translates parsed expressions to expressions of the intermediate form: resolves names and folds constants.
 
 use super::grammar::{Pair, Rule, span};
 use super::names::{Meaning, Names};
@@ -11,13 +11,13 @@ use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-/// Brackets in brackets, at most: they are walked by recursion.
+/// Limit of nested brackets, which are walked by recursion.
 const MAX_NESTING: usize = 64;
 
-/// Labels of a gate that a condition asks for, at most: each is a part of the condition.
+/// Most labels that one `enabled(gate)` may match: each becomes a part of the condition.
 const MOST_LABELS: usize = 1 << 16;
 
-/// Precedence as in C, the loosest first, with `imply` below all; everything is left-associative.
+/// Operator precedence as in C, lowest first, with `imply` below all others; all operators are left-associative.
 static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
     let left = |rule| Op::infix(rule, Assoc::Left);
     PrattParser::new()
@@ -35,18 +35,18 @@ static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
         .op(Op::prefix(Rule::negate) | Op::prefix(Rule::not) | Op::prefix(Rule::complement))
 });
 
-/// Where an expression stands: what its names mean there.
+/// The context of an expression: the meaning of its names.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub names: &'a Names,
     pub variables: &'a [Variable],
-    /// Whose local names are known without its name.
+    /// Process whose local names may be used without its name.
     pub process: Option<ProcessId>,
-    /// Gets what is not computed as it is written.
+    /// Collects warnings about parts that are not computed as they are written.
     pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
-/// How much deeper an expression may get.
+/// Nesting and depth that an expression may still use.
 #[derive(Clone, Copy)]
 struct Room {
     nesting: usize,
@@ -58,7 +58,7 @@ impl Scope<'_> {
         self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
     }
 
-    /// A value that must be known before the model runs.
+    /// Evaluates an expression that must be constant.
     pub fn constant(&self, pair: Pair) -> Result<i32, Diagnostic> {
         let span = span(&pair);
         match self.expression(pair)? {
@@ -67,7 +67,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What is assigned to or received into.
+    /// Resolves the target of an assignment or a receive.
     pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
@@ -88,7 +88,7 @@ impl Scope<'_> {
 
     fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
-        // No chain of operators is deeper than they are many.
+        // A chain of operators is at most as deep as its number of operators.
         let operators = pair.clone().into_inner().filter(|part| !is_operand(part.as_rule())).count();
         let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 1) };
         if room.nesting == 0 || room.depth == 0 {
@@ -115,13 +115,13 @@ impl Scope<'_> {
         self.warnings.borrow_mut().push(warning);
     }
 
-    /// Warns of constants with which the operator does something else than arithmetic.
+    /// Warns of constants for which the operator does not give the arithmetic result.
     fn look_at_binary(&self, operator: &Pair, left: &Expression, right: &Expression) {
         let binary = binary_operator(operator.as_rule());
         self.warnings.borrow_mut().extend(warnings::of_operator(binary, operator.as_str(), span(operator), left, right));
     }
 
-    /// Warns of an element that an array does not have.
+    /// Warns of a constant index outside the array.
     fn look_at_index(&self, array: usize, index: Option<&Expression>, at: Span) {
         self.warnings.borrow_mut().extend(warnings::of_index(&self.variables[array], index, at));
     }
@@ -156,15 +156,15 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether there is a step of a gate, if its name is written without quotes; of one label, if that is in quotes. Quotes
-    /// around what is no label are those of a gate: its name may be no word.
+    /// Translates `enabled(...)`. A name without quotes is a gate: the condition holds if a step of that gate is possible. A text
+    /// in quotes is one label. If no such label exists, the quoted text is a gate, because the name of a gate need not be a word.
     fn enabled(&self, pair: Pair) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let written = pair.into_inner().next().expect("a label is asked for");
         let text = written.as_str().trim_end();
         let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let text = quoted.unwrap_or(text);
-        // There may be as many as a state space has transitions, and mostly nobody asks for one: they are not indexed.
+        // Labels are not indexed: a network may have as many as a state space has transitions, and most conditions mention none.
         let labels = || self.names.labels.iter();
         let mut all: Vec<usize> = quoted.and_then(|text| labels().position(|label| label == text)).into_iter().collect();
         if all.is_empty() {
@@ -185,7 +185,7 @@ impl Scope<'_> {
         })
     }
 
-    /// `P.state`, or a variable of another process.
+    /// Resolves `P.state`, or a variable of another process.
     fn of_process(&self, owner: Pair, by: Rule, name: Pair, index: Option<Pair>, room: Room) -> Result<Expression, Diagnostic> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
             return Err(unknown("process", &owner, &self.names.processes.names()));
@@ -223,7 +223,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The index of an access to a variable. An array without one means its first element.
+    /// The index of an access to a variable; an array without an index means its first element.
     fn index(&self, name: &Pair, variable: usize, index: Option<Pair>, room: Room) -> Result<Option<Expression>, Diagnostic> {
         match (index, self.variables[variable].is_array) {
             (None, false) => Ok(None),
@@ -253,7 +253,7 @@ impl Scope<'_> {
     }
 }
 
-/// An error for a name that is not declared, with the most similar one that is.
+/// An error for a name that is not declared, with the most similar declared name.
 pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
     parsing::unknown(what, name.as_str(), span(name), known)
 }

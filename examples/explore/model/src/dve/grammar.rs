@@ -1,4 +1,4 @@
-//! The parser, made from grammar.pest; and its errors in words.
+//! The parser, generated from grammar.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Words};
@@ -20,7 +20,7 @@ const WORDS: Words<Rule> = Words {
     is_operand: |rules| rules.contains(&Rule::number),
 };
 
-/// Parses a whole text by a rule that ends with it.
+/// Parses a whole text. `rule` must match to the end of the text.
 pub fn parse(rule: Rule, text: &str) -> Result<Pair<'_>, Diagnostic> {
     parsing::parse::<Rule, Grammar>(rule, text, &WORDS)
 }
@@ -30,7 +30,7 @@ pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
     pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
 }
 
-/// What of these rules could have stood where an error is.
+/// Describes those of `rules` that could have matched at the place of an error.
 fn expected(rules: &[Rule]) -> Vec<String> {
     let is_operand = rules.contains(&Rule::number);
     let is_infix = rules.contains(&Rule::add);
@@ -46,7 +46,7 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Whether names cannot be this.
+/// Whether the word cannot be a name.
 pub fn is_keyword(word: &str) -> bool {
     Grammar::parse(Rule::name, word).is_err()
 }

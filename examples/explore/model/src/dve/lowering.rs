@@ -1,7 +1,7 @@
-//! A parsed model becomes intermediate form.
+//! Translates a parsed model to the intermediate form.
 //!
-//! Three passes over the text, since names may be used before they are declared: what is global, with the shapes of messages;
-//! what each process declares; assertions and transitions.
+//! Takes three passes over the text, because names may be used before they are declared: global declarations and the shapes of
+//! messages; the declarations of each process; assertions and transitions.
 
 use super::expressions::{Scope, unknown};
 use super::grammar::{self, Pair, Rule, parts, span};
@@ -21,13 +21,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Elements of an array, at most.
+/// Limit of the elements of an array.
 const MAX_ELEMENTS: i32 = 65_536;
 
-/// Messages that a channel may have room for. Each takes assignments of its own when one is received.
+/// Limit of a channel's capacity. For each message of capacity, a receive needs assignments.
 const MAX_MESSAGES: i32 = 1024;
 
-/// The model, its names, and what of its text is not computed as it is written.
+/// Returns the model, its names, and warnings about parts of the text that are not computed as they are written.
 pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
     let mut lowering = Lowering::default();
@@ -41,7 +41,7 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
             && property.is_some()
             && name.map(|name| name.as_str()) == property.as_ref().map(Pair::as_str)
     };
-    // The property comes last, wherever it is in the text.
+    // The property process is handled last, wherever it is in the text.
     let (last, items): (Vec<Pair>, Vec<Pair>) = items.into_iter().partition(is_property);
     for item in items.into_iter().chain(last) {
         match item.as_rule() {
@@ -64,7 +64,7 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
     lowering.finish(source)
 }
 
-/// What is known of a model so far.
+/// The parts of the model that have been read so far.
 #[derive(Default)]
 struct Lowering {
     names: Names,
@@ -73,7 +73,7 @@ struct Lowering {
     channels: Vec<Channel>,
     transitions: Vec<Transition>,
     assertions: Vec<Assertion>,
-    /// The process that is the property.
+    /// The property process.
     property_process: Option<ProcessId>,
     property: Option<Property>,
     warnings: RefCell<Vec<Warning>>,
@@ -82,15 +82,15 @@ struct Lowering {
 /// The sections of a process, as they were parsed.
 type Sections<'a> = Vec<Pair<'a>>;
 
-/// How many values a message on each channel has, by the channel's first use.
+/// Number of values in a message on each channel, taken from the channel's first use.
 type Messages<'a> = HashMap<&'a str, usize>;
 
 /// A transition's part in a communication, lowered.
 struct Communication {
     action: Action,
-    /// Must hold besides the guard.
+    /// Condition in addition to the guard.
     condition: Option<Expression>,
-    /// Come before the effects.
+    /// Assignments before the effects.
     stores: Vec<Assignment>,
 }
 
@@ -99,7 +99,7 @@ impl Lowering {
         Scope { names: &self.names, variables: &self.variables, process, warnings: &self.warnings }
     }
 
-    /// Variables or constants, of the model or of a process.
+    /// Declares variables or constants of the model or of a process.
     fn declare(&mut self, pair: Pair, process: Option<ProcessId>) -> Result<(), Diagnostic> {
         let mut is_constant = false;
         let mut ty = Type::BYTE;
@@ -147,20 +147,20 @@ impl Lowering {
         names.declare(name.as_str(), meaning, span(&name)).map_err(|earlier| twice("variable or constant", &name, earlier))
     }
 
-    /// What a constant leaves in a variable; a warning if that is something else. `values` is how many values of the text that
-    /// changes: none where it is a store that is counted whenever it takes place.
+    /// Wraps a constant to the type of the variable that stores it, and warns if that changes it. `values` is the number of
+    /// values of the text that the warning counts: 0 for a store, because stores are counted at run time.
     fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
         let kept = ty.wrap(value);
         self.warnings.borrow_mut().extend(warnings::of_store(value, kept, type_name(ty), Range::of_type(ty), at, values));
         kept
     }
 
-    /// Warns of a list that has not as many values as its array has elements.
+    /// Warns of a list whose length differs from the size of its array.
     fn look_at_length(&self, name: &Pair, given: &[(i32, Span)], size: usize) {
         self.warnings.borrow_mut().extend(warnings::of_list(name.as_str(), given, size, "0"));
     }
 
-    /// Warns of constants that are stored where they do not fit.
+    /// Warns of stores of constants that do not fit their type.
     fn look_at_stores<'v>(&self, stores: impl IntoIterator<Item = (&'v Expression, Type, Span)>) {
         for (value, ty, at) in stores {
             if let Expression::Constant(value) = value {
@@ -169,7 +169,7 @@ impl Lowering {
         }
     }
 
-    /// `[n]`
+    /// Evaluates a size `[n]`.
     fn size(&self, pair: Pair, process: Option<ProcessId>, legal: RangeInclusive<i32>) -> Result<usize, Diagnostic> {
         let at = span(&pair);
         let value = self.scope(process).constant(pair.into_inner().next().expect("a size is an expression"))?;
@@ -238,7 +238,7 @@ impl Lowering {
         Ok(())
     }
 
-    /// Declares a process with its states, so that all processes may ask for them.
+    /// Declares a process with its states, so that all processes can refer to them.
     fn process<'a>(&mut self, pair: Pair<'a>) -> Result<Sections<'a>, Diagnostic> {
         let mut sections = parts(pair);
         let name = sections.next().expect("a process has a name");
@@ -312,7 +312,7 @@ impl Lowering {
         Ok(())
     }
 
-    /// Its name is known to nobody: neither processes nor conditions may read where the property is.
+    /// Removes the name of the property process, so that neither processes nor conditions can read its state.
     fn begin_property(&mut self, name: &Pair) -> Result<(), Diagnostic> {
         let known = &mut self.names.processes;
         let Some(process) = known.get(name.as_str()).copied() else {
@@ -323,7 +323,7 @@ impl Lowering {
         Ok(())
     }
 
-    /// The automaton: moves with guards, and nothing else.
+    /// Reads the automaton of a property process, which may only have moves with guards.
     fn property_behaviour(&mut self, process: ProcessId, sections: &[Pair]) -> Result<(), Diagnostic> {
         let mut accepting = vec![false; self.processes[process].locations.len()];
         let (mut moves, mut from) = (Vec::new(), None);
@@ -390,7 +390,8 @@ impl Lowering {
             }
         }
         let Communication { action, condition, stores } = communication;
-        // What is sent to a buffer or taken from one is evaluated before the process moves; as effects, these come after.
+        // Values sent to a buffer or taken from it are evaluated before the process moves, but the stores are effects and come
+        // after that. In them, conditions on this process's location are therefore replaced by their value in `from`.
         let mut stores: Vec<Assignment> = stores
             .into_iter()
             .map(|Assignment { target, value }| {
@@ -478,7 +479,7 @@ impl Communication {
     }
 }
 
-/// The names, assertions or transitions in all sections of a kind.
+/// The names, assertions or transitions in all sections that match the rule.
 fn of_rule<'s, 'a>(sections: &'s [Pair<'a>], rule: Rule) -> impl Iterator<Item = Pair<'a>> + use<'s, 'a> {
     sections.iter().filter(move |section| section.as_rule() == rule).cloned().flat_map(parts)
 }
@@ -505,14 +506,14 @@ fn messages<'a>(model: &Pair<'a>) -> Messages<'a> {
     messages
 }
 
-/// The name of the property process, if there is one.
+/// The name of the property process, if the model has one.
 fn property_name<'a>(items: &[Pair<'a>]) -> Option<Pair<'a>> {
     let system = items.iter().find(|item| item.as_rule() == Rule::system)?.clone();
     let property = system.into_inner().find(|part| part.as_rule() == Rule::property)?;
     property.into_inner().find(|part| part.as_rule() == Rule::name)
 }
 
-/// Refuses what is not `system async`.
+/// Refuses every system other than `system async`.
 fn system(pair: Pair) -> Result<(), Diagnostic> {
     for part in parts(pair) {
         let (message, label) = match part.as_rule() {

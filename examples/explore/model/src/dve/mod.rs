@@ -1,24 +1,25 @@
 //! The front end for DVE, the language of the DiVinE tools and of the BEEM benchmark (Pelánek 2007): parser, names, lowering.
 //!
-//! The whole language for systems that run asynchronously, with C's precedence of operators: typed, buffered and untyped
-//! channels, messages of several values, committed states, assertions, variables of other processes (`P->x` or `P.x`). A
-//! property process (`system async property NAME`, `accept`) is an automaton beside the others (`ir::property`). Refused with a
-//! reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, probabilistic transitions.
+//! The front end supports the whole language for asynchronous systems, with C's operator precedence: typed, buffered and untyped
+//! channels, messages of several values, committed states, assertions, and variables of other processes (`P->x` or `P.x`). A
+//! property process (`system async property NAME`, `accept`) is an automaton beside the other processes (`ir::property`). The
+//! front end refuses, with a reason: accepting states of other processes, acceptance other than Büchi's, `system sync`, and
+//! probabilistic transitions.
 //!
 //! # How it is lowered
 //!
 //! - Names become indices; constants, and operations on constants alone, become numbers.
 //! - `byte` is 8 bits unsigned, `int` 16 bits signed. An array without an index means its first element.
-//! - A list of initial values may be longer than its array, and what is over is dropped; or shorter, and the rest is 0.
-//! - An initial value that does not fit its type wraps around, as stores do. Whatever of the text is not computed as it is
-//!   written is a [`Warning`].
-//! - `true` is 1 and `false` is 0. `-> b` without a source has that of the transition before it.
-//! - A channel with room for n > 0 messages becomes an array for each value of a message, a length, and transitions by
-//!   themselves. To send: guard and length < n; the values are stored behind the last ones; length + 1. To receive: guard and
-//!   length > 0; the first elements are stored in the targets; all others move up and the last becomes 0; length - 1. The
-//!   transition's own effects follow.
-//! - Values sent over a typed channel are wrapped to its types; those over an untyped one without room are not, and one with room
-//!   stores `int`. How many values the messages of an untyped channel have shows in its first use.
+//! - A list of initial values may differ in length from its array: surplus values are dropped, and missing values are 0.
+//! - An initial value that does not fit its type wraps around, as stores do. Every part of the text that is not computed as it is
+//!   written gives a [`Warning`].
+//! - `true` is 1 and `false` is 0. A transition `-> b` without a source has the source of the transition before it.
+//! - A channel with capacity n > 0 becomes an array for each value of a message, a length, and transitions that act alone. A send
+//!   requires its guard and length < n; it stores the values behind the last ones and adds 1 to the length. A receive requires
+//!   its guard and length > 0; it stores the first elements in the targets, moves all others up, sets the last to 0 and subtracts
+//!   1 from the length. The transition's own effects follow.
+//! - Values sent over a typed channel are wrapped to its types. An untyped channel without capacity does not wrap values; one
+//!   with capacity stores them as `int`. The first use of an untyped channel determines the number of values in its messages.
 
 mod expressions;
 mod grammar;
@@ -43,7 +44,7 @@ pub use names::{Meaning, Names};
 #[derive(Clone, Debug)]
 pub struct Dve {
     pub model: Model,
-    /// In the order of the text.
+    /// The warnings, in the order of the text.
     pub warnings: Vec<Warning>,
     names: Names,
 }
@@ -53,7 +54,7 @@ impl Dve {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the text, and where.
+    /// The first error in the text, with its place.
     pub fn read(source: Source) -> Result<Self, Box<Located>> {
         match lowering::lower(&source) {
             Ok((model, names, warnings)) => Ok(Self { model, warnings, names }),
@@ -61,7 +62,7 @@ impl Dve {
         }
     }
 
-    /// Whether the model has a global variable or constant of that name.
+    /// Whether the model has a global variable or constant with this name.
     pub fn has_variable(&self, name: &str) -> bool {
         self.names.globals.get(name).is_some()
     }
@@ -70,22 +71,23 @@ impl Dve {
         self.names.processes.get(name).is_some()
     }
 
-    /// Reads a condition on the states of the model, as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and over
-    /// states and variables of processes as `P.name`. Also gives what of it is not computed as it is written.
+    /// Reads a condition on the states of the model, such as `P_0.CS + P_1.CS <= 1`: an expression over its global names, and
+    /// over states and variables of processes as `P.name`. Also returns warnings about parts that are not computed as they are
+    /// written.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// The first error in the condition, with its place.
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
         condition(&self.names, &self.model.variables, source)
     }
 }
 
-/// Reads a condition over names of any model; and what of it is not computed as it is written.
+/// Reads a condition over the names of any model. Also returns warnings about parts that are not computed as they are written.
 ///
 /// # Errors
 ///
-/// As [`Dve::read`].
+/// The first error in the condition, with its place.
 pub fn condition(names: &Names, variables: &[Variable], source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
     let warnings = RefCell::default();
     let scope = Scope { names, variables, process: None, warnings: &warnings };

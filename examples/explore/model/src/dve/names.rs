@@ -1,4 +1,4 @@
-//! What the names of a model stand for.
+//! The meaning of a model's names.
 
 use crate::buffer::Buffer;
 use crate::ir::{ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
@@ -11,24 +11,24 @@ pub struct Names {
     pub globals: Declared<Meaning>,
     pub channels: Declared<Channel>,
     pub processes: Declared<ProcessId>,
-    /// By process.
+    /// Local variables and constants, by process.
     pub locals: Vec<Declared<Meaning>>,
-    /// By process.
+    /// States, by process.
     pub states: Vec<Declared<LocationId>>,
-    /// Of the steps of a network, which conditions ask for.
+    /// Labels of the steps of a network, for conditions.
     pub labels: Arc<Texts>,
 }
 
-/// What a name in an expression stands for.
+/// The meaning of a name in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Constant(i32),
     Variable(VariableId),
-    /// A variable that must not be assigned to.
+    /// A constant array: a variable that must not be assigned to.
     ConstantArray(VariableId),
 }
 
-/// What a channel is in the intermediate form.
+/// The form of a channel in the intermediate form.
 #[derive(Clone, Debug)]
 pub enum Channel {
     Rendezvous(ChannelId),
@@ -36,7 +36,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// The types of a message's values; `None` for what is sent as it is.
+    /// The types of a message's values; `None` for a value that is sent unchanged.
     pub fn types(&self, channels: &[crate::ir::Channel], variables: &[Variable]) -> Vec<Option<Type>> {
         match self {
             Self::Rendezvous(channel) => channels[*channel].fields.iter().map(|field| field.ty).collect(),
@@ -44,7 +44,7 @@ impl Channel {
         }
     }
 
-    /// How many values a message has.
+    /// Number of values in a message.
     pub fn arity(&self, channels: &[crate::ir::Channel]) -> usize {
         match self {
             Self::Rendezvous(channel) => channels[*channel].fields.len(),

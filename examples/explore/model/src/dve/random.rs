@@ -1,9 +1,9 @@
-//! Random models: texts that are right by their making, for tests.
+//! Random models for tests: texts that are valid by construction.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A model of up to three processes, which read and write a few variables, and communicate in every way that there is.
+/// A model of up to three processes, which read and write a few variables and use every form of communication.
 pub fn model() -> impl Strategy<Value = String> {
     proptest::collection::vec(process(), 1..4).prop_map(|processes| {
         let mut text = "const byte K = 2;\nbyte x, a[3] = {1, 0, 2};\nint y = -1;\n".to_string();
@@ -15,11 +15,11 @@ pub fn model() -> impl Strategy<Value = String> {
     })
 }
 
-/// The same with a property process of up to four states.
+/// A model as from `model` with a property process of up to four states.
 pub fn product() -> impl Strategy<Value = String> {
     let moves = proptest::collection::vec((0usize..4, 0usize..4, proptest::option::weighted(0.6, guard())), 1..9);
     let accepting = proptest::collection::vec(0usize..4, 1..4);
-    // What holds from some point on for ever: often only if somebody never moves again.
+    // Automaton of "the guard holds for ever from some point on". Often it holds only if some process stops moving.
     let for_ever = guard().prop_map(|guard| (vec![(0, 0, None), (0, 1, Some(guard.clone())), (1, 1, Some(guard))], vec![1]));
     let automata = prop_oneof![2 => (moves, accepting), 1 => for_ever];
     (model(), automata).prop_map(|(model, (moves, accepting))| {
@@ -38,7 +38,7 @@ pub fn product() -> impl Strategy<Value = String> {
     })
 }
 
-/// What a property asks: mostly where processes are, and seldom what may be a fault.
+/// A guard of a property: mostly about locations of processes, and rarely one that can cause a fault.
 fn guard() -> impl Strategy<Value = String> {
     let operand = || select(vec!["P_0.s0", "P_0.s1", "P_0.s2", "x == 1", "x != 0", "P_0.l > 1", "y < 0", "a[1] == 0"]);
     prop_oneof![
@@ -74,14 +74,14 @@ fn transition() -> impl Strategy<Value = String> {
     })
 }
 
-/// Often true.
+/// A comparison that is often true.
 fn comparison() -> impl Strategy<Value = String> {
     let sides = || select(vec!["x", "y", "l", "a", "a[1]", "m[0]", "1", "2"]);
     (sides(), select(vec!["<", "<=", "!=", "=="]), sides())
         .prop_map(|(left, operator, right)| format!("{left} {operator} {right}"))
 }
 
-/// What is stored: mostly a small number, so that there are not too many states.
+/// A value to store: mostly a small number, to limit the number of states.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => expression().prop_map(|value| format!("({value} & 3) % 3")),
@@ -113,7 +113,7 @@ fn target() -> impl Strategy<Value = String> {
     .prop_map(Into::into)
 }
 
-/// Small values, so that few states are reached and few indices are wrong; but some.
+/// An expression over small values, so that few states are reached and some, but few, indices are out of range.
 fn expression() -> impl Strategy<Value = String> {
     let leaves = vec![
         "0",

@@ -1,4 +1,4 @@
-//! Tests of the front end: what is read, what is refused and how, and that no text makes it panic.
+//! Tests of the front end: which texts it reads, which it refuses and how, and that it never panics.
 
 use super::Dve;
 use super::random;
@@ -24,7 +24,7 @@ fn read(text: &str) -> Result<Dve, String> {
     })
 }
 
-/// A model of one process with these declarations, global and local, and sections besides `state a, b; init a;`.
+/// A model of one process with these global and local declarations, followed by `state a, b; init a;`.
 fn with(global: &str, local: &str) -> String {
     format!("{global}\nprocess P {{\n{local}\nstate a, b; init a; }}\nsystem async;")
 }
@@ -93,14 +93,14 @@ fn what_is_not_computed_as_it_is_written_is_a_warning() {
         ("a -> b { guard x % 0 == 1; };", &[18]),
     ] {
         let columns: Vec<_> = columns.iter().map(|column| (2, *column)).collect();
-        // Counted when they take place, but for the shift, which does not.
+        // Stores are counted when they happen; a shift does not store, so its warning counts a value.
         assert_eq!(warned(&trans(text)), (columns, u64::from(text.contains("<<"))), "{text}");
     }
     let typed = "channel {byte, int} c; process P { state a; init a; trans a -> a { sync c!{256, 256}; }; } system async;";
     assert_eq!(warned(typed), (vec![(1, 76)], 0));
 }
 
-/// A step for each value: one for each value and character before it would take hours.
+/// Reading takes a step for each value. A step for each value and each character before it would take hours.
 #[test]
 fn long_lines_are_read() {
     let text = with(&format!("byte a[2] = {{{}1}};", "1, ".repeat(400_000)), "");
@@ -206,12 +206,13 @@ fn errors_say_what_and_where() {
     }
 }
 
-/// A model with a property process P, which has this besides its states.
+/// A model with a property process P that has states and these sections.
 fn property(sections: &str) -> String {
     format!("byte x; channel c; process P {{ state a, b; init a;\n{sections} }}\nsystem async property P;")
 }
 
-/// Guards, sources left out and the order of processes are as elsewhere; nothing of it is the system's.
+/// Guards, omitted sources and the order of processes work as in other processes; the property does not become part of the
+/// system.
 #[test]
 fn a_property_is_an_automaton() {
     let text =

@@ -1,15 +1,15 @@
-//! Which values variables can ever have, so that states take no more bits than they need.
+//! Finds the values that variables can ever have, so that states take no more bits than they need.
 //!
-//! Abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an interval for
-//! each location of that process; every other variable, and an array as a whole, has one. Transitions are gone through until
-//! nothing changes: where its guard can hold, and with what its guard says of the variables it compares, a transition's stores
-//! widen the intervals of what they store to and, at its end, those of the location that it leads to. A store that may overflow
-//! may leave any value of the type. Of the transitions only those are gone through again for which an interval has changed that
-//! they begin with.
+//! The method is abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an
+//! interval for each location of that process. Every other variable has one interval, and so has an array as a whole. Transitions
+//! are evaluated until nothing changes. A transition is evaluated where its guard can hold, and the comparisons in the guard
+//! narrow the intervals of the variables. Its stores widen the intervals of their targets and, at its end, the intervals of the
+//! location that it leads to. A store that may overflow may leave any value of the type. A transition is evaluated again only if
+//! an interval that it starts from has changed.
 //!
-//! What is found is never too little: every state that can be reached has its values in these intervals, whatever the search
-//! does. Nor do steps lead out of them: if the values of a state are in the intervals of its locations, so are those of its
-//! successors ([`Intervals`]).
+//! The intervals are sound: every state that can be reached has its values in them, whatever the search does. They are also
+//! closed under steps: if the values of a state are in the intervals of its locations, so are those of its successors
+//! ([`Intervals`]).
 
 use super::range::{Range, range_where};
 use super::{
@@ -18,13 +18,13 @@ use super::{
 };
 use std::collections::VecDeque;
 
-/// Parts of expressions and variables looked at before intervals grow in larger steps: some hundredths of a second.
+/// Work, in parts of expressions and variables visited, after which intervals grow in larger steps: some hundredths of a second.
 const PATIENCE: usize = 2_000_000;
 
-/// The same before it is given up, and variables have all values of their types: one or two seconds.
+/// Work after which the analysis gives up, and variables get all values of their types: one or two seconds.
 const MOST_WORK: usize = 50 * PATIENCE;
 
-/// Finds the `values` of all variables.
+/// Computes the `values` of all variables.
 pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
     let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
     let found = found.map(|search| search.anywhere);
@@ -34,15 +34,15 @@ pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transit
 }
 
 /// The intervals of a model, which generated code relies on: it checks no index that is inside its array according to them, and
-/// counts no overflow that cannot happen according to them. So a state that comes from a file must be looked at before it is
-/// given to such code.
+/// counts no overflow that cannot happen according to them. A state from a file must therefore be checked before it is given to
+/// such code.
 pub struct Intervals<'m> {
     model: &'m Model,
-    /// By process and location, the intervals of what the process owns; `None` if it does not come there.
+    /// Intervals of the variables that a process owns, by process and location; `None` if the process never reaches the location.
     at: Vec<Vec<Option<Vec<Range>>>>,
-    /// By process, the variables that it alone writes.
+    /// The variables that only this process writes, by process.
     owned: Vec<Vec<VariableId>>,
-    /// The bits of each word that some field covers.
+    /// Mask of each word: the bits that some field covers.
     used: Vec<u32>,
 }
 
@@ -51,7 +51,7 @@ impl<'m> Intervals<'m> {
         let Model { processes, channels, transitions, variables, layout, .. } = model;
         let (at, owned) = match Search::new(processes, channels, transitions, variables).run(MOST_WORK) {
             Some(Search { at, owned, .. }) => (at, owned),
-            // Then variables have all values of their types, wherever processes are.
+            // The analysis gave up: variables have all values of their types, wherever processes are.
             None => {
                 let anywhere = |process: &Process| vec![Some(Vec::new()); process.locations.len()];
                 (processes.iter().map(anywhere).collect(), vec![Vec::new(); processes.len()])
@@ -68,7 +68,8 @@ impl<'m> Intervals<'m> {
         Self { model, at, owned, used }
     }
 
-    /// Says what part of a state, of as many words as the model's states have, is outside the intervals; `None` if no part is.
+    /// Describes the first part of a state that is outside the intervals; `None` if no part is. `state` must have as many words
+    /// as the model's states.
     pub fn strange(&self, state: &[u32]) -> Option<String> {
         let model = self.model;
         let outside = |variable: VariableId, value: i32, values: Range| {
@@ -103,33 +104,33 @@ impl<'m> Intervals<'m> {
     }
 }
 
-/// What is known of all states so far.
+/// Facts about all reachable states, so far.
 struct Search<'m> {
     transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
-    /// By process and location, the intervals of all variables that the process owns, in their order; `None` if no way there is
-    /// known.
+    /// Intervals of all variables that the process owns, in their order, by process and location; `None` if no way to the
+    /// location is known.
     at: Vec<Vec<Option<Vec<Range>>>>,
-    /// The values of each variable, wherever its owner is.
+    /// The values of each variable over all locations of its owner.
     anywhere: Vec<Range>,
-    /// What is sent, by channel and field; `None` if nothing is.
+    /// Values sent, by channel and field; `None` if nothing is sent.
     sent: Vec<Vec<Option<Range>>>,
-    /// By process, what it owns.
+    /// The variables that a process owns, by process.
     owned: Vec<Vec<VariableId>>,
-    /// By transition, what it reads of what its process does not own.
+    /// The variables that a transition reads and its process does not own, by transition.
     reads: Vec<Vec<VariableId>>,
-    /// By process and location, the transitions from there; by variable, those that read it without owning it; by channel, those
-    /// that receive. What they find may be more when the interval is.
+    /// Transitions to evaluate again when an interval grows. `leaving`: by process and location, those that leave the location.
+    /// `readers`: by variable, those that read it without owning it. `receivers`: by channel, those that receive from it.
     leaving: Vec<Vec<Vec<TransitionId>>>,
     readers: Vec<Vec<TransitionId>>,
     receivers: Vec<Vec<TransitionId>>,
     waiting: Waiting,
-    /// Intervals grow to the next power of two.
+    /// Grow intervals to the next power of two.
     hurries: bool,
 }
 
-/// Transitions that are to be gone through, each once.
+/// Queue of transitions to evaluate, each at most once.
 #[derive(Default)]
 struct Waiting {
     queue: VecDeque<TransitionId>,
@@ -152,11 +153,12 @@ impl Waiting {
     }
 }
 
-/// What is known while a transition is carried out.
+/// Facts that hold while a transition is evaluated.
 struct Moment {
-    /// The values of what the transition reads and its process owns. For others, what is left of another transition.
+    /// Values of the variables that the transition reads or its process owns. Entries of other variables are stale: an earlier
+    /// transition left them.
     values: Vec<Range>,
-    /// Elements with constant indices of which more is known than of their arrays.
+    /// Elements with constant indices whose values are narrower than those of their arrays.
     elements: Vec<(VariableId, i32, Range)>,
 }
 
@@ -212,7 +214,7 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// Goes on until nothing changes; `None` if it takes more work than this.
+    /// Evaluates transitions until nothing changes; `None` if that takes more than `most_work`.
     fn run(mut self, most_work: usize) -> Option<Self> {
         let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
         let size_of = |transition: &Transition| {
@@ -234,7 +236,7 @@ impl<'m> Search<'m> {
         Some(self)
     }
 
-    /// What is known when the transition begins. False if it cannot.
+    /// Sets `moment` to the facts that hold when the transition begins. Returns false if it cannot begin.
     fn begin(&self, id: TransitionId, moment: &mut Moment) -> bool {
         let transition = &self.transitions[id];
         let Some(here) = self.at[transition.process][transition.from].as_ref() else { return false };
@@ -245,7 +247,7 @@ impl<'m> Search<'m> {
         transition.guard.as_ref().is_none_or(|guard| moment.assume(guard, true))
     }
 
-    /// What is known of variables that the process does not own is what holds always.
+    /// Resets variables that the process does not own to their values over all locations.
     fn reset(&self, id: TransitionId, moment: &mut Moment) {
         moment.elements.clear();
         for variable in &self.reads[id] {
@@ -273,7 +275,8 @@ impl<'m> Search<'m> {
                     }
                     self.sent[*channel][field] = Some(after);
                 }
-                // The receiver has acted meanwhile: what the guard said of what is not this process' own may not hold any more.
+                // The receiver has acted meanwhile: what the guard implied about variables that this process does not own may no
+                // longer hold.
                 self.reset(id, moment);
             }
             Action::Receive { channel, targets } => {
@@ -290,7 +293,7 @@ impl<'m> Search<'m> {
         self.arrive(transition, moment);
     }
 
-    /// At the transition's end: what its process owns has these values there.
+    /// Ends the transition: widens the intervals of its target location by the values of the process's variables.
     fn arrive(&mut self, transition: &Transition, moment: &Moment) {
         let (process, to) = (transition.process, transition.to);
         let now = self.owned[process].iter().map(|variable| moment.values[*variable]);
@@ -308,7 +311,7 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// A variable has these values somewhere.
+    /// Widens the values of a variable over all locations.
     fn widen(&mut self, variable: VariableId, values: Range) {
         let before = self.anywhere[variable];
         let after = self.grown(before, before.or(values));
@@ -335,7 +338,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// An interval that has become larger, made larger still in a hurry: then it grows only so often.
+    /// The interval after it grew from `before` to `after`. In a hurry it grows to a power of two, which bounds the number of
+    /// times that it grows.
     fn grown(&self, before: Range, after: Range) -> Range {
         if !self.hurries || before == after {
             return after;
@@ -359,7 +363,8 @@ impl Moment {
         known.map_or(self.values[array], |(_, _, values)| *values)
     }
 
-    /// Takes it that the expression is true, or that it is not. False if that cannot be.
+    /// Narrows the facts, assuming that the expression is true or, with `truth` false, that it is not. Returns false if that is
+    /// impossible.
     fn assume(&mut self, expression: &Expression, truth: bool) -> bool {
         let range = self.range(expression);
         if range == (Range { low: 0, high: 0 }) && truth || !range.contains(0) && !truth {
@@ -386,7 +391,8 @@ impl Moment {
         }
     }
 
-    /// Takes it that an expression compares like this with some value of `other`. Says something of variables and elements only.
+    /// Narrows a variable or element, assuming that it compares like this with some value of `other`. Leaves other expressions
+    /// alone. Returns false if the assumption is impossible.
     fn narrow(&mut self, expression: &Expression, operator: Binary, other: Range) -> bool {
         let before = self.range(expression);
         let limits = match operator {
@@ -416,7 +422,7 @@ impl Moment {
     }
 }
 
-/// By variable: the process that alone writes it, if it is a scalar and there is one.
+/// Owner of each variable: the only process that writes it, if it is a scalar and one exists.
 fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<ProcessId>> {
     let mut writers: Vec<Vec<ProcessId>> = vec![Vec::new(); variables.len()];
     for transition in transitions {
@@ -437,7 +443,7 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
     writers.iter().zip(variables).map(owner).collect()
 }
 
-/// Calls `f` with every variable of which something is read.
+/// Calls `f` with every variable that the transition reads.
 fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
     let (values, targets): (&[Expression], &[Place]) = match &transition.action {
         Action::Alone => (&[], &[]),
@@ -462,13 +468,13 @@ fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
     }
 }
 
-/// What a store leaves of these values.
+/// The possible results of storing these values in a variable of type `ty`.
 fn wrapped(values: Range, ty: Type) -> Range {
     let all = Range::of_type(ty);
     if values.is_in(all) { values } else { all }
 }
 
-/// The comparison that holds if this one is true, or is not.
+/// The comparison that holds if `operator` gives `truth`.
 fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
     Some(match (operator, truth) {
         (Binary::Less, true) | (Binary::GreaterOrEqual, false) => Binary::Less,
@@ -481,7 +487,7 @@ fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
     })
 }
 
-/// The same comparison with its sides exchanged.
+/// The equivalent comparison with its sides exchanged.
 fn mirrored(operator: Binary) -> Binary {
     match operator {
         Binary::Less => Binary::Greater,
@@ -511,7 +517,7 @@ mod tests {
         Dve::read(Source { name: "test".into(), text: text.into() }).unwrap().model
     }
 
-    /// Counters of one process, in a ring of locations that goes against the order of the text.
+    /// Counters of one process, in a ring of locations whose transitions run against the order of the text.
     fn ring(locations: usize, counters: usize) -> String {
         let names: Vec<String> = (0..locations).map(|at| format!("s{at}")).collect();
         let steps = (1..locations).map(|at| {
@@ -585,7 +591,7 @@ mod tests {
                 None => {
                     inside += 1;
                     let visit = |_, successor: &[u32]| assert_eq!(intervals.strange(successor), None, "{state:?} {successor:?}");
-                    // A division by zero and the like end it, and lead nowhere.
+                    // A fault, such as a division by zero, ends the state's steps and leads nowhere.
                     let _ = interpreter.steps(&state, &mut Default::default(), visit);
                 }
             }

@@ -1,9 +1,10 @@
-//! Expressions over a state: 32-bit two's complement integers, truth is "not 0", and comparisons and logic give 0 or 1.
+//! Expressions over a state. Numbers are 32-bit two's complement integers; a value is true if it is not 0; comparisons and logic
+//! give 0 or 1.
 
 use super::network::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
-/// No expression is nested deeper: they may be walked by recursion. Front ends refuse what is deeper.
+/// Limit of the nesting of expressions, so that they may be walked by recursion. Front ends refuse deeper ones.
 pub const MAX_DEPTH: usize = 500;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +29,7 @@ pub enum Expression {
         operator: Unary,
         operand: Box<Expression>,
     },
-    /// `span` is of the whole expression, for faults.
+    /// A binary operation. `span` covers the whole expression, for faults.
     Binary {
         operator: Binary,
         operands: Box<[Expression; 2]>,
@@ -54,16 +55,16 @@ pub enum Binary {
     Subtract,
     /// Wraps around.
     Multiply,
-    /// Truncates towards zero. By zero is a fault; -2^31 / -1 wraps around to -2^31.
+    /// Truncates towards zero. Division by zero is a fault; -2^31 / -1 wraps around to -2^31.
     Divide,
-    /// Has the sign of the dividend. By zero is a fault; -2^31 % -1 is 0.
+    /// The remainder has the sign of the dividend. Division by zero is a fault; -2^31 % -1 is 0.
     Remainder,
-    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; of 0 that is a fault, as a division by
-    /// zero.
+    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; 0 to a negative exponent is a fault, as
+    /// a division by zero.
     Power,
-    /// By the low 5 bits of the right side.
+    /// Shifts by the low 5 bits of the right side.
     ShiftLeft,
-    /// By the low 5 bits of the right side; copies the sign bit.
+    /// Shifts by the low 5 bits of the right side; copies the sign bit.
     ShiftRight,
     BitAnd,
     BitOr,
@@ -78,7 +79,7 @@ pub enum Binary {
     And,
     /// The right side is evaluated only if the left one is 0.
     Or,
-    /// 1 if the left side is 0 (the right one is not evaluated then) or the right one is not.
+    /// 1 if the left side is 0 (the right side is not evaluated then) or the right side is not 0.
     Imply,
 }
 
@@ -93,7 +94,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// The value of operands that are both known; `None` is the fault of dividing by zero.
+    /// Applies the operator to two known operands; `None` is the fault of dividing by zero.
     pub fn apply(self, left: i32, right: i32) -> Option<i32> {
         Some(match self {
             Self::Add => left.wrapping_add(right),
@@ -127,13 +128,13 @@ impl Binary {
         })
     }
 
-    /// Whether it gives 0 or 1 only.
+    /// Whether the result is always 0 or 1.
     pub fn is_truth(self) -> bool {
         use Binary::*;
         matches!(self, Less | LessOrEqual | Greater | GreaterOrEqual | Equal | NotEqual | And | Or | Imply)
     }
 
-    /// The value if the left side alone decides it, so that the right one must not be evaluated.
+    /// The value if the left side alone decides it; the right side must not be evaluated then.
     pub fn decided(self, left: i32) -> Option<i32> {
         match (self, left != 0) {
             (Self::And, false) => Some(0),
@@ -144,8 +145,7 @@ impl Binary {
 }
 
 impl Expression {
-    /// Expressions joined by an operator, evaluated in their order, in a tree that is no deeper than it need be; `None` if there
-    /// are none.
+    /// Joins expressions by an operator, in their order of evaluation, as a tree of least depth; `None` if the list is empty.
     pub fn joined(mut all: Vec<Self>, operator: Binary, span: Span) -> Option<Self> {
         match all.len() {
             0 | 1 => all.pop(),
@@ -156,7 +156,7 @@ impl Expression {
         }
     }
 
-    /// The same where it is known that a process is in a location.
+    /// The expression simplified, given that a process is in a location.
     pub fn where_at(self, process: ProcessId, location: LocationId) -> Self {
         let known = |expression: Self| expression.where_at(process, location);
         match self {
@@ -171,7 +171,7 @@ impl Expression {
         }
     }
 
-    /// Whether it is the same, wherever it is written.
+    /// Whether two expressions are equal apart from their spans.
     pub fn means(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Element { array, index, .. }, Self::Element { array: of, index: at, .. }) => array == of && index.means(at),
@@ -185,7 +185,7 @@ impl Expression {
         }
     }
 
-    /// Constants are folded.
+    /// Builds a unary operation; folds constants.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {
             Self::Constant(value) => Self::Constant(operator.apply(value)),
@@ -193,7 +193,7 @@ impl Expression {
         }
     }
 
-    /// Constants are folded, unless that is a fault.
+    /// Builds a binary operation; folds constants, unless that is a fault.
     pub fn binary(operator: Binary, left: Self, right: Self, span: Span) -> Self {
         let value = match (&left, &right) {
             (Self::Constant(left), Self::Constant(right)) => operator.apply(*left, *right),

@@ -1,25 +1,25 @@
-//! Where the parts of a state lie in its 32-bit words.
+//! The layout of a state: where each of its parts lies in its 32-bit words.
 //!
-//! Bit b of a state is bit b % 32 of word b / 32. Locations take as many bits as they need (none, if there is but one), and so do
-//! scalars: as many as the values take that they can ever have ([`bounds`](super::bounds)). Elements of arrays take the next
-//! power of two, and an array begins at a multiple of that: so no value straddles two words, and where an element is takes one
-//! multiplication.
+//! Bit b of a state is bit b % 32 of word b / 32. A location takes as many bits as it needs (none, if the process has one
+//! location only). A scalar takes as many bits as the values need that it can ever have ([`bounds`](super::bounds)). Elements of
+//! arrays take the next power of two, and an array begins at a multiple of that. Therefore no value straddles two words, and
+//! finding an element takes one multiplication.
 //!
-//! The variables of no process come first, then process by process its location and its variables, wide ones before narrow ones.
-//! Each goes to the first place that has room; but only the last few words are looked at, so that what belongs together, and
-//! changes together, stays in words next to each other, which is what trees share. How many is the fewest with which the state
-//! takes no more words than it would with a look at all.
+//! The variables of no process come first. Then, process by process, come its location and its variables, wide ones before narrow
+//! ones. Each goes to the first free place among the last few words only, so that related parts, which change together, stay in
+//! adjacent words; trees share such words. The number of words looked at is the smallest with which the state takes no more words
+//! than if all words were looked at.
 
 use super::{Process, Variable};
 
-/// Where a location, a scalar or an array lies.
+/// Position of a location, a scalar or an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its first bit, counted from bit 0 of word 0. Element i begins at `bit + i * bits`.
+    /// First bit, counted from bit 0 of word 0. Element i begins at `bit + i * bits`.
     pub bit: u32,
-    /// Bits of a value, or of an element: 0 (always the value 0) to 32.
+    /// Bits of a value or of an element: 0 (always the value 0) to 32.
     pub bits: u32,
-    /// The top bit is the sign.
+    /// Whether the top bit is the sign.
     pub signed: bool,
 }
 
@@ -28,16 +28,16 @@ pub struct Field {
 pub struct Layout {
     /// Words a state; at least 1.
     pub words: usize,
-    /// Bits of them that are used: there are no more than 2^bits states.
+    /// Bits in use: there are at most 2^bits states.
     pub bits: u32,
-    /// By process.
+    /// Fields of the processes' locations, by process.
     pub locations: Vec<Field>,
-    /// By variable; `None` for those that nothing writes.
+    /// Fields of the variables, by variable; `None` for a variable that nothing writes.
     pub variables: Vec<Option<Field>>,
 }
 
 impl Field {
-    /// The word that a value lies in, and its lowest bit there. `element` is 0 for all but arrays.
+    /// The word that holds a value, and the value's lowest bit there. `element` is 0 except for arrays.
     pub fn position(&self, element: usize) -> (usize, u32) {
         let bit = self.bit as usize + element * self.bits as usize;
         (bit / 32, (bit % 32) as u32)
@@ -96,18 +96,18 @@ enum What {
     Variable(usize),
 }
 
-/// Something that needs a place.
+/// A location or variable that needs a place.
 struct Item {
     what: What,
     /// Bits of each element.
     bits: u32,
     signed: bool,
     elements: u32,
-    /// What its first bit must be a multiple of; 1 for what just must not straddle.
+    /// The first bit must be a multiple of this; 1 if the item must only not straddle words.
     alignment: u32,
 }
 
-/// What needs a place, in the order in which it gets one.
+/// All items, in the order in which they are placed.
 fn items(processes: &[Process], variables: &[Variable]) -> Vec<Item> {
     let variables_of = |process: Option<usize>| {
         let of_process = move |(_, variable): &(usize, &Variable)| variable.process == process && variable.is_written;
@@ -132,9 +132,9 @@ fn items(processes: &[Process], variables: &[Variable]) -> Vec<Item> {
     all
 }
 
-/// The first bit of each item, and how many words it takes to hold them all, if only the last `look_back` words are looked at.
+/// The first bit of each item and the number of words in total, if only the last `look_back` words are looked at.
 fn place(items: &[Item], look_back: usize) -> (Vec<u32>, usize) {
-    let mut taken: Vec<u32> = vec![0]; // the bits of each word
+    let mut taken: Vec<u32> = vec![0]; // bits in use, by word
     let bits = items.iter().map(|item| {
         let first = taken.len().saturating_sub(look_back) as u32 * 32;
         let bit = (first..).step_by(item.alignment as usize).find(|bit| is_free(&taken, *bit, item)).expect("new words are free");
@@ -148,7 +148,7 @@ fn place(items: &[Item], look_back: usize) -> (Vec<u32>, usize) {
     (bits.collect(), taken.len())
 }
 
-/// Whether no bit is taken, and no value straddles words. What lies beyond the last word is free.
+/// Whether the item fits at `bit`: no bit is taken, and no value straddles words. Bits beyond the last word are free.
 fn is_free(taken: &[u32], bit: u32, item: &Item) -> bool {
     (0..item.elements).all(|element| {
         let bit = bit + element * item.bits;
@@ -157,7 +157,7 @@ fn is_free(taken: &[u32], bit: u32, item: &Item) -> bool {
     })
 }
 
-/// The word that `bits` bits from `bit` on lie in, and which of its bits they are; those beyond the word are left out.
+/// The word that holds bit `bit`, and a mask of the `bits` bits from there on; bits beyond the word are left out.
 fn mask(bit: u32, bits: u32) -> (usize, u32) {
     let ones = if bits == 0 { 0 } else { u32::MAX >> (32 - bits) };
     ((bit / 32) as usize, ones << (bit % 32))

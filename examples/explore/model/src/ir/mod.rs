@@ -1,50 +1,52 @@
-//! The intermediate form: what front ends make, and what is interpreted, compiled and explored.
+//! The intermediate form of models: front ends produce it; the interpreter, code generation and exploration use it.
 //!
-//! A model is a number of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything
-//! is resolved and explicit: names are only for people. The form has no more of any input language than it needs; what a language
-//! has besides is expressed by its front end (a buffered channel is an array, a length, guards and assignments).
+//! A model is a set of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything is
+//! resolved and explicit: names serve only for display. The form has no more of any input language than it needs; front ends
+//! express the other features of a language in it (a buffered channel is an array, a length, guards and assignments).
 //!
 //! # What a state is
 //!
-//! The location of each process and the value of each variable that some transition writes, packed into 32-bit words as the
-//! model's [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that nothing writes
-//! keep their initial values and are no part of the state.
+//! A state holds the location of each process and the value of each variable that some transition writes, packed into 32-bit
+//! words as the model's [`Layout`] says. Bits that no field covers are 0, so equal states are equal vectors. Variables that
+//! nothing writes keep their initial values and are not part of the state.
 //!
 //! # What a step is
 //!
-//! 1. A transition by itself ([`Action::Alone`]); or a sender and a receiver on one channel in two different
-//!    processes, together. Nothing else moves. With k senders and m receivers enabled on a channel there are k * m steps.
-//! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair if both are. All guards are evaluated in
-//!    the old state: a guard never sees a value that is being received.
-//! 3. If some process is in a [committed](Location::committed) location, only steps take place that move at least one process
-//!    that is.
-//! 4. Steps count with multiplicity: two that lead to the same state are two transitions, and so are two that change nothing.
+//! 1. A step is one transition by itself ([`Action::Alone`]), or a sender's and a receiver's transition on one channel in two
+//!    different processes, together. No other process moves. With k senders and m receivers enabled on a channel there are k * m
+//!    steps.
+//! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair is enabled if both transitions are. All
+//!    guards are evaluated in the old state: a guard never sees a value that is being received.
+//! 3. If some process is in a [committed](Location::committed) location, every step must move at least one process that is in a
+//!    committed location.
+//! 4. Steps count with multiplicity: two transitions that lead to the same state are two steps, and so are two that change
+//!    nothing.
 //! 5. A state without any step is a deadlock.
 //!
-//! Besides, a model may have a [`Network`]: transition systems in tables, of which any number take a step together by a rule.
+//! In addition, a model may have a [`Network`]: transition systems in tables. Any number of them take a step together by a rule.
 //!
 //! # What a step does, in this order
 //!
-//! 1. The values to send are evaluated, all of them in the old state.
-//! 2. They are stored, the first one first: wrapped to the type of the channel's field, if it has one, then stored in the
-//!    receiver's target as by an assignment.
+//! 1. The values to send are all evaluated in the old state.
+//! 2. These values are stored in their order: each is wrapped to the type of the channel's field, if it has one, then stored in
+//!    the receiver's target as by an assignment.
 //! 3. The receiver moves to `to`; its effects follow, assignment after assignment, each seeing what was written before.
-//! 4. The sender moves to `to`; its effects follow likewise. (A transition by itself does only this.)
+//! 4. The sender moves to `to`; its effects follow in the same way. (A transition by itself does only this.)
 //!
-//! In an assignment the index of the target is evaluated first, then the value; then it is stored.
+//! An assignment evaluates the index of the target, then the value, then stores the value.
 //!
 //! # Numbers
 //!
-//! Expressions are of 32-bit two's complement integers, whatever the types of their variables; all operators wrap around
-//! ([`expression`]). Only stores truncate: to the variable's [`Type`], wrapping around; a store that changes the value is counted
-//! as an overflow, and is no error.
+//! Expressions are computed in 32-bit two's complement integers, whatever the types of their variables; all operators wrap around
+//! ([`expression`]). Only stores truncate: to the variable's [`Type`], wrapping around. A store that changes the value is counted
+//! as an overflow, and is not an error.
 //!
 //! # Faults
 //!
-//! An index outside its array and a division by zero are faults of the model: the state in which a guard or an effect of a step
-//! has one is reported with the path to it, and exploration ends. Guards are evaluated in all processes that are in `from`, even
-//! if no partner is there, and even if rule 3 keeps the step from taking place. `and`, `or` and `imply` evaluate their right side
-//! only if it matters.
+//! An index outside its array and a division by zero are faults of the model. If a guard or an effect of a step has a fault,
+//! exploration ends and reports the state with the path to it. Guards are evaluated in all processes that are in `from`, even if
+//! no partner exists, and even if rule 3 forbids the step. `and`, `or` and `imply` evaluate their right side only if the left
+//! side does not decide the result.
 
 pub mod bounds;
 pub mod expression;
@@ -69,21 +71,21 @@ pub type VariableId = usize;
 pub type ChannelId = usize;
 /// Index of a transition in [`Model::transitions`].
 pub type TransitionId = usize;
-/// Index of a location in its [`Process::locations`]; its value in packed states.
+/// Index of a location in its [`Process::locations`]; packed states hold this index.
 pub type LocationId = usize;
 
-/// Words of the longest state: the widest vectors of warpset's tables.
+/// Words of the longest state: the width of the widest vectors of warpset's tables.
 pub const MAX_WORDS: usize = 256;
 
-/// The mark that some editors begin UTF-8 with.
+/// The byte order mark, which some editors put at the beginning of UTF-8 files.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A whole model, checked: every index is valid, every initial value fits its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Where it was read from, and what; for messages.
+    /// Name and text of the model's source, for messages.
     pub source: Source,
-    /// Those of no process first, then process by process, in the order of the source.
+    /// The variables that belong to no process, then process by process, in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
@@ -92,7 +94,7 @@ pub struct Model {
     pub assertions: Vec<Assertion>,
     /// Transition systems that take steps together, beside the processes.
     pub network: Option<Network>,
-    /// The automaton of runs that must not be, if there is one: then states are [product states](property).
+    /// The automaton of the forbidden runs, if the model has a property; states are [product states](property) then.
     pub property: Option<Property>,
     pub layout: Layout,
 }
@@ -100,7 +102,7 @@ pub struct Model {
 /// The text of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The file's name, as it was given.
+    /// The file's name, as the user gave it.
     pub name: String,
     pub text: String,
 }
@@ -108,7 +110,7 @@ pub struct Source {
 /// A piece of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Byte offsets; `end` is the first after it.
+    /// Byte offset of the first byte; `end` is the offset behind the last byte.
     pub start: u32,
     pub end: u32,
     /// The line of `start`, counted from 1.
@@ -128,16 +130,16 @@ pub struct Type {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub name: String,
-    /// The process that it is local to.
+    /// The process whose local variable this is.
     pub process: Option<ProcessId>,
     pub ty: Type,
-    /// An array, if only of one element.
+    /// Whether it is an array, possibly of one element.
     pub is_array: bool,
-    /// Value or values in the initial state: one for a scalar, and as many as the array has elements.
+    /// Initial value of a scalar, or initial values of all elements of an array.
     pub initial: Vec<i32>,
-    /// Whether some transition writes it. If none does, it has no field in packed states.
+    /// Whether some transition writes the variable. If none does, it has no field in packed states.
     pub is_written: bool,
-    /// What it can hold in a state that can be reached lies in here; [`bounds`] finds that.
+    /// Range of the values that the variable can have in reachable states, computed by [`bounds`].
     pub values: Range,
 }
 
@@ -146,14 +148,14 @@ pub struct Process {
     pub name: String,
     pub locations: Vec<Location>,
     pub initial: LocationId,
-    /// Its part of [`Model::transitions`].
+    /// The range of its transitions in [`Model::transitions`].
     pub transitions: std::ops::Range<TransitionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub name: String,
-    /// See rule 3 of the steps.
+    /// Whether rule 3 of the steps applies here.
     pub committed: bool,
 }
 
@@ -161,7 +163,7 @@ pub struct Location {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     pub name: String,
-    /// The values that go over it at a time.
+    /// The values of one message.
     pub fields: Vec<MessageField>,
     /// The transitions that send on it, ascending.
     pub senders: Vec<TransitionId>,
@@ -169,10 +171,10 @@ pub struct Channel {
     pub receivers: Vec<TransitionId>,
 }
 
-/// How a value goes over a rendezvous channel.
+/// Conversion of one value that is sent over a rendezvous channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageField {
-    /// The type that it is wrapped to, which counts as an overflow if it does not fit; `None` leaves it as it is.
+    /// Type that the value is wrapped to; a value that does not fit counts as an overflow. `None` leaves the value unchanged.
     pub ty: Option<Type>,
     /// The receiver gets 1 if the wrapped value is not 0, and 0 otherwise.
     pub becomes_truth: bool,
@@ -183,21 +185,21 @@ pub struct Transition {
     pub process: ProcessId,
     pub from: LocationId,
     pub to: LocationId,
-    /// `None` is always true.
+    /// The guard; `None` is always true.
     pub guard: Option<Expression>,
     pub action: Action,
     pub effects: Vec<Assignment>,
     pub span: Span,
 }
 
-/// With whom a transition takes place.
+/// The partner of a transition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// With nobody.
+    /// Without a partner.
     Alone,
-    /// With a receiver on the channel; a value for each of its fields.
+    /// With a receiver on the channel; one value for each field.
     Send { channel: ChannelId, values: Vec<Expression> },
-    /// With a sender on the channel; a target for each of its fields.
+    /// With a sender on the channel; one target for each field.
     Receive { channel: ChannelId, targets: Vec<Place> },
 }
 
@@ -207,11 +209,11 @@ pub struct Assignment {
     pub value: Expression,
 }
 
-/// What can be stored to.
+/// The target of a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub variable: VariableId,
-    /// Which element of an array; `None` for a scalar.
+    /// Index of the element of an array; `None` for a scalar.
     pub index: Option<Expression>,
     pub span: Span,
 }
@@ -232,7 +234,7 @@ impl From<Option<Type>> for MessageField {
 }
 
 impl Variable {
-    /// A variable of which is not known yet what is done with it.
+    /// A variable before analysis: not yet known to be written, and with all values of its type.
     pub fn new(name: String, process: Option<ProcessId>, ty: Type, is_array: bool, initial: Vec<i32>) -> Self {
         Self { name, process, ty, is_array, initial, is_written: false, values: Range::of_type(ty) }
     }
@@ -245,10 +247,10 @@ impl Type {
     pub const INT: Self = Self { bits: 16, signed: true };
     /// All 32 bits.
     pub const WORD: Self = Self { bits: 32, signed: true };
-    /// 0 and 1. What is stored is 0 or 1 before: its lowest bit is not whether a number is 0.
+    /// 0 and 1. Front ends convert a value to 0 or 1 before it is stored, because wrapping keeps only its lowest bit.
     pub const BOOLEAN: Self = Self { bits: 1, signed: false };
 
-    /// What a store of `value` leaves in a variable of this type.
+    /// The value that a variable of this type has after a store of `value`.
     pub fn wrap(self, value: i32) -> i32 {
         let unused = 32 - u32::from(self.bits);
         if self.signed { value << unused >> unused } else { ((value as u32) << unused >> unused) as i32 }
@@ -287,7 +289,7 @@ impl Model {
         self.layout.locations[process].get(state, 0) as usize
     }
 
-    /// The value of a variable (element 0 of a scalar) in a packed state.
+    /// The value of an element of a variable (element 0 of a scalar) in a packed state.
     ///
     /// `element` must be below the variable's number of elements.
     pub fn value(&self, state: &[u32], variable: VariableId, element: usize) -> i32 {
@@ -297,7 +299,7 @@ impl Model {
         }
     }
 
-    /// How a variable is called where processes may have variables of the same name: `x`, or `P.x`.
+    /// Unambiguous name of a variable: `x`, or `P.x` for a variable of process P.
     pub fn full_name(&self, variable: VariableId) -> String {
         let Variable { name, process, .. } = &self.variables[variable];
         process.map_or_else(|| name.clone(), |process| format!("{}.{name}", self.processes[process].name))
@@ -305,19 +307,19 @@ impl Model {
 }
 
 impl Source {
-    /// A text as it lies in a file: without a byte order mark, and with U+FFFD where it is not UTF-8. No language has that
-    /// character but in its comments, so it is an error elsewhere, with its place.
+    /// Decodes the bytes of a file: removes a byte order mark, and puts U+FFFD where the bytes are not UTF-8. All languages
+    /// accept that character only in comments, so elsewhere it is an error with its place.
     pub fn of_bytes(name: String, bytes: &[u8]) -> Self {
         let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         Self { name, text: String::from_utf8_lossy(text).into_owned() }
     }
 
-    /// The piece of text, as it is.
+    /// The text of a span.
     pub fn piece(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// `file:line:column`
+    /// Formats a place as `file:line:column`.
     pub fn place(&self, span: Span) -> String {
         format!("{}:{}:{}", self.name, span.line, span.column)
     }

@@ -1,21 +1,22 @@
 //! Networks: transition systems that take steps together by rules.
 //!
-//! A component is a [`Table`] of labelled transitions and a variable that says in which of its states it is. A rule, a
-//! synchronisation vector, names some components and for each the label that it must have a transition of; all of these take
-//! place in one step, and all other components stay. From a state the steps of a rule are all combinations of its components'
-//! transitions of these labels: n components with m each have m^n steps. No component takes a step without a rule.
+//! A component is a [`Table`] of labelled transitions and a variable that holds its current state. A rule, also called a
+//! synchronisation vector, names some components and, for each, a label. In a step of the rule each of these components takes a
+//! transition with its label, and all other components stay. The steps of a rule from a state are all combinations of its
+//! components' transitions with these labels: n components with m transitions each have m^n steps. No component takes a step
+//! without a rule.
 //!
 //! # The order of steps
 //!
-//! Each rule is led by one of its components. Steps come by their leader, by its label, by the rule's number, and by the
-//! combination: the transition of the rule's last component changes fastest. So only the rules that a leader's state has a
-//! transition for are looked at.
+//! Each rule is led by one of its components. Steps are ordered by the leader, then by its label, then by the rule's number, then
+//! by the combination: the transition of the rule's last component changes fastest. This way, only rules for which the leader's
+//! state has a transition are looked at.
 //!
 //! # A transition system by itself
 //!
-//! There each label of the component's table is a rule, and is called by its own number. As many labels as there are transitions
-//! are no rarity in a state space, so nothing is kept of such rules: see [`Rules::OfLabels`]. Steps come in the order of rows,
-//! which is the same order.
+//! In a model that is one transition system, each label of the component's table is a rule whose number is that of the label. A
+//! state space often has as many labels as transitions, so no data is kept for such rules: see [`Rules::OfLabels`]. Steps come in
+//! the order of rows, which is the order described above.
 
 use super::{Layout, Texts, VariableId};
 use std::sync::Arc;
@@ -30,29 +31,29 @@ pub type LabelId = usize;
 pub struct Network {
     pub components: Vec<Component>,
     pub rules: Rules,
-    /// What steps are called. Conditions ask for them, too.
+    /// Labels of steps; conditions may refer to them.
     pub labels: Arc<Texts>,
 }
 
-/// By which rules steps are taken.
+/// The rules that define the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rules {
-    /// There is one component, and each label of its table is a rule by itself: rule, label and label of the table are one
-    /// number.
+    /// The network has one component, and each label of the component's table is a rule: the rule, its label and the label of the
+    /// table have one number.
     OfLabels {
-        /// Transitions that a state has, at most.
+        /// Most transitions that any state has.
         most_steps: u64,
     },
     Listed(Listed),
 }
 
-/// Rules in a list, with what they are found by.
+/// A list of rules, with indices to find them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     pub rules: Vec<Rule>,
-    /// By component, the rules that it leads.
+    /// The rules that a component leads, by component.
     pub leading: Vec<Leading>,
-    /// The rules that have a label l are `of_labels[label_offsets[l] .. label_offsets[l + 1]]`, ascending.
+    /// The rules that have the label l are `of_labels[label_offsets[l] .. label_offsets[l + 1]]`, ascending.
     pub label_offsets: Vec<u32>,
     pub of_labels: Vec<u32>,
 }
@@ -60,53 +61,54 @@ pub struct Listed {
 /// A transition system in a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// Where its state is: 0 and up.
+    /// The variable that holds its state, a number from 0 on.
     pub variable: VariableId,
-    /// Several components may be of one table.
+    /// The transitions; several components may share a table.
     pub table: Arc<Table>,
 }
 
 /// Labelled transitions, by state and label.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// By state, where its transitions begin; and one more, where the last ones end.
+    /// Index of the first transition of each state, followed by the number of transitions.
     pub offsets: Vec<u32>,
-    /// Of each transition, its label: a number of this table's own, ascending in each state.
+    /// Label of each transition: a number of this table's own, ascending within each state.
     pub labels: Vec<u32>,
-    /// Of each transition, the state that it leads to.
+    /// Target state of each transition.
     pub targets: Vec<u32>,
-    /// How many labels there are.
+    /// Number of labels.
     pub label_count: u32,
     pub initial: u32,
 }
 
-/// Who takes a step together.
+/// A synchronisation vector: the components that take a step together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub label: LabelId,
-    /// Components, ascending, each with a label of its table.
+    /// Components, ascending, each with a label of its own table.
     pub parts: Box<[(u32, u32)]>,
 }
 
-/// The rules that a component leads, by its label: those of label l are `rules[offsets[l] .. offsets[l + 1]]`.
+/// The rules that a component leads, by its label: those for label l are `rules[offsets[l] .. offsets[l + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leading {
     pub offsets: Vec<u32>,
     pub rules: Vec<u32>,
-    /// Steps that it leads from any state, at most.
+    /// Most steps that it leads from any state.
     pub most_steps: u64,
 }
 
 impl Table {
-    /// From transitions in any order: source, label, target. Transitions of equal source and label stay in their order.
+    /// Builds a table from transitions in any order, given by source, label and target. Transitions of equal source and label
+    /// keep their order.
     ///
-    /// All states are below `states`, all labels below `label_count`; there are fewer than 2^32 transitions.
+    /// All states must be below `states`, all labels below `label_count`, and there must be fewer than 2^32 transitions.
     pub fn new(states: u32, label_count: u32, initial: u32, sources: Vec<u32>, labels: &[u32], targets: &[u32]) -> Self {
         let mut offsets = vec![0; states as usize + 1];
         sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
         (0..states as usize).for_each(|state| offsets[state + 1] += offsets[state]);
         let (mut of_labels, mut of_targets) = (vec![0; labels.len()], vec![0; labels.len()]);
-        // Each offset is moved to the end of its state's part, which is where the next one begins.
+        // This moves each offset to the end of its state's part, which is where the part of the next state begins.
         for (transition, source) in sources.iter().enumerate() {
             let next = &mut offsets[*source as usize];
             of_labels[*next as usize] = labels[transition];
@@ -134,12 +136,12 @@ impl Table {
         self.offsets.len() as u32 - 1
     }
 
-    /// Where the transitions of a state are.
+    /// Indices of the transitions of a state.
     fn row(&self, state: u32) -> std::ops::Range<usize> {
         self.offsets[state as usize] as usize..self.offsets[state as usize + 1] as usize
     }
 
-    /// Where those of a label are.
+    /// Indices of the transitions of a state that have a label.
     fn of_label(&self, state: u32, label: u32) -> std::ops::Range<usize> {
         let row = self.row(state);
         let labels = &self.labels[row.clone()];
@@ -148,7 +150,7 @@ impl Table {
         row.start + first..row.start + first + count
     }
 
-    /// By label: in how many states it is enabled, and how many transitions of it a state has at most.
+    /// For each label, the number of states that have a transition with it, and the most such transitions of one state.
     fn uses(&self) -> (Vec<u32>, Vec<u32>) {
         let (mut states, mut most) = (vec![0; self.label_count as usize], vec![0; self.label_count as usize]);
         for state in 0..self.states() {
@@ -163,7 +165,7 @@ impl Table {
 }
 
 impl Network {
-    /// A network with what is found by these rules looked up fast. `None` if more steps can be taken from one state than 32 bits
+    /// Builds a network with the indices by which rules are found. `None` if one state may have more steps than 32 bits can
     /// count.
     pub fn new(components: Vec<Component>, rules: Vec<Rule>, labels: Texts) -> Option<Self> {
         let mut uses: Vec<Arc<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(components.len());
@@ -171,7 +173,7 @@ impl Network {
             let same = components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
             uses.push(same.map_or_else(|| Arc::new(component.table.uses()), |same| uses[same].clone()));
         }
-        // Led by the component that is ready for it most rarely.
+        // The leader is the component that is ready for the rule most rarely.
         let share = |(component, label): &(u32, u32)| {
             let component = *component as usize;
             f64::from(uses[component].0[*label as usize]) / f64::from(components[component].table.states())
@@ -206,14 +208,14 @@ impl Network {
         (network.most_steps() <= u64::from(u32::MAX)).then_some(network)
     }
 
-    /// A transition system by itself. The labels are those of its table.
+    /// Builds a network of one transition system. Its labels are those of the table.
     pub fn alone(component: Component, labels: Texts) -> Self {
         let offsets = &component.table.offsets;
         let most_steps = offsets.windows(2).map(|row| u64::from(row[1] - row[0])).max().unwrap_or(0);
         Self { components: vec![component], rules: Rules::OfLabels { most_steps }, labels: Arc::new(labels) }
     }
 
-    /// By component, how many steps it leads from any state, at most.
+    /// Most steps that each component leads from any state, by component.
     pub fn most_steps_led(&self) -> Vec<u64> {
         match &self.rules {
             Rules::OfLabels { most_steps } => vec![*most_steps],
@@ -221,12 +223,12 @@ impl Network {
         }
     }
 
-    /// Steps from any state, at most.
+    /// Upper bound on the steps of any state.
     pub fn most_steps(&self) -> u64 {
         self.most_steps_led().into_iter().fold(0, u64::saturating_add)
     }
 
-    /// What a rule is called.
+    /// Label of a rule.
     pub fn label_of(&self, rule: RuleId) -> LabelId {
         match &self.rules {
             Rules::OfLabels { .. } => rule,
@@ -243,7 +245,7 @@ impl Network {
         alone.into_iter().chain(parts.iter().map(|(component, _)| *component as usize))
     }
 
-    /// Calls `visit` with the rule of each step, and the state that it leads to: in the order of steps.
+    /// Calls `visit` with the rule of each step and the state that it leads to, in the order of steps.
     pub fn steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
         let listed = match &self.rules {
             Rules::Listed(listed) => listed,
@@ -263,7 +265,7 @@ impl Network {
         }
     }
 
-    /// Those of a transition system by itself.
+    /// The steps of a model that is one transition system.
     fn own_steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
         let component = &self.components[0];
         let Table { labels, targets, .. } = &*component.table;
@@ -339,18 +341,18 @@ impl Network {
 
     /// The state of a component in a packed state.
     pub fn state_of(&self, component: &Component, layout: &Layout, state: &[u32]) -> u32 {
-        // One that has but one state has no field.
+        // A component with only one state has no field.
         layout.variables[component.variable].map_or(component.table.initial, |field| field.get(state, 0) as u32)
     }
 }
 
-/// Where the rules of each of so many labels are, one after another; and these.
+/// Offsets of the rules of each of `labels` labels in the list of rules, and that list, ordered by label.
 fn by_label(rules: &[Rule], labels: usize) -> (Vec<u32>, Vec<u32>) {
     let mut offsets = vec![0; labels + 1];
     rules.iter().for_each(|rule| offsets[rule.label + 1] += 1);
     (0..labels).for_each(|label| offsets[label + 1] += offsets[label]);
     let mut of_labels = vec![0; rules.len()];
-    // Each offset is moved to the end of its label's part, which is where the next one begins.
+    // This moves each offset to the end of its label's part, which is where the part of the next label begins.
     for (id, rule) in rules.iter().enumerate() {
         of_labels[offsets[rule.label] as usize] = id as u32;
         offsets[rule.label] += 1;

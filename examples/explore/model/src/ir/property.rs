@@ -1,15 +1,15 @@
-//! A property automaton beside the processes: a Büchi automaton of the runs that must not be.
+//! A property automaton beside the processes: a Büchi automaton that accepts the forbidden runs.
 //!
-//! It is one more process of the model, the last, whose location is a part of the state; but its moves are no transitions of the
-//! model: they read and write nothing of it. A *product state* is a state of the processes with a location of the automaton. Its
-//! steps:
+//! The automaton is the model's last process, and its location is a part of the state. Its moves are not transitions of the
+//! model: they read the state in their guards and write no variable. A *product state* is a state of the processes with a
+//! location of the automaton. Its steps:
 //!
-//! 1. A step of the processes together with a move of the automaton whose guard is not 0 in the state before it; every one with
-//!    every one.
-//! 2. Where the processes have no step, each such move by itself: a run that ends goes on in its last state for ever.
+//! 1. A step is a step of the processes together with a move of the automaton whose guard is not 0 in the state before the step.
+//!    Each step of the processes combines with each such move.
+//! 2. Where the processes have no step, each such move is a step by itself: a run that ends stays in its last state for ever.
 //! 3. Where the automaton has no such move there is no step, whatever the processes can do.
 //!
-//! The property is violated exactly if some accepting product state can be reached and lies on a cycle.
+//! The property is violated if and only if some accepting product state can be reached and lies on a cycle.
 
 use super::{Expression, Layout, Location, LocationId, MAX_WORDS, Model, Process, ProcessId, Span};
 use anyhow::{Result, ensure};
@@ -19,10 +19,10 @@ use warpset_support::components::components;
 pub struct Property {
     /// The automaton's process: the last one, without any [transition](super::Transition).
     pub process: ProcessId,
-    /// By location.
+    /// Whether a location is accepting, by location.
     pub accepting: Vec<bool>,
     pub moves: Vec<Move>,
-    /// By location, the moves from there, ascending.
+    /// The moves that leave a location, ascending, by location.
     pub leaving: Vec<Vec<usize>>,
 }
 
@@ -31,19 +31,19 @@ pub struct Property {
 pub struct Move {
     pub from: LocationId,
     pub to: LocationId,
-    /// `None` is always true.
+    /// The guard; `None` is always true.
     pub guard: Option<Expression>,
-    /// Where its guard is in the model's text; line 0 if it is not there.
+    /// Span of the guard in the model's text; line 0 if the text does not contain it.
     pub span: Span,
 }
 
-/// What is enough to find a cycle, by the syntax of the automaton's part that can be reached.
+/// The class of the automaton, by the syntax of its reachable part. It determines which search for accepting cycles suffices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Weak, and each accepting location has a move to an accepting one that has no guard: an accepting product state that can be
-    /// reached is a violation.
+    /// Weak, and each accepting location has a move to an accepting one without a guard: reaching an accepting product state is a
+    /// violation.
     Terminal,
-    /// In each component that has a move all locations are accepting, or none is.
+    /// Each component with a move has either only accepting locations or none.
     Weak,
     General,
 }
@@ -59,27 +59,27 @@ impl Kind {
 }
 
 impl Move {
-    /// Whether its guard is true in every state.
+    /// Whether the guard is true in every state.
     pub fn is_unguarded(&self) -> bool {
         matches!(self.guard, None | Some(Expression::Constant(1..) | Expression::Constant(..=-1)))
     }
 }
 
 impl Property {
-    /// An automaton of a model's last process.
+    /// The automaton of a model's last process.
     pub fn new(process: ProcessId, accepting: Vec<bool>, moves: Vec<Move>) -> Self {
         let mut leaving = vec![Vec::new(); accepting.len()];
         moves.iter().enumerate().for_each(|(number, of)| leaving[of.from].push(number));
         Self { process, accepting, moves, leaving }
     }
 
-    /// The most moves from a location.
+    /// Most moves that leave any location.
     pub fn most_moves(&self) -> usize {
         self.leaving.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// By location: the number, from 1 on, of its component, if that can be reached from `initial`, has a move and an accepting
-    /// location; else 0. All accepting cycles of a product lie in these.
+    /// The component number of each location, from 1 on, if the component can be reached from `initial` and has a move and an
+    /// accepting location; 0 for other locations. All accepting cycles of a product lie in these components.
     pub fn accepting_components(&self, initial: LocationId) -> Vec<u32> {
         let component = self.components();
         let reached = self.reached(initial);
@@ -100,7 +100,7 @@ impl Property {
 
     pub fn kind(&self, initial: LocationId) -> Kind {
         let (component, reached) = (self.components(), self.reached(initial));
-        // By component: whether it has a location that is not accepting, and one that is.
+        // By component: whether it has a location that is not accepting, and one that is accepting.
         let mut has = vec![[false; 2]; component.len()];
         component.iter().zip(&self.accepting).for_each(|(of, accepting)| has[*of as usize][usize::from(*accepting)] = true);
         let mut inner = self.moves.iter().filter(|of| reached[of.from] && component[of.from] == component[of.to]);
@@ -138,22 +138,22 @@ impl Property {
 }
 
 impl Model {
-    /// Leaves the model's property out.
+    /// Removes the property from the model, if it has one.
     pub fn remove_property(&mut self) {
         if self.property.take().is_some() {
             let process = self.processes.len() - 1;
             self.processes.truncate(process);
-            // Its own constants are nobody's now.
+            // Its constants now belong to no process.
             self.variables.iter_mut().filter(|of| of.process == Some(process)).for_each(|of| of.process = None);
             self.layout = Layout::new(&self.processes, &self.variables);
         }
     }
 
-    /// Adds an automaton in place of the one that there may be: a process of so many locations, the names of which are given.
+    /// Adds an automaton as a process with these locations, and replaces the previous one if there was one.
     ///
     /// # Errors
     ///
-    /// States then take more words than a table's vectors have.
+    /// States that take more words than a table's vectors have.
     pub fn set_property(
         &mut self,
         name: String,

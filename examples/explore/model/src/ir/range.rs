@@ -1,8 +1,9 @@
-//! Which values an expression can have: what needs no wrapping, no check of an index and no count of overflows.
+//! Value ranges of expressions. They show which results need no wrapping, which indices no check, and which stores no count of
+//! overflows.
 
 use super::{Binary, Expression, Model, Type, Unary, VariableId};
 
-/// The values from `low` to `high`: none if `high` is less.
+/// The values from `low` to `high`; empty if `high` is less than `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub low: i64,
@@ -24,7 +25,7 @@ impl Range {
         if ty.signed { Self { low: -values / 2, high: values / 2 - 1 } } else { Self { low: 0, high: values - 1 }.or_all() }
     }
 
-    /// The range of what is in one of them.
+    /// The smallest range that contains all of these ranges.
     pub fn all_of(ranges: impl Iterator<Item = Self>) -> Self {
         ranges.reduce(Self::or).unwrap_or(Self::ALL)
     }
@@ -33,7 +34,7 @@ impl Range {
         self.high < self.low
     }
 
-    /// All values of both, and between them.
+    /// The smallest range that contains both.
     pub fn or(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
@@ -42,7 +43,7 @@ impl Range {
         Self { low: self.low.max(other.low), high: self.high.min(other.high) }
     }
 
-    /// How many bits these values take, at least 1; two's complement if there are negative ones.
+    /// Bits that these values take, at least 1; two's complement if there are negative ones.
     pub fn bits(self) -> u32 {
         let of = |value: i64| i64::BITS - value.leading_zeros();
         if self.low < 0 { of(self.high.max(0)).max(of(!self.low)) + 1 } else { of(self.high).max(1) }
@@ -57,7 +58,7 @@ impl Range {
         Self { low: i64::from(!self.contains(0)), high: i64::from(self != Self { low: 0, high: 0 }) }
     }
 
-    /// As an index of an array.
+    /// Whether all values are valid indices of an array with this many elements.
     pub fn is_below(self, elements: usize) -> bool {
         self.is_in(Self { low: 0, high: elements as i64 - 1 })
     }
@@ -66,19 +67,19 @@ impl Range {
         self.low <= value && value <= self.high
     }
 
-    /// What wraps around may be anything.
+    /// The range itself, or all 32-bit integers if a value may wrap around.
     fn or_all(self) -> Self {
         if self.is_in(Self::ALL) { self } else { Self::ALL }
     }
 
-    /// The range of `f` of each pair of values, if its extremes are at the ends.
+    /// The range of `f` over all pairs of values, if `f` has its extremes at the ends of the ranges.
     fn of_ends(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let ends = [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
         Self::of_values(ends)
     }
 }
 
-/// The result of the operator in unbounded integers, of those that wrap around; of all others what they give.
+/// Range of the operator's result before it wraps around, for operators that wrap; for others, the range of the result.
 pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
     match operator {
         Binary::Add => Range { low: left.low + right.low, high: left.high + right.high },
@@ -117,12 +118,12 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
     }
 }
 
-/// What an expression of the model can be, in any state that can be reached.
+/// Range of an expression of the model in any reachable state.
 pub fn range(model: &Model, expression: &Expression) -> Range {
     range_where(expression, &|variable, _| model.variables[variable].values)
 }
 
-/// What an expression can be if variables, and elements with these indices, have these values.
+/// Range of an expression, given the ranges of variables and of elements with these indices.
 pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<&Expression>) -> Range) -> Range {
     match expression {
         Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-/// Texts by their numbers: each takes its bytes and 8 more.
+/// Texts by number. Each takes its length in bytes and 8 bytes more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
-    /// All of them, one after another.
+    /// All texts, one after another.
     all: String,
-    /// Where each ends; it begins where the one before it does.
+    /// End of each text in `all`; the next text begins there.
     ends: Vec<u64>,
 }
 
 impl Texts {
-    /// Adds a text, whose number is how many there are before it. False, with nothing changed, if there is no memory for it.
+    /// Adds a text; its number is the number of texts before it. Returns false, with nothing changed, if memory runs out.
     pub fn push(&mut self, text: &str) -> bool {
         if self.all.try_reserve(text.len()).is_err() || self.ends.try_reserve(1).is_err() {
             return false;
@@ -26,18 +26,18 @@ impl Texts {
         self.piece(self.bytes_of(number))
     }
 
-    /// Of all of them together.
+    /// Length of all texts together, in bytes.
     pub fn bytes(&self) -> usize {
         self.all.len()
     }
 
-    /// Where a text is among the bytes of all.
+    /// The byte range of a text in the concatenation of all texts.
     pub fn bytes_of(&self, number: usize) -> Range<usize> {
         let begin = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         begin as usize..self.ends[number] as usize
     }
 
-    /// What is there.
+    /// The piece of the concatenation in this byte range.
     pub fn piece(&self, bytes: Range<usize>) -> &str {
         &self.all[bytes]
     }
@@ -61,7 +61,7 @@ impl Texts {
         self.ends.is_empty()
     }
 
-    /// All of them, in the order of their numbers.
+    /// All texts, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.get(number))
     }

@@ -1,19 +1,19 @@
-//! Büchi automata over propositions, and how they get smaller.
+//! Büchi automata over propositions, and their reduction.
 
 use std::collections::{BTreeMap, HashMap};
 use warpset_support::components::components;
 
-/// Propositions, at most: labels have a bit for each.
+/// Limit of the number of propositions: labels have one bit for each.
 pub const MOST_PROPOSITIONS: usize = 64;
 
-/// A conjunction: these propositions are true, and those false.
+/// A conjunction: the propositions in `positive` are true, and those in `negative` are false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cube {
     pub positive: u64,
     pub negative: u64,
 }
 
-/// A disjunction of cubes, none of which implies another; no cube is false, the empty cube is true.
+/// A disjunction of cubes. No cube implies another one; no cubes means false, and the empty cube means true.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(pub Vec<Cube>);
 
@@ -22,7 +22,7 @@ pub struct Label(pub Vec<Cube>);
 pub struct Buchi {
     pub initial: usize,
     pub accepting: Vec<bool>,
-    /// By state, where it may go; each target once.
+    /// Edges that leave a state, by state; each target occurs once.
     pub edges: Vec<Vec<(Label, usize)>>,
 }
 
@@ -34,7 +34,7 @@ impl Cube {
         if positive { Self { positive: bit, negative: 0 } } else { Self { positive: 0, negative: bit } }
     }
 
-    /// `None` if both cannot be true.
+    /// The conjunction; `None` if both cannot be true.
     pub fn and(self, other: Self) -> Option<Self> {
         let both = Self { positive: self.positive | other.positive, negative: self.negative | other.negative };
         (both.positive & both.negative == 0).then_some(both)
@@ -44,7 +44,7 @@ impl Cube {
         other.positive & !self.positive == 0 && other.negative & !self.negative == 0
     }
 
-    /// What both are without the one proposition in which they differ, if so.
+    /// The disjunction as one cube, if the cubes differ only in the sign of one proposition.
     fn merged(self, other: Self) -> Option<Self> {
         let difference = self.positive ^ other.positive;
         let is_one = difference.is_power_of_two() && difference == self.negative ^ other.negative;
@@ -61,7 +61,7 @@ impl Label {
         label
     }
 
-    /// Adds a cube, and takes together what can be.
+    /// Adds a cube, and merges cubes where possible.
     pub fn add(&mut self, cube: Cube) {
         if self.0.iter().any(|other| cube.implies(*other)) {
             return;
@@ -83,7 +83,7 @@ impl Label {
 }
 
 impl Buchi {
-    /// Smaller, with the same language: see the parts.
+    /// A smaller automaton with the same language; repeats the reductions below until nothing changes.
     pub fn simplified(mut self) -> Self {
         loop {
             let before = self.clone();
@@ -98,7 +98,7 @@ impl Buchi {
         self
     }
 
-    /// Leaves only states on cycles accepting.
+    /// Makes states that lie on no cycle non-accepting.
     fn accept_on_cycles(&mut self) {
         let component = self.components();
         let mut has_cycle = vec![false; self.edges.len()];
@@ -113,7 +113,7 @@ impl Buchi {
         components(targets.len(), |at| &targets[at])
     }
 
-    /// Keeps only states that can be reached, and from which there is an accepting run for some word; the initial one stays.
+    /// Keeps only states that can be reached and that have an accepting run for some word; always keeps the initial state.
     fn remove_dead(&mut self) {
         let component = self.components();
         let mut is_live = vec![false; self.edges.len()];
@@ -123,7 +123,7 @@ impl Buchi {
                 is_live[component[state] as usize] = true;
             }
         }
-        // Components have lower numbers than those that lead to them.
+        // Components have lower numbers than the components that lead to them.
         let mut order: Vec<usize> = (0..self.edges.len()).collect();
         order.sort_by_key(|state| component[*state]);
         for state in order {
@@ -150,8 +150,8 @@ impl Buchi {
         *self = Self { initial: 0, accepting: kept.iter().map(|state| self.accepting[*state]).collect(), edges: edges.collect() };
     }
 
-    /// Where no cycle of a component is accepting, no state need be; where every cycle is, every state may be. States on no cycle
-    /// are as what they lead to, if that is all the same.
+    /// If no cycle of a component is accepting, its states become non-accepting; if every cycle is accepting, they all become
+    /// accepting. A state on no cycle takes the acceptance of its successors if they agree.
     fn level_components(&mut self) {
         let component = self.components();
         let inner = |from: usize, to: usize| component[from] == component[to];
@@ -160,7 +160,7 @@ impl Buchi {
         for (state, edges) in self.edges.iter().enumerate() {
             has_cycle[component[state] as usize] |= edges.iter().any(|(_, to)| inner(state, *to));
         }
-        // Cycles that avoid accepting states are components of what is left without them.
+        // Cycles that avoid accepting states are components of the graph without accepting states.
         let rest: Vec<Vec<u32>> = self
             .edges
             .iter()
@@ -194,8 +194,8 @@ impl Buchi {
         }
     }
 
-    /// Takes states together that are bisimilar: equally accepting, with equal labels into equal classes. Edges to one class get
-    /// one label.
+    /// Merges bisimilar states: equally accepting, with equal labels into equal classes. Merges the edges to one class into one
+    /// label.
     fn merge_equal(&mut self) {
         let mut class: Vec<usize> = self.accepting.iter().map(|accepting| usize::from(*accepting)).collect();
         let mut classes = 0;
@@ -220,7 +220,7 @@ impl Buchi {
         *self = Self { initial: class[self.initial], accepting, edges };
     }
 
-    /// Labels into classes of states, by class.
+    /// The label of the edges into each class of states, by class.
     fn outgoing(&self, state: usize, class: &[usize]) -> Vec<(Label, usize)> {
         let mut by_class: BTreeMap<usize, Vec<Cube>> = BTreeMap::new();
         for (label, to) in &self.edges[state] {

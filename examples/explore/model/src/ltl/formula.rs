@@ -1,24 +1,24 @@
-//! Formulas of linear temporal logic, and how they are written.
+//! Formulas of linear temporal logic, and their syntax.
 //!
-//! Operators are those of SPIN and Spot, the loosest first: `<->`; `->` (both from the right); `||` or `or`; `&&` or `and`; `U`,
-//! `R` or `V`, `W`, `M` (from the right); `!` or `not`, `X`, `F` or `<>`, `G` or `[]`. Unary ones may be written without blanks
-//! between them (`GF`), unless the model has a variable of that name.
+//! Operators are those of SPIN and Spot, lowest precedence first: `<->`; `->` (both right-associative); `||` or `or`; `&&` or
+//! `and`; `U`, `R` or `V`, `W`, `M` (right-associative); `!` or `not`, `X`, `F` or `<>`, `G` or `[]`. Unary operators may be
+//! written without blanks between them (`GF`), unless the model has a variable of that name.
 //!
-//! Propositions are conditions of the model's language: what stands between those operators is handed to its front end as it is.
-//! So comparisons and arithmetic bind tighter than any operator here, `!` too: `!x == 1` is `!(x == 1)`. Here all words and marks
-//! are known that some language has; what is not of the model's own is refused by its front end. Where an operand could begin
-//! `<>` is `F`, and behind one it is SLCO's "is not".
+//! Propositions are conditions of the model's language: the text between those operators is passed unchanged to its front end.
+//! Therefore comparisons and arithmetic bind tighter than any operator here, including `!`: `!x == 1` is `!(x == 1)`. The parser
+//! knows the words and marks of all languages; the front end refuses those that are not of its own language. `<>` is `F` where an
+//! operand could begin, and SLCO's "is not" behind an operand.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Source, Span};
 
-/// Operators in each other, at most: formulas are walked by recursion.
+/// Limit of the nesting of operators, because formulas are walked by recursion.
 const MAX_DEPTH: usize = 200;
 
-/// Parts of a formula, at most: `<->`, `W` and `M` stand for formulas in which their sides occur twice.
+/// Limit of the parts of a formula: `<->`, `W` and `M` stand for formulas in which their sides occur twice.
 const MOST_PARTS: usize = 2000;
 
-/// A formula over propositions, which are numbers.
+/// A formula over propositions, which are given by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Formula {
     Constant(bool),
@@ -28,7 +28,7 @@ pub enum Formula {
     Or(Box<[Formula; 2]>),
     Next(Box<Formula>),
     Until(Box<[Formula; 2]>),
-    /// The dual of `Until`: the second holds until and including when the first does, or for ever.
+    /// The dual of `Until`: the second operand holds up to and including the time at which the first holds, or for ever.
     Release(Box<[Formula; 2]>),
 }
 
@@ -57,7 +57,7 @@ impl Formula {
         Self::Release(Box::new([self, other]))
     }
 
-    /// How many parts it has, itself included.
+    /// Number of parts, including the formula itself.
     fn parts(&self) -> usize {
         match self {
             Self::Constant(_) | Self::Proposition(_) => 1,
@@ -66,7 +66,7 @@ impl Formula {
         }
     }
 
-    /// The same with these formulas in place of propositions.
+    /// The formula with each proposition replaced by `of` its number.
     pub fn with(&self, of: &impl Fn(usize) -> Self) -> Self {
         let both = |pair: &[Self; 2]| Box::new([pair[0].with(of), pair[1].with(of)]);
         match self {
@@ -93,24 +93,24 @@ impl Formula {
 /// A piece of text that is a proposition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposition {
-    /// Its words, with one blank between them: equal ones are one proposition.
+    /// Its words, separated by single blanks. Propositions with equal words are one proposition.
     pub words: String,
     pub span: Span,
 }
 
-/// What the parser asks of the model's names.
+/// The model's names, as far as the parser needs them.
 pub struct Names<'a> {
-    /// Whether there is a variable or constant of that name.
+    /// Whether the model has a variable or constant with this name.
     pub is_variable: &'a dyn Fn(&str) -> bool,
-    /// Whether there is a process, parts of which are named with `->`.
+    /// Whether the model has a process with this name, whose parts are written with `->`.
     pub is_process: &'a dyn Fn(&str) -> bool,
 }
 
-/// Reads a formula, and what its propositions are.
+/// Reads a formula and its propositions.
 ///
 /// # Errors
 ///
-/// What is not expected, and where.
+/// The first unexpected token, with its place.
 pub fn parse(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
     let tokens = tokens(&source.text)?;
     let mut parser = Parser { text: &source.text, tokens, at: 0, names, propositions: Vec::new(), depth: 0 };
@@ -137,13 +137,13 @@ struct Token<'a> {
     start: usize,
 }
 
-/// The longest first.
+/// Longer marks come before shorter ones.
 const MARKS: [&str; 31] = [
     "<->", "->", "<>", "[]", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "**", "(", ")", "[", "]", "!", "<", ">", "=", "+",
     "-", "*", "/", "%", "&", "|", "^", "~", ".",
 ];
 
-/// What stands between two operands of one proposition.
+/// Marks and words that join two operands within one proposition.
 const INFIX: [&str; 20] =
     ["==", "!=", "<=", ">=", "<<", ">>", "**", "<>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "^", "xor"];
 
@@ -173,12 +173,12 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     Ok(tokens)
 }
 
-/// What is in the quotes that a text begins with.
+/// The text inside the quotes at the beginning of `text`.
 fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.split_once('"').map(|(inside, _)| inside).filter(|inside| !inside.contains('\n'))
 }
 
-/// Of two byte offsets.
+/// The span between two byte offsets.
 fn span(text: &str, start: usize, end: usize) -> Span {
     let before = &text[..start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(at).map_or("", |token| token.text)
     }
 
-    /// Goes on if the next word is one of these.
+    /// Consumes the next word if it is one of `words`.
     fn take(&mut self, words: &[&str]) -> bool {
         let is_one = self.peek().is_some_and(|token| words.contains(&token.text));
         self.at += usize::from(is_one);
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An error if a formula that is made of these gets too large.
+    /// Returns an error if a formula made of these two becomes too large.
     fn ensure_fits(&self, sides: [&Formula; 2]) -> Parsed<()> {
         if sides.iter().map(|side| side.parts()).sum::<usize>() < MOST_PARTS / 4 {
             return Ok(());
@@ -332,7 +332,8 @@ impl<'a> Parser<'a> {
         Ok(formula)
     }
 
-    /// Whether the next word, of letters of unary operators, is meant so: one letter always, unless a part of it is named.
+    /// Whether the next word, which consists of the letters of unary operators, denotes operators. A single letter always does,
+    /// unless `.` or `->` behind it names a part.
     fn is_operators(&self, text: &str) -> bool {
         let next = self.text_at(self.at + 1);
         let has_part = next == "." || (next == "->" && (self.names.is_process)(text));
@@ -350,7 +351,7 @@ impl<'a> Parser<'a> {
         if self.take(&[")"]) { Ok(formula) } else { Err(self.unexpected("`)` or an operator")) }
     }
 
-    /// Behind the bracket that closes the one here.
+    /// Index of the token behind the bracket that closes the current one.
     fn end_of_brackets(&self) -> Option<usize> {
         let (mut open, mut at) = (0, self.at);
         loop {
@@ -366,7 +367,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Operands and what stands between them.
+    /// Reads a proposition: operands, and marks and words that join them.
     fn proposition(&mut self) -> Parsed<Formula> {
         let first = self.at;
         self.operand()?;
@@ -394,7 +395,7 @@ impl<'a> Parser<'a> {
                 if !["U", "R", "V", "W", "M"].contains(&text) || self.text_at(self.at + 1) == "." =>
             {
                 self.at += 1;
-                // `a -> b` may be an implication, too; but a process is no proposition.
+                // `a -> b` may also be an implication; but a process is not a proposition, so `->` behind a process names a part.
                 let mut has_part = self.take(&["."]) || ((self.names.is_process)(text) && self.take(&["->"]));
                 while has_part {
                     match self.peek() {
@@ -403,7 +404,7 @@ impl<'a> Parser<'a> {
                     }
                     has_part = self.take(&["."]);
                 }
-                // An index; or what is asked of a network, `enabled(label)`.
+                // An index, or the argument of a condition on a network: `enabled(label)`.
                 if let closing @ ("[" | "(") = self.text_at(self.at) {
                     let closing = if closing == "[" { "`]`" } else { "`)`" };
                     self.at = self.end_of_brackets().ok_or_else(|| self.unexpected(closing))?;
@@ -427,7 +428,7 @@ mod tests {
         Ok((written(&formula), propositions.into_iter().map(|of| of.words).collect()))
     }
 
-    /// In prefix form.
+    /// The formula in prefix notation.
     fn written(formula: &Formula) -> String {
         let both = |name: &str, of: &[Formula; 2]| format!("{name}({}, {})", written(&of[0]), written(&of[1]));
         match formula {

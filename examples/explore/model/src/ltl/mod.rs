@@ -1,4 +1,4 @@
-//! Linear temporal logic: formulas, Büchi automata, the translation of one to the other, and automata as texts (HOA).
+//! Linear temporal logic: formulas, Büchi automata, the translation of formulas to automata, and the HOA text format of automata.
 
 pub mod buchi;
 pub mod formula;

@@ -1,4 +1,4 @@
-//! Gives models the automata of properties: of a formula, of a file or of the model's own property process.
+//! Gives a model the automaton of a property, which comes from a formula, a file or the model's own property process.
 
 use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
 use super::formula::{Formula, Names, parse};
@@ -12,7 +12,7 @@ use crate::language::Text;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, ensure};
 
-/// Called with what of a text is not computed as it is written.
+/// Receives warnings about parts of a text that are not computed as they are written.
 pub type Warn<'a> = dyn FnMut(&Source, &[Warning]) + 'a;
 
 /// Gives the model the automaton of the runs that violate a formula.
@@ -35,14 +35,14 @@ pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result
     set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
 }
 
-/// Gives the model the automaton that a text in the HOA format has.
+/// Gives the model the automaton from a text in the HOA format.
 pub fn set_automaton(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
     let named = hoa::read(source).map_err(|error| Box::new(error.of(source)))?;
     let conditions = conditions(model, source, &named.propositions, &named.spans, warn)?;
     set(model.model_mut(), named, &conditions)
 }
 
-/// Reads propositions, which stand in the source at `spans`, as conditions.
+/// Reads propositions as conditions. `spans` are their places in the source.
 pub fn conditions(
     model: &Text,
     source: &Source,
@@ -52,7 +52,8 @@ pub fn conditions(
 ) -> Result<Vec<Expression>> {
     let mut conditions = Vec::new();
     for (text, span) in propositions.iter().zip(spans) {
-        // The condition alone, at its place: so errors say where it is. A text with escapes is shown by itself.
+        // The parser gets only the condition, at its original place, so that errors have the right place. A text with escapes is
+        // shown on its own.
         let is_written = source.piece(*span) == text;
         let before = &source.text[..span.start as usize];
         let blank = |c: char| if c == '\n' { "\n".into() } else { " ".repeat(c.len_utf8()) };
@@ -69,7 +70,7 @@ pub fn conditions(
     Ok(conditions)
 }
 
-/// Gives the model an automaton with these conditions for its propositions. Returns the automaton.
+/// Gives the model an automaton whose propositions are these conditions. Returns the automaton.
 fn set(model: &mut Model, named: Named, conditions: &[Expression]) -> Result<Named> {
     let buchi = &named.buchi;
     let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
@@ -79,7 +80,7 @@ fn set(model: &mut Model, named: Named, conditions: &[Expression]) -> Result<Nam
     Ok(named)
 }
 
-/// `None` if it is true.
+/// The guard for a label; `None` if it is always true.
 fn guard(label: &Label, conditions: &[Expression]) -> Option<Expression> {
     let literal = |number: usize, cube: &Cube| match (cube.positive >> number & 1, cube.negative >> number & 1) {
         (1, _) => Some(conditions[number].clone()),
@@ -93,7 +94,7 @@ fn guard(label: &Label, conditions: &[Expression]) -> Option<Expression> {
     balanced(label.0.iter().map(cube).collect(), Binary::Or).filter(|guard| !matches!(guard, Expression::Constant(1)))
 }
 
-/// All of them with the operator between, no deeper than need be.
+/// Joins all parts by the operator, as a tree of least depth.
 fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> {
     if parts.len() <= 1 {
         return parts.pop();
@@ -102,7 +103,7 @@ fn balanced(mut parts: Vec<Expression>, operator: Binary) -> Option<Expression> 
     Some(Expression::binary(operator, balanced(parts, operator)?, right, Span::default()))
 }
 
-/// The model's own automaton: each guard is a proposition.
+/// The automaton of the model's property process. Each guard becomes a proposition.
 pub fn of_process(model: &Model, property: &Property) -> Named {
     let process = &model.processes[property.process];
     let mut named =
@@ -131,7 +132,7 @@ pub fn of_process(model: &Model, property: &Property) -> Named {
     named
 }
 
-/// An error unless the guards of the model's own automaton, by themselves, mean what they mean there.
+/// Checks that each guard of the model's own automaton, read as a condition on its own, has the meaning that it has in the model.
 pub fn ensure_is_said(model: &Text) -> Result<()> {
     let of = model.model();
     let property = of.property.as_ref().context("the model has a property")?;
@@ -147,7 +148,7 @@ pub fn ensure_is_said(model: &Text) -> Result<()> {
     Ok(())
 }
 
-/// The text without its comments and breaks.
+/// The text without comments and line breaks.
 fn in_one_line(mut text: &str) -> String {
     let mut kept = String::new();
     loop {

@@ -1,21 +1,22 @@
-//! From a formula to a Büchi automaton.
+//! Translates a formula to a Büchi automaton.
 //!
-//! Couvreur's tableau (1999), with the simplification of transitions of Gastin and Oddoux (2001). A state is a set of formulas
-//! that must hold from there on. Each formula is a disjunction of *terms*: what must be true now, what must hold from the next
-//! step on, and which `U` were put off:
+//! The method is Couvreur's tableau (1999), with the simplification of transitions by Gastin and Oddoux (2001). A state is a set
+//! of formulas that must hold from there on. Each formula is a disjunction of *terms*. A term says which propositions must be
+//! true now, which formulas must hold from the next step on, and which `U` were put off:
 //!
 //! ```text
 //! f U g  =  g  or  (f, next f U g, put off f U g)          f R g  =  g and (f or next f R g)
 //! ```
 //!
-//! The terms of a set are the products of its formulas' terms, its transitions; one that demands more than another in every
-//! respect is left out. A run is accepted if no `U` is put off in all but finitely many of its transitions: that is a generalised
-//! condition on transitions. It is degeneralised by levels: at level i a run waits for a transition that does not put off the
-//! i-th `U`; a transition may pass several levels; who has passed all is accepting, and begins anew. Components in which every
-//! cycle is accepting, or none is, need no levels, so that weak automata stay weak.
+//! The terms of a set are the products of its formulas' terms; they are the transitions of the state. A term that demands at
+//! least as much as another one in every respect is left out. A run is accepted if, for each `U`, infinitely many of its
+//! transitions do not put it off: this is a generalised acceptance condition on transitions. It is degeneralised by levels: at
+//! level i a run waits for a transition that does not put off the i-th `U`; a transition may pass several levels; a run that has
+//! passed all levels is in an accepting state and starts again at the first level. Components in which every cycle is accepting,
+//! or none is, need no levels, so weak automata stay weak.
 //!
-//! Of crates, `omega-automata` 0.1 does it by way of alternating automata, needs a nightly compiler and does not reduce what
-//! comes of it; `mcltl-rs` is an experiment of 2020. So it is written here.
+//! Existing crates do not fit: `omega-automata` 0.1 translates through alternating automata, needs a nightly compiler and does
+//! not reduce the result; `mcltl-rs` is an experiment of 2020.
 
 use super::buchi::{Buchi, Cube, Label};
 use super::formula::Formula;
@@ -23,19 +24,19 @@ use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use warpset_support::components::components;
 
-/// States of the tableau, at most.
+/// Limit of the states of the tableau.
 const MOST_STATES: usize = 20_000;
 
-/// Terms of a set, at most.
+/// Limit of the terms of a set.
 const MOST_TERMS: usize = 20_000;
 
-/// `U` in a formula, at most: a bit of each is in a term.
+/// Limit of the `U` in a formula: a term has one bit for each.
 const MOST_UNTILS: usize = 64;
 
 /// Number of a formula in negation normal form.
 type Id = u32;
 
-/// In negation normal form.
+/// A formula in negation normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Node {
     Constant(bool),
@@ -47,18 +48,18 @@ enum Node {
     Release(Id, Id),
 }
 
-/// Distinct formulas, each once.
+/// The distinct formulas, numbered.
 #[derive(Default)]
 struct Nodes {
     nodes: Vec<Node>,
     numbers: HashMap<Node, Id>,
-    /// The terms of each, once they are known.
+    /// The terms of each formula for which they have been computed.
     terms: HashMap<Id, Vec<Term>>,
-    /// `U` that are put off, each with a bit.
+    /// The bit of each `U` that can be put off.
     untils: HashMap<Id, u32>,
 }
 
-/// One way to go on.
+/// One disjunct of a formula, and a transition of the tableau.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Term {
     now: Cube,
@@ -74,13 +75,13 @@ impl Term {
         Some(Self { now, next: self.next.union(&other.next).copied().collect(), put_off: self.put_off | other.put_off })
     }
 
-    /// Whether the other demands nothing that this does not.
+    /// Whether `self` demands everything that `other` demands.
     fn is_no_better_than(&self, other: &Self) -> bool {
         self.now.implies(other.now) && other.next.is_subset(&self.next) && other.put_off & !self.put_off == 0
     }
 }
 
-/// Without those that are no better than another.
+/// Removes terms that are no better than another one.
 fn best(mut terms: Vec<Term>) -> Vec<Term> {
     terms.sort_by_key(|term| {
         (term.next.len(), term.put_off.count_ones(), term.now.positive.count_ones() + term.now.negative.count_ones())
@@ -115,7 +116,7 @@ impl Nodes {
         self.nodes[id as usize] == Node::Constant(truth)
     }
 
-    /// Of a formula or, if `truth` is false, its negation.
+    /// The number of a formula or, if `truth` is false, of its negation.
     fn of(&mut self, formula: &Formula, truth: bool) -> Id {
         match formula {
             Formula::Constant(value) => self.constant(*value == truth),
@@ -136,7 +137,7 @@ impl Nodes {
         }
     }
 
-    /// A conjunction, or a disjunction.
+    /// The number of a conjunction, or of a disjunction.
     fn junction(&mut self, parts: impl IntoIterator<Item = Id>, is_and: bool) -> Id {
         let mut all = BTreeSet::new();
         for part in parts {
@@ -168,9 +169,9 @@ impl Nodes {
         }
     }
 
-    /// `left U right`, or `left R right`.
+    /// The number of `left U right`, or of `left R right`.
     fn temporal(&mut self, left: Id, right: Id, is_until: bool) -> Id {
-        // 1 U x and 0 R x are written F x and G x: what their dual constant as `left` makes of them, and what does nothing twice.
+        // 1 U x and 0 R x are written F x and G x. This covers a constant on the right, equal sides, and 0 U x and 1 R x.
         if matches!(self.nodes[right as usize], Node::Constant(_)) || left == right || self.is(left, !is_until) {
             return right;
         }
@@ -179,7 +180,7 @@ impl Nodes {
             Node::Release(left, right) if !is_until => nodes.is(left, false).then_some(right),
             _ => None,
         };
-        // F F x is F x, a U F x is F x; F G F x is G F x, and a U G F x too; and the duals.
+        // F F x is F x, and a U F x is F x; F G F x is G F x, and so is a U G F x. The dual rules hold, too.
         if is_plain(self, right, is_until).is_some() {
             return right;
         }
@@ -245,7 +246,7 @@ impl Nodes {
     }
 }
 
-/// All of one with all of the other.
+/// The products of each term of one with each term of the other.
 fn both(one: &[Term], other: &[Term]) -> Result<Vec<Term>> {
     let (count, most) = (one.len() * other.len(), MOST_TERMS);
     ensure!(
@@ -259,7 +260,7 @@ fn both(one: &[Term], other: &[Term]) -> Result<Vec<Term>> {
 /// An automaton with a generalised acceptance condition on its transitions.
 struct Tableau {
     initial: usize,
-    /// Now, where to, which `U` are put off.
+    /// The transitions of each state: condition, target, mask of the `U` that are put off.
     transitions: Vec<Vec<(Cube, usize, u64)>>,
     untils: u32,
 }
@@ -268,7 +269,7 @@ struct Tableau {
 ///
 /// # Errors
 ///
-/// The formula is too large, with the numbers.
+/// The formula is too large; the message has the numbers.
 pub fn translate(formula: &Formula) -> Result<Buchi> {
     let mut tableau = tableau(formula)?;
     tableau.merge_equal();
@@ -303,7 +304,7 @@ fn tableau(formula: &Formula) -> Result<Tableau> {
 }
 
 impl Tableau {
-    /// Takes states together that have the same transitions, until there are none.
+    /// Merges states that have the same transitions, until no two states have.
     fn merge_equal(&mut self) {
         loop {
             let mut numbers = BTreeMap::new();
@@ -339,7 +340,7 @@ impl Tableau {
     fn degeneralised(&self) -> Buchi {
         let count = self.transitions.len();
         let component = self.components(|_, _| true);
-        // By component: which `U` is not put off somewhere, and which can be put off for ever.
+        // By component: the `U` that some transition does not put off, and the `U` that can be put off for ever.
         let (mut fulfilled, mut avoidable, mut has_cycle) = (vec![0u64; count], vec![0u64; count], vec![false; count]);
         let inner = |from: usize, to: usize| component[from] == component[to];
         for (from, transitions) in self.transitions.iter().enumerate() {
@@ -360,11 +361,11 @@ impl Tableau {
             }
         }
         let all = if self.untils == 64 { u64::MAX } else { (1 << self.untils) - 1 };
-        // Levels are of the `U` that matter in the component; the last one is the accepting one.
+        // The levels of a component belong to the `U` that matter in it; the last level is the accepting one.
         let levels = |of: usize| -> Vec<u32> { (0..self.untils).filter(|until| avoidable[of] >> until & 1 != 0).collect() };
         let levels: Vec<Vec<u32>> = (0..count).map(levels).collect();
         let is_accepting = |of: usize| has_cycle[of] && fulfilled[of] & all == all;
-        // Whoever comes into a component is at its last level: where a run begins there makes no difference.
+        // A run enters a component at its last level: the level at which it begins makes no difference.
         let entry = |state: usize| {
             let of = component[state] as usize;
             (state, if is_accepting(of) { levels[of].len() } else { 0 })

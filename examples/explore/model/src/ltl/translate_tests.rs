@@ -1,6 +1,7 @@
-//! Languages of translated formulas: by the meaning of formulas on words, and against other translators.
+//! Tests the languages of translated formulas, by the semantics of formulas on words and against other translators.
 //!
-//! `WARPSET_LTL_FORMULAS` is how many random formulas are compared with `spin -f` and `lbt`, where these are installed.
+//! `WARPSET_LTL_FORMULAS` sets the number of random formulas that are compared with `spin -f` and `lbt`, where these are
+//! installed.
 
 use super::buchi::{Buchi, Cube, Label};
 use super::formula::{Formula, Names, parse};
@@ -39,7 +40,7 @@ fn formulas(has_next: bool) -> impl Strategy<Value = Formula> {
     })
 }
 
-/// A word that goes on from its end at `back`: which propositions are true at each place.
+/// An infinite word: after its last letter it continues at `back`. A letter has a bit for each proposition that is true.
 #[derive(Clone, Debug)]
 struct Word {
     letters: Vec<u64>,
@@ -57,7 +58,7 @@ fn words() -> impl Strategy<Value = Word> {
     (letters, any::<prop::sample::Index>()).prop_map(|(letters, back)| Word { back: back.index(letters.len()), letters })
 }
 
-/// Where a formula holds, by the meaning of its operators: least and greatest fixpoints.
+/// The positions of the word where a formula holds, computed from the semantics of its operators as least and greatest fixpoints.
 fn holds(formula: &Formula, word: &Word) -> Vec<bool> {
     let count = word.letters.len();
     let both = |of: &[Formula; 2]| (holds(&of[0], word), holds(&of[1], word));
@@ -86,7 +87,7 @@ fn holds(formula: &Formula, word: &Word) -> Vec<bool> {
     }
 }
 
-/// An automaton that another program has made: sets of states, each to be visited infinitely often.
+/// An automaton of another program: each of `sets` must be visited infinitely often.
 struct Other {
     initial: Vec<usize>,
     edges: Vec<Vec<(Vec<Cube>, usize)>>,
@@ -99,7 +100,7 @@ impl Other {
         Self { initial: vec![buchi.initial], edges: edges.collect(), sets: vec![buchi.accepting.clone()] }
     }
 
-    /// The word as an automaton.
+    /// The automaton that accepts only this word.
     fn of_word(word: &Word) -> Self {
         let all = (1 << PROPOSITIONS) - 1;
         let edges = word.letters.iter().enumerate();
@@ -107,7 +108,7 @@ impl Other {
         Self { initial: vec![0], edges: edges.collect(), sets: Vec::new() }
     }
 
-    /// Whether some word is accepted by both.
+    /// Whether both automata accept a common word.
     fn meets(&self, other: &Self) -> bool {
         let mut states: Vec<(usize, usize)> =
             self.initial.iter().flat_map(|a| other.initial.iter().map(move |b| (*a, *b))).collect();
@@ -154,7 +155,7 @@ fn read(text: &str) -> Formula {
     })
 }
 
-/// The class that a model with this automaton has.
+/// The class of the property in a model with this automaton.
 fn kind(buchi: &Buchi) -> Kind {
     let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
     let guard = |label: &Label| (!label.is_true()).then_some(crate::ir::Expression::Variable(0));
@@ -162,7 +163,7 @@ fn kind(buchi: &Buchi) -> Kind {
     Property::new(0, buchi.accepting.clone(), moves.collect()).kind(buchi.initial)
 }
 
-/// Sizes are those of good translators, and classes are as special as they can be.
+/// Sizes equal those of good translators, and classes are as special as possible.
 #[test]
 fn usual_formulas_have_small_automata() {
     for (text, states, expected) in [
@@ -196,7 +197,7 @@ fn what_is_too_large_is_refused() {
     let many = (0..70).map(|number| format!("F p{number}")).collect::<Vec<_>>();
     let error = translate(&read(&many[..20].join(" && "))).unwrap_err().to_string();
     assert!(error.contains("20000"), "{error}");
-    // One by one, so that there are few states.
+    // Nested one in the other, so that the automaton has few states.
     let chain = many.iter().rev().skip(3).fold("p0".to_string(), |inner, _| format!("F (p1 && {inner})"));
     assert!(translate(&read(&chain)).is_err_and(|error| error.to_string().contains("64 until")));
 }
@@ -211,10 +212,10 @@ proptest! {
         for word in words {
             prop_assert_eq!(other.meets(&Other::of_word(&word)), holds(&formula, &word)[0], "{:?}\n{:?}", word, buchi);
         }
-        // Every word satisfies the formula or its negation, and none both.
+        // Every word satisfies either the formula or its negation.
         let negated = translate(&formula.clone().negated()).unwrap();
         prop_assert!(!other.meets(&Other::of(&negated)));
-        // What is written is read.
+        // Reading the written automaton gives it back.
         let states = (0..buchi.accepting.len()).map(|at| format!("a \"{at}\\")).collect();
         let propositions = (0..PROPOSITIONS).map(|at| format!("x[{at}] == \"\\")).collect();
         let named = Named { buchi, propositions, spans: Vec::new(), states };
@@ -224,10 +225,10 @@ proptest! {
     }
 }
 
-/// What a program prints, given this; `None` if it takes too long, fails or is not there.
+/// Standard output of a program with this input; `None` if it takes too long, fails or is not installed.
 fn output(program: &str, arguments: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new(program);
-    // Into a file: a pipe that is full would hold it up.
+    // Output goes to a file, because a full pipe would block the program.
     let file = tempfile::tempfile().unwrap();
     let to = file.try_clone().unwrap();
     let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(to).stderr(Stdio::null()).spawn().ok()?;
@@ -253,7 +254,7 @@ fn output(program: &str, arguments: &[&str], input: &str) -> Option<String> {
     }
 }
 
-/// For `spin -f`.
+/// The formula in the syntax of `spin -f`.
 fn of_spin(formula: &Formula) -> String {
     let both = |of: &[Formula; 2], sign: &str| format!("({} {sign} {})", of_spin(&of[0]), of_spin(&of[1]));
     match formula {
@@ -268,7 +269,7 @@ fn of_spin(formula: &Formula) -> String {
     }
 }
 
-/// For `lbt`.
+/// The formula in the syntax of `lbt`.
 fn of_lbt(formula: &Formula) -> String {
     let both = |of: &[Formula; 2], sign: &str| format!("{sign} {} {}", of_lbt(&of[0]), of_lbt(&of[1]));
     match formula {
@@ -283,7 +284,7 @@ fn of_lbt(formula: &Formula) -> String {
     }
 }
 
-/// A condition without temporal operators, in the syntax of formulas here, as cubes.
+/// The cubes of a condition without temporal operators, or of its negation.
 fn cubes(formula: &Formula, truth: bool) -> Vec<Cube> {
     match formula {
         Formula::Constant(value) if *value == truth => vec![Cube::TRUE],
@@ -302,7 +303,7 @@ fn cubes(formula: &Formula, truth: bool) -> Vec<Cube> {
     }
 }
 
-/// A condition on p0, p1, ...
+/// The cubes of a condition on p0, p1, ...
 fn condition(text: &str) -> Vec<Cube> {
     let names = Names { is_variable: &|_| false, is_process: &|_| false };
     let (formula, propositions) = parse(&Source { name: "test".into(), text: text.into() }, &names).unwrap();
@@ -313,8 +314,9 @@ fn condition(text: &str) -> Vec<Cube> {
     cubes(&formula.with(&|at| number(&propositions[at].words)), true)
 }
 
-/// A never claim. Its states have one or two labels `NAME:`, then `:: condition -> goto NAME` and the like, or `skip`; those with
-/// a label that begins with `accept` are accepting. An assertion that the condition fails ends in `accept_all`.
+/// Reads a never claim. Its states have one or two labels `NAME:`, then lines such as `:: condition -> goto NAME`, or `skip`. A
+/// state is accepting if one of its labels begins with `accept`. An assertion that fails if the condition holds leads to
+/// `accept_all`.
 fn read_claim(text: &str) -> Option<Other> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -347,7 +349,7 @@ fn read_claim(text: &str) -> Option<Other> {
     Some(Other { initial, edges, sets: vec![accepting] })
 }
 
-/// In prefix form, the words from its end.
+/// Reads a formula in prefix notation.
 fn read_prefix<'a>(words: &mut impl Iterator<Item = &'a str>) -> Formula {
     match words.next().unwrap() {
         "t" => Formula::Constant(true),
@@ -365,7 +367,8 @@ fn read_prefix<'a>(words: &mut impl Iterator<Item = &'a str>) -> Formula {
     }
 }
 
-/// `states sets`, then for each state its number, whether it is initial, its sets and -1; then transitions, and -1.
+/// Reads the format of `lbt`: `states sets`, then for each state its number, whether it is initial, its sets and -1; then its
+/// transitions, and -1.
 fn read_lbt(text: &str) -> Option<Other> {
     let mut lines = text.lines();
     let first: Vec<usize> = lines.next()?.split_whitespace().map(|word| word.parse().unwrap()).collect();
@@ -394,7 +397,8 @@ fn read_lbt(text: &str) -> Option<Other> {
     Some(other)
 }
 
-/// Neither of both accepts a word of the other's negation; on words they agree.
+/// Checks that neither translator accepts a word that the other's automaton of the negation accepts, and that both agree on
+/// `words`.
 fn compare(formula: &Formula, translator: &dyn Fn(&Formula) -> Option<Other>, words: &[Word]) -> bool {
     let negated = formula.clone().negated();
     let (Some(theirs), Some(their_negation)) = (translator(formula), translator(&negated)) else { return false };

@@ -1,7 +1,7 @@
-//! State spaces as text (AUT, see `aut_text`) that are parts of a network: with their labels, in a table.
+//! Reads state spaces as text (AUT, see `aut_text`) into tables with labels, as parts of a network.
 //!
-//! A text is read in pieces as it comes. A transition takes 12 bytes while it is read, 20 at most, then 8; a label some 20 and
-//! its text, then 8 and its text.
+//! The text is read in pieces. A transition takes 12 bytes while it is read, at most 20 bytes while the table is built, then 8. A
+//! label takes some 20 bytes and its text, then 8 bytes and its text.
 
 use super::labels::{Batch, Labels};
 use crate::ir::Texts;
@@ -11,35 +11,35 @@ use std::io::Read;
 use warpset_support::aut_text::{Header, Limits, Taker, read as read_text};
 use warpset_support::lines::excerpt;
 
-/// States, at most: variables of a model are 32-bit integers with a sign.
+/// Limit of the number of states: variables of a model are signed 32-bit integers.
 const MOST_STATES: u64 = i32::MAX as u64;
 
-/// Transitions, at most: places in a table have 32 bits.
+/// Limit of the number of transitions: indices into a table have 32 bits.
 const MOST_TRANSITIONS: u64 = u32::MAX as u64;
 
-/// States that a table has in any case, and how many times more of them than transitions: each takes 4 bytes, also one of which
-/// no transition tells.
+/// Limits of a table's states: a number that is always allowed, and otherwise a multiple of the number of transitions. A state
+/// takes 4 bytes even if it has no transitions.
 const STATES_IN_ANY_CASE: u64 = 1 << 24;
 const STATES_A_TRANSITION: u64 = 16;
 
-/// Labels that wait for their numbers at once, and bytes of them.
+/// Size of a batch of labels that wait for their numbers, in labels and in bytes.
 const LABELS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// Bytes of the shortest line: what is announced is believed as far as there is text for it.
+/// Shortest line in bytes. A header's number of transitions is trusted only as far as the text's length allows.
 const FEWEST_BYTES_A_LINE: u64 = 8;
 
-/// A state space, and the texts of its labels by their numbers in it.
+/// A state space, and the texts of its labels by number.
 pub struct Aut {
     pub table: Table,
     pub labels: Texts,
 }
 
-/// Reads a state space of so many bytes, if that is known.
+/// Reads a state space. `bytes` is the length of the text, if known.
 ///
 /// # Errors
 ///
-/// What is wrong, with the file's name and the line.
+/// The first error, with the file's name and the line.
 pub fn read(name: &str, reader: impl Read, bytes: Option<u64>) -> Result<Aut> {
     let mut lines = Lines { bytes, ..Lines::default() };
     let header = read_text(name, reader, Limits { states: MOST_STATES, transitions: MOST_TRANSITIONS }, &mut lines)?;
@@ -47,15 +47,16 @@ pub fn read(name: &str, reader: impl Read, bytes: Option<u64>) -> Result<Aut> {
     lines.finish(name, header)
 }
 
-/// What was read so far.
+/// The transitions that have been read so far.
 #[derive(Default)]
 struct Lines {
-    /// Of the text, if that is known.
+    /// Length of the text in bytes, if known.
     bytes: Option<u64>,
-    /// One more than the last state that was told of.
+    /// Highest state number that occurred, plus one.
     states: u64,
     labels: Labels,
-    /// The last labels, each with how many transitions one after another have it: the next label is often the same.
+    /// The last labels and, for each, the number of consecutive transitions that have it: the next label often equals the last
+    /// one.
     waiting: Batch,
     repeated: Vec<u32>,
     all: All,
@@ -64,7 +65,7 @@ struct Lines {
 #[derive(Default)]
 struct All {
     sources: Vec<u32>,
-    /// Fewer, as some wait for their numbers.
+    /// Shorter than the other arrays while labels wait for their numbers.
     labels: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -96,7 +97,7 @@ impl Taker for Lines {
 }
 
 impl Lines {
-    /// Takes the label of one more transition, as it is written.
+    /// Adds the label of one more transition, as it is written.
     fn label(&mut self, written: &[u8]) -> Result<()> {
         let label = unquoted(written)?;
         if let (Some(last), Some(count)) = (self.waiting.texts.last(), self.repeated.last_mut())
@@ -115,7 +116,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Gives the transitions of all labels that wait their numbers.
+    /// Assigns numbers to the labels that wait, and stores them for their transitions.
     fn number_labels(&mut self) -> Result<()> {
         let Self { labels, waiting, repeated, all, .. } = self;
         let mut counts = repeated.iter();
@@ -129,9 +130,9 @@ impl Lines {
 
     fn finish(self, name: &str, Header { initial, transitions, states }: Header) -> Result<Aut> {
         let Self { states: told, labels: known, all: All { sources, labels, targets }, .. } = self;
-        // The table wants the memory that labels are found by.
+        // Free the memory of the label index before the table is built.
         let texts = known.into_texts();
-        // Those after the last one that a transition tells of are not reached.
+        // States behind the last one that occurs in a transition cannot be reached.
         let states = told.max(initial + 1).min(states);
         ensure!(
             states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
@@ -143,7 +144,7 @@ impl Lines {
     }
 }
 
-/// What a label is, quoted or not.
+/// The label without its quotes, if it has them.
 fn unquoted(written: &[u8]) -> Result<&[u8]> {
     if let Some(rest) = written.strip_prefix(b"\"") {
         return rest.strip_suffix(b"\"").ok_or_else(|| anyhow!("the label `{}` has no quote at its end", excerpt(written)));

@@ -1,4 +1,4 @@
-//! The parser, made from grammar.pest; and its errors in words.
+//! The parser, generated from grammar.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::Span;
@@ -17,24 +17,24 @@ pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
 const WORDS: Words<Rule> =
     Words { expected, marks: &[",", "(", ")", "->", "||", "|||", "|[", "]|", "*", "#", "*)"], is_operand: |_| false };
 
-/// Words of operators that EXP has besides, of its own and of the languages that it takes operators from.
+/// Names of EXP's operators that are not supported: its own and those from other languages.
 const FOREIGN: [&str; 14] = [
     "allow", "block", "ccs", "comm", "csp", "elotos", "encap", "generic", "merge", "mcrl", "prio", "priority", "relabel",
     "restrict",
 ];
 
-/// The signs that are read, the longer ones first.
+/// Supported marks; longer ones come before shorter ones.
 const SIGNS: [&str; 13] = ["|||", "||", "|[", "]|", "->", "(", ")", ",", "#", "*", "!", "?", "_"];
 
-/// Those of other operators.
+/// Marks of operators that are not supported.
 const FOREIGN_SIGNS: [&str; 9] = ["[|", "|]", "[[", "[]", "[>", ">>", "\\", "|", "+"];
 
-/// Parses a whole text. What it has of EXP that is not read is refused by its name.
+/// Parses a whole text. Operators of EXP that are not supported are refused by their names.
 pub fn parse(text: &str) -> Result<Pair<'_>, Diagnostic> {
     parsing::parse::<Rule, Grammar>(Rule::network, text, &WORDS).map_err(|error| refused(text, error.span).unwrap_or(error))
 }
 
-/// The first operator that is not read, if there is one before something that is not understood.
+/// An error for the first unsupported operator at or before the place of `error`, if one exists.
 fn refused(text: &str, error: Span) -> Option<Diagnostic> {
     let mut at = 0;
     while at <= error.start as usize {
@@ -68,7 +68,7 @@ pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
     pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
 }
 
-/// What of these rules could have stood where an error is.
+/// Describes those of `rules` that could have matched at the place of an error.
 fn expected(rules: &[Rule]) -> Vec<String> {
     let word = |rule: &Rule| match rule {
         Rule::unit | Rule::file => Some("a file or an operator".into()),

@@ -1,4 +1,4 @@
-//! What operators mean, without any rule: explicit graphs, composed pair by pair. Rules must come to the same.
+//! The meaning of operators without rules: explicit graphs, composed pair by pair. Tests compare rules with them.
 
 use super::labels;
 use super::tests::{Files, aut};
@@ -9,12 +9,13 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone)]
 struct Graph(Vec<Vec<(String, usize)>>);
 
-/// How two graphs move: a label of either alone, or a label of both; what it is called then, if they do.
+/// How two graphs move: whether one moves alone with a label, and the labels of the results if both move together with two
+/// labels.
 type Alone<'f> = &'f dyn Fn(&str) -> bool;
 type Together<'f> = &'f dyn Fn(&str, &str) -> Vec<String>;
 
 impl Graph {
-    /// All pairs of states that can be reached. This is what operators mean, without any rule.
+    /// The product graph of all reachable pairs of states. This is the definition of operators without rules.
     fn beside(&self, other: &Self, alone: [Alone; 2], together: Together) -> Self {
         let mut pairs = vec![(0, 0)];
         let mut numbers = HashMap::from([((0, 0), 0)]);
@@ -45,7 +46,8 @@ impl Graph {
         Self(rows.collect())
     }
 
-    /// States that can be reached, and their transitions, as (state, label, how often) in a form that does not depend on numbers.
+    /// Number of reachable states and of their transitions, and the transitions as (state, label, count) in a form that does not
+    /// depend on state numbers.
     fn counts(&self) -> (usize, usize, Vec<String>) {
         let mut states = vec![0];
         let mut seen = HashSet::from([0]);
@@ -66,7 +68,7 @@ impl Graph {
     }
 }
 
-/// An operator on two networks: its text, and its meaning.
+/// An operator applied to two networks: its text and its meaning.
 fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right, b): (String, Graph)) -> (String, Graph) {
     let list = gates.join(", ");
     let is_gate = |label: &str| label != "i" && gates.contains(&labels::gate_and_offers(label).0);
@@ -90,7 +92,7 @@ fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right,
             a.beside(&b, [&free, &free], &|one, two| if is_gate(one) { equal(one, two) } else { Vec::new() }),
         ),
         4 => {
-            // `A * B -> C`, `A * _ -> A`, and `D` of both sides alone, by gates.
+            // By gates: `A * B -> C`, `A * _ -> A`, and `D` of each side alone.
             let text = format!("gate par using A * B -> C, A * _ -> A, D * _ -> D, _ * D -> D in {left} || {right} end par");
             let split = labels::gate_and_offers;
             let together = |one: &str, two: &str| {
@@ -110,7 +112,7 @@ fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right,
                 ("B", "B") => vec!["A !1".to_string()],
                 _ => Vec::new(),
             };
-            // What a vector makes of a label of the right side alone has another name then.
+            // A label that the right side takes alone gets another name here, so that the vector's result is distinct.
             let b = b.mapped(&|label| Some(if label == "A" { "\u{1}".into() } else { label.into() }));
             let of_right = |label: &str| label == "i" || label == "\u{1}";
             let whole = a.beside(&b, [&hidden, &of_right], &together);
@@ -144,7 +146,7 @@ fn wrapped_in(operator: usize, gate: &str, (text, graph): (String, Graph)) -> (S
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Rules and graphs, composed each by itself, have equal states, transitions and labels.
+    /// Networks composed by rules and by graphs have equal states, transitions and labels.
     #[test]
     fn rules_are_what_operators_do_to_graphs(
         systems in proptest::collection::vec(proptest::collection::vec((0u32..4, 0usize..8, 0u32..4), 1..9), 2..6),

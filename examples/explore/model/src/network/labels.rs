@@ -1,4 +1,4 @@
-//! Labels: their texts, gates and offers, and how operators name them.
+//! Labels: their texts, gates and offers, and the patterns by which operators name them.
 
 use crate::ir::Texts;
 use anyhow::{Context, Result, ensure};
@@ -7,15 +7,15 @@ use regex::{Regex, RegexBuilder};
 use std::hash::BuildHasher;
 use std::ops::Range;
 
-/// What nobody sees: it takes part in nothing.
+/// The hidden label; it never synchronises.
 pub const HIDDEN: &str = "i";
 
-/// Memory of a compiled expression, at most.
+/// Limit of the memory of a compiled regular expression, in bytes.
 const MOST_EXPRESSION_BYTES: usize = 1 << 20;
 
 const NO_MEMORY: &str = "there is no memory for more labels";
 
-/// All labels, each by a number: besides its text a label takes some 20 bytes.
+/// All labels, numbered. Each takes some 20 bytes in addition to its text.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     texts: Texts,
@@ -23,7 +23,8 @@ pub struct Labels {
     hasher: DefaultHashBuilder,
 }
 
-/// A label in the table. With a part of the hash the table grows without a look at texts, which are anywhere in memory.
+/// A label in the hash table. The stored part of its hash lets the table grow without reading texts, which are scattered over
+/// memory.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u32,
@@ -31,7 +32,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// What the table takes for a hash: its lowest bits and its highest must differ from label to label.
+    /// The hash that the table uses; its lowest and its highest bits must differ between labels.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -44,7 +45,7 @@ pub struct Batch {
     guesses: Vec<Guess>,
 }
 
-/// A label with the same hash, if there is one, and where its text is.
+/// A label with the same hash, if one is known, and the place of its text.
 #[derive(Clone, Debug, Default)]
 struct Guess {
     hash: u32,
@@ -53,11 +54,11 @@ struct Guess {
 }
 
 impl Labels {
-    /// The number of a label, which is a new one if it is not known.
+    /// Returns the number of a label; a label that is not known gets a new number.
     ///
     /// # Errors
     ///
-    /// There is no memory for it, or too many are there.
+    /// Memory runs out, or there are too many labels.
     pub fn try_number(&mut self, text: &str) -> Result<u32> {
         self.number_of(text, self.hasher.hash_one(text) as u32)
     }
@@ -79,14 +80,14 @@ impl Labels {
         }
     }
 
-    /// Gives the numbers of many labels to `take`, in their order, as [`try_number`](Self::try_number) would one by one.
+    /// Calls `take` with the number of each label, in order, as [`try_number`](Self::try_number) would return it.
     ///
-    /// Each look at a label costs waiting for memory, if there are many. So all of a batch are asked for at once, one step after
-    /// another, and a processor waits for several together.
+    /// With many labels, each lookup waits for memory. A batch therefore does each step for all its labels before the next step,
+    /// so that the processor overlaps the waiting times.
     ///
     /// # Errors
     ///
-    /// As [`try_number`](Self::try_number): the labels before have been taken.
+    /// As for [`try_number`](Self::try_number); labels before the error have been passed to `take`.
     pub fn try_numbers(&mut self, batch: &mut Batch, mut take: impl FnMut(u32)) -> Result<()> {
         let Batch { texts, guesses } = batch;
         guesses.clear();
@@ -109,7 +110,7 @@ impl Labels {
         Ok(())
     }
 
-    /// The same, where labels are few besides all else that is in memory.
+    /// As [`try_number`](Self::try_number), where labels are few compared to everything else in memory; panics on errors.
     pub fn number(&mut self, text: &str) -> u32 {
         self.try_number(text).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -122,25 +123,25 @@ impl Labels {
         self.texts.len()
     }
 
-    /// All texts by their numbers, without what labels are found by.
+    /// All texts by number; frees the index.
     pub fn into_texts(self) -> Texts {
         self.texts
     }
 }
 
-/// The gate of a label, and its offers with what is between: the gate ends before the first `!`, `?`, `(` or blank.
+/// Splits a label into its gate and its offers with their separators: the gate ends before the first `!`, `?`, `(` or blank.
 pub fn gate_and_offers(label: &str) -> (&str, &str) {
     label.split_at(label.find(['!', '?', '(', ' ', '\t']).unwrap_or(label.len()))
 }
 
-/// How an operator's labels are meant.
+/// Interpretation of the labels in an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As gates.
+    /// As names of gates.
     Gate,
-    /// As regular expressions of whole labels.
+    /// As regular expressions that match whole labels.
     Total,
-    /// As regular expressions of parts of labels.
+    /// As regular expressions that match parts of labels.
     Partial,
 }
 
@@ -154,7 +155,7 @@ pub enum Pattern {
 impl Pattern {
     /// # Errors
     ///
-    /// It is no regular expression, or one that takes too much memory.
+    /// The text is not a regular expression, or the expression takes too much memory.
     pub fn new(text: &str, mode: Mode) -> Result<Self> {
         let text = match mode {
             Mode::Gate => return Ok(Self::Gate(text.into())),
@@ -172,7 +173,8 @@ impl Pattern {
         }
     }
 
-    /// The label with another gate, another text, or its first part that matches replaced; `None` if it does not match.
+    /// The label after replacement: of its gate, of its whole text, or of the first part that matches. `None` if the label does
+    /// not match.
     pub fn replaced(&self, label: &str, by: &str) -> Option<String> {
         match self {
             Self::Gate(gate) => {
@@ -204,8 +206,8 @@ impl Pattern {
     }
 }
 
-/// A basic regular expression of Unix, in which `.`, `*`, `[`, `^` and `$` mean something, and brackets and braces only behind a
-/// backslash, as the regex crate writes it.
+/// Translates a basic regular expression of Unix to the syntax of the regex crate. In a basic one `.`, `*`, `[`, `^` and `$` are
+/// special, and parentheses and braces are special only behind a backslash.
 fn translated(basic: &str) -> String {
     let mut text = String::new();
     let mut characters = basic.chars().peekable();

@@ -1,27 +1,27 @@
-//! The front end for networks of labelled transition systems: EXP of CADP with AUT files, and an AUT file by itself.
+//! The front end for networks of labelled transition systems: CADP's EXP with AUT files, and single AUT files.
 //!
 //! # What is read
 //!
-//! Of EXP (EXP.OPEN 2.0, Lang 2005): `par` with gates, interfaces (`G -> B`), `G#2` and synchronisation vectors (`par using`),
-//! the operators `|||`, `||` and `|[G]|`, which are right-associative and all on one level, `hide`, `cut`, `rename`, each with
-//! the modes `gate` (which is what is meant without a mode), `total` and `partial`; files `f.aut` and `f.exp`, which are looked
-//! for beside the file that names them, then in the working directory. Expressions of `total` and `partial` are Unix's basic
-//! ones. Everything else is refused with its name and place.
+//! EXP (EXP.OPEN 2.0, Lang 2005) is read as far as this list says: `par` with gates, interfaces (`G -> B`), `G#2` and
+//! synchronisation vectors (`par using`); the operators `|||`, `||` and `|[G]|`, which are right-associative and have one
+//! precedence; `hide`, `cut` and `rename`, each with the modes `gate` (the default), `total` and `partial`; files `f.aut` and
+//! `f.exp`, which are looked for beside the file that names them, then in the working directory. Expressions of `total` and
+//! `partial` are Unix's basic regular expressions. Everything else is refused with its name and place.
 //!
-//! - The label `i` is the hidden one: it takes part in nothing, and is not renamed, cut or hidden. `exit` is an ordinary label.
-//! - A gate is a label up to its first `!`, `?`, `(` or blank. Labels synchronise only if they are equal with what comes after.
-//! - A gate that the list before `in` and an interface name: those synchronise that have it in their interface, as many of them
-//!   as the list says; all, if it says no number.
-//! - Vectors: visible labels that are in none do not take place, unless `--independent` is given (GPUexplore 1.0). Of two that
-//!   are equal one counts.
-//! - `--interleave GATE`: labels of this gate take part in nothing, as `i` (CADP's `rate` and `prob`, where they are not
-//!   ordinary).
+//! - The label `i` is hidden: it never synchronises, and is never renamed, cut or hidden. `exit` is an ordinary label.
+//! - A gate is the part of a label before its first `!`, `?`, `(` or blank. Labels synchronise only if the rest of their texts is
+//!   equal, too.
+//! - If a gate is in the list before `in` and in interfaces, the components with the gate in their interface synchronise: as many
+//!   of them as the list says, or all if it gives no number.
+//! - Vectors: visible labels that occur in no vector never happen, unless `--independent` is given (GPUexplore 1.0). Equal
+//!   vectors count once.
+//! - `--interleave GATE`: labels of this gate never synchronise, like `i` (for CADP's `rate` and `prob`, where they are special).
 //!
 //! # How it is lowered
 //!
-//! An expression becomes a list of components and one of rules (rules.rs): that is a [`Network`] as it is. A component is a
-//! variable with the name of its file, with `_1`, `_2` and so on behind it if there are several of a name; its value is its
-//! state. Components of one file share its table.
+//! An expression becomes a list of components and a list of rules (rules.rs), which form a [`Network`]. A component is a variable
+//! whose value is the component's state. Its name is the name of its file, followed by `_1`, `_2` and so on if several components
+//! have that name. Components of one file share its table.
 
 mod aut;
 mod grammar;
@@ -54,29 +54,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use warpset_support::output::Identity;
 
-/// Files in files, at most.
+/// Limit of the nesting of files.
 const MAX_FILES_IN_EACH_OTHER: usize = 20;
 
-/// Components, at most: more than states have room for.
+/// Limit of the number of components: more than fit into a state.
 const MAX_COMPONENTS: usize = 8192;
 
-/// Gates that a warning lists, at most.
+/// Most gates that a warning lists.
 const MOST_GATES_SHOWN: usize = 20;
 
-/// Longest text of a network.
+/// Length limit of the text of a network, in bytes.
 const MAX_BYTES: u64 = crate::input::MAX_BYTES;
 
-/// What is read otherwise than EXP says.
+/// Options that change how a network is read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Gates that take part in nothing.
+    /// Gates that never synchronise.
     pub interleaved: Vec<String>,
-    /// Whether labels in no vector take place alone.
+    /// Whether labels in no vector happen alone.
     pub independent: bool,
 }
 
 impl Reading {
-    /// What is to be said of gates that are named and that a network with so many labels, whatever takes place of them, has not.
+    /// Messages about gates that are named but that no label of the network has. `label` gives the text of each of the `count`
+    /// labels, including those that occur in no rule.
     fn missing_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Vec<String> {
         let gates = || (0..count).map(|number| labels::gate_and_offers(label(number)).0);
         let is_missing = |gate: &&String| gates().all(|other| other != *gate);
@@ -91,24 +92,24 @@ impl Reading {
     }
 }
 
-/// A network with the names of its components and labels, for conditions about it.
+/// A network with the names of its components and labels, for conditions on it.
 #[derive(Clone, Debug)]
 pub struct Networks {
     pub model: Model,
-    /// Of components and labels.
+    /// Names of components and labels.
     names: Names,
-    /// All files that were read besides the first.
+    /// All files that were read in addition to the first one.
     pub files: Vec<Arc<Identity>>,
-    /// Gates that are to take part in nothing and that there are not, a sentence each.
+    /// Messages about gates in `interleaved` that do not exist, one sentence each.
     pub missing_gates: Vec<String>,
 }
 
 impl Networks {
-    /// Reads a network as EXP. Files that it names are looked for beside `path`.
+    /// Reads a network as EXP. Files that it names are looked for beside `path` first.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, and where; a file that cannot be read.
+    /// The first error in the text, with its place, or a file that cannot be read.
     pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
         let mut reader = Reader::new(reading);
         let mut rules = reader.text(&source, path)?;
@@ -119,11 +120,11 @@ impl Networks {
         Ok(Self { missing_gates, ..network })
     }
 
-    /// Reads a state space as AUT, of so many bytes if that is known.
+    /// Reads a state space as AUT. `bytes` is the length of the text, if known.
     ///
     /// # Errors
     ///
-    /// What is wrong, with the line.
+    /// The first error, with the line.
     pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
         let aut = aut::read(&name, reader, bytes)?;
         let missing_gates = reading.missing_gates(aut.labels.len(), |number| aut.labels.get(number));
@@ -141,31 +142,31 @@ impl Networks {
         self.names.globals.get(name).is_some()
     }
 
-    /// Reads a condition on the states of the network: an expression of DVE over the components' states, by their names, and
-    /// `enabled(gate)`, of all labels of a gate, or `enabled("label")`, of one label.
+    /// Reads a condition on the states of the network. It is a DVE expression over the components' states, by their names, and
+    /// `enabled(gate)`, which covers all labels of a gate, or `enabled("label")` for one label.
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// The first error in the condition, with its place.
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
         condition(&self.names, &self.model.variables, source)
     }
 }
 
-/// A file of a transition system that was read: its table, and its labels by their numbers in it.
+/// A transition system read from a file: its table, and the global number of each of its labels.
 struct System {
     table: Arc<Table>,
     labels: Vec<u32>,
 }
 
-/// What is known while a network is read.
+/// State of the reader of a network.
 struct Reader<'a> {
     reading: &'a Reading,
     labels: Labels,
     components: Vec<(String, Arc<Table>)>,
-    /// By file.
+    /// Transition systems, by file.
     tables: HashMap<PathBuf, Arc<System>>,
-    /// The texts that are being read, each in the one before it.
+    /// The texts that are being read, each included from the one before it.
     inside: Vec<PathBuf>,
     files: Vec<Arc<Identity>>,
 }
@@ -182,7 +183,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rules of a text, which lies at `path`.
+    /// Reads the rules of a text; `path` is its file.
     fn text(&mut self, source: &Source, path: &Path) -> Result<Vec<Step>> {
         let text = grammar::parse(&source.text).map_err(|error| Box::new(error.of(source)))?;
         let whole = parts(text).next().expect("a network is an expression");
@@ -193,7 +194,7 @@ impl<'a> Reader<'a> {
         Composition { labels: &mut self.labels, interleaved: &self.reading.interleaved, independent: self.reading.independent }
     }
 
-    /// Operators are right-associative, whichever they are.
+    /// Reads an expression; all operators are right-associative.
     fn expression(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
         let at = at.inside(&pair)?;
         let (mut units, mut operators) = (Vec::new(), Vec::new());
@@ -293,7 +294,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `par G, H#2 in ...`, with interfaces.
+    /// Reads `par G, H#2 in ...`, with interfaces.
     fn gates(&mut self, pair: Pair, by_gate: bool, at: At) -> Result<Vec<Step>> {
         let whole = pair.clone();
         let (mut all, mut global) = (false, Vec::new());
@@ -320,7 +321,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        // By name, how many meet: nothing if those are all.
+        // Number of components that synchronise, by gate; `None` if all do.
         let mut counts: HashMap<String, BTreeSet<Option<usize>>> = HashMap::new();
         for sync in global {
             let mut parts = sync.clone().into_inner();
@@ -351,7 +352,7 @@ impl<'a> Reader<'a> {
         self.composition().parallel(units, meeting).map_err(|_| at.too_many(&whole))
     }
 
-    /// `par using A * _ -> B, ... in ...`
+    /// Reads `par using A * _ -> B, ... in ...`.
     fn using(&mut self, pair: Pair, by_gate: bool, at: At) -> Result<Vec<Step>> {
         let whole = pair.clone();
         let (mut vectors, mut units) = (Vec::new(), Vec::new());
@@ -387,7 +388,7 @@ impl<'a> Reader<'a> {
         self.composition().vectors(&units, &vectors, by_gate).map_err(|_| at.too_many(&whole))
     }
 
-    /// A file by its name: of a transition system, or a text in the place of its name.
+    /// Reads a file by its name: a transition system, or a network that is included in its place.
     fn file(&mut self, pair: &Pair, at: At) -> Result<Vec<Step>> {
         let name = unquoted(pair.as_str().trim_end());
         let place = |error: anyhow::Error| at.error(span(pair), format!("{error:#}"), "needed here");
@@ -446,22 +447,22 @@ impl<'a> Reader<'a> {
         Ok(System { table: Arc::new(aut.table), labels })
     }
 
-    /// A component, and a rule for each of its labels.
+    /// Adds a component, and returns a rule for each of its labels.
     fn leaf(&mut self, path: &Path, System { table, labels }: &System) -> Vec<Step> {
         let component = self.component(path, table.clone());
         let rule = |(own, label): (usize, &u32)| Step { label: *label as usize, parts: [(component, own as u32)].into() };
         labels.iter().enumerate().map(rule).collect()
     }
 
-    /// A component by the name of its file.
+    /// Adds a component named after its file. Returns its number.
     fn component(&mut self, path: &Path, table: Arc<Table>) -> u32 {
-        // Standard input has none.
+        // Standard input has no name.
         let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
         self.components.push((identifier(&stem), table));
         self.components.len() as u32 - 1
     }
 
-    /// The model of a network, which is made of all components.
+    /// Builds the model of the network from all components.
     fn finish(self, source: Source, network: impl FnOnce(Vec<Component>) -> Option<Network>) -> Result<Networks> {
         let Self { components, files, .. } = self;
         let mut names = Names::default();
@@ -481,7 +482,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The labels that rules have, by new numbers, which the rules get.
+/// Renumbers the labels so that only those used by rules remain. Returns their texts.
 fn only_used(rules: &mut [Step], labels: Labels) -> Texts {
     const NONE: u32 = u32::MAX;
     let (mut used, mut numbers) = (Vec::new(), vec![NONE; labels.len()]);

@@ -1,15 +1,15 @@
-//! What components are called: as conditions name them.
+//! Names of components, as conditions use them.
 
 use std::collections::{HashMap, HashSet};
 
-/// The text with what names do not have replaced.
+/// The text as an identifier: characters that names cannot contain are replaced.
 pub fn identifier(text: &str) -> String {
     let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !crate::dve::is_keyword(&name);
     if is_name { name } else { format!("_{name}") }
 }
 
-/// Names with numbers behind those that there are several of.
+/// The names, with numbers appended to those that occur more than once.
 pub fn unique<'n>(names: impl Iterator<Item = &'n String> + Clone) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);

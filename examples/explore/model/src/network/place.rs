@@ -1,4 +1,4 @@
-//! Places in the texts of a network, what is wrong there, and the files that they name.
+//! Places in the texts of a network, errors at these places, and the files that texts name.
 
 use super::grammar::{Pair, span};
 use super::labels::{Mode, Pattern};
@@ -8,15 +8,15 @@ use crate::ir::{Source, Span};
 use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 
-/// Brackets and operators in each other, at most: they are walked by recursion.
+/// Limit of nested brackets and operators, which are walked by recursion.
 const MAX_NESTING: usize = 200;
 
-/// Where in which text something stands.
+/// A text that is being read, and its remaining nesting.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     pub source: &'a Source,
     pub path: &'a Path,
-    /// How much deeper it may get.
+    /// Levels of nesting that are still allowed.
     nesting: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'a> At<'a> {
         Box::new(Diagnostic::new(span, message, label).of(self.source)).into()
     }
 
-    /// The same, one deeper.
+    /// The place one level deeper.
     pub fn inside(self, pair: &Pair) -> Result<Self> {
         if self.nesting == 0 {
             return Err(self.error(
@@ -49,14 +49,14 @@ impl<'a> At<'a> {
     pub fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
         let text = super::label_text(label);
         Pattern::new(&text, mode).map_err(|error| {
-            // What the regex crate says has several lines.
+            // Messages of the regex crate have several lines.
             let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
             self.error(span(label), format!("`{text}` is no regular expression that can be read"), why)
         })
     }
 }
 
-/// Where a file is that a text names: beside it, or in the working directory.
+/// Finds the file that a text names: beside the text, or else in the working directory.
 pub fn found(text: &Path, name: &str) -> Result<PathBuf> {
     let beside = text.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
     let here = PathBuf::from(name);
@@ -67,7 +67,7 @@ pub fn found(text: &Path, name: &str) -> Result<PathBuf> {
     if here.is_file() { Ok(here) } else { Err(anyhow!(message())) }
 }
 
-/// What a file is called in messages.
+/// Name of a file in messages.
 pub fn name_of(text: &Path, name: &str) -> String {
     found(text, name).unwrap_or_else(|_| PathBuf::from(name)).display().to_string()
 }

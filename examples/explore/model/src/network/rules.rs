@@ -1,60 +1,60 @@
-//! Expressions become rules (Lang 2005): each operator makes the rules of a whole of those of its parts.
+//! Translates expressions to rules (Lang 2005): each operator makes the rules of the whole from the rules of its parts.
 //!
-//! A leaf has a rule for each of its labels. Where nobody synchronises, the rules of the whole are those of all parts; where they
-//! do, each combination of the parts' rules with equal labels is one. Hiding and renaming change what rules are called, cutting
-//! drops them. The hidden label takes part in nothing of that, nor do the gates that an option names.
+//! A leaf has a rule for each of its labels. For labels that do not synchronise, the rules of the whole are those of all parts;
+//! for labels that do, each combination of the parts' rules with equal labels is a rule. Hiding and renaming change the labels of
+//! rules, and cutting drops rules. The hidden label and the gates of `--interleave` are exempt from all of this.
 
 use super::labels::{HIDDEN, Labels, Pattern, gate_and_offers};
 use crate::ir::network::Rule;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Rules, and parts of rules, that a network may have at any time.
+/// Limits of the rules, and of the parts of all rules, that a network may have at any time.
 pub const MOST_RULES: usize = 1 << 22;
 pub const MOST_PARTS: usize = 1 << 25;
 
-/// There are more rules, or parts of them.
+/// The network exceeds the limit of rules or of their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
 pub type Result<T> = std::result::Result<T, TooMany>;
 
-/// How labels synchronise between a number of parts.
+/// How the rules of several parts synchronise on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meeting {
-    /// Each alone.
+    /// Each part moves alone.
     Alone,
-    /// So many of these parts, whichever; of several counts any.
+    /// Any `count` of these parts move together, for each of `counts`.
     Together { parts: Vec<usize>, counts: Vec<usize> },
 }
 
-/// A place in a vector: a label, or a gate.
+/// A synchronisation vector over labels or gates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vector {
-    /// By part; `None` for one that stays.
+    /// The label or gate of each part; `None` for a part that does not move.
     pub elements: Vec<Option<String>>,
     pub result: String,
 }
 
-/// What is known of labels everywhere.
+/// The labels and options that all operators share.
 pub struct Composition<'a> {
     pub labels: &'a mut Labels,
-    /// Gates that synchronise no more than the hidden label does.
+    /// Gates that never synchronise, like the hidden label.
     pub interleaved: &'a [String],
-    /// Whether labels that are in no vector take place alone, as in GPUexplore 1.0; in EXP they do not take place.
+    /// Whether labels that are in no vector happen alone, as in GPUexplore 1.0; in EXP they never happen.
     pub independent: bool,
 }
 
 impl Composition<'_> {
-    /// Whether a label takes part in nothing.
+    /// Whether a label never synchronises.
     fn is_aloof(&self, label: usize) -> bool {
         let text = self.labels.text(label as u32);
         text == HIDDEN || (!self.interleaved.is_empty() && self.interleaved.iter().any(|gate| gate_and_offers(text).0 == gate))
     }
 
-    /// The rules of parts side by side, of which `meeting` says for each visible label who synchronises.
+    /// The rules of parallel parts. `meeting` says how each visible label synchronises.
     pub fn parallel(&self, parts: Vec<Vec<Rule>>, meeting: impl Fn(&str) -> Meeting) -> Result<Vec<Rule>> {
         let mut all = Vec::new();
-        // By label, those of each part that has some.
+        // By label: how it synchronises, and the rules of each part that has some.
         let mut meeting_rules: BTreeMap<usize, (Meeting, BTreeMap<usize, Vec<Rule>>)> = BTreeMap::new();
         let mut known: BTreeMap<usize, Meeting> = BTreeMap::new();
         for (part, rules) in parts.into_iter().enumerate() {
@@ -76,7 +76,7 @@ impl Composition<'_> {
         let mut size = size(&all);
         for (label, (meeting, rules)) in meeting_rules {
             let Meeting::Together { counts, .. } = meeting else { continue };
-            // Those without such a label meet nobody.
+            // Parts without such a label do not synchronise on it.
             let ready: Vec<usize> = rules.keys().copied().collect();
             for count in counts {
                 if choices(ready.len(), count) > MOST_RULES {
@@ -91,11 +91,11 @@ impl Composition<'_> {
         Ok(all)
     }
 
-    /// The rules of parts of which those move together that a vector says.
+    /// The rules of parts that move together as the vectors say.
     pub fn vectors(&mut self, parts: &[Vec<Rule>], vectors: &[Vector], by_gate: bool) -> Result<Vec<Rule>> {
         let mut all = Vec::new();
         for (part, rules) in parts.iter().enumerate() {
-            // What takes part in nothing, and what no vector names, if it is independent.
+            // Rules that never synchronise stay, and so do rules that no vector names if labels are independent.
             let of_vectors = vectors.iter().filter(|_| self.independent);
             let named: HashSet<&str> = of_vectors.filter_map(|vector| vector.elements[part].as_deref()).collect();
             let is_free = |rule: &Rule| {
@@ -106,7 +106,7 @@ impl Composition<'_> {
             all.extend(rules.iter().filter(|rule| is_free(rule)).cloned());
         }
         let mut size = size(&all);
-        // By part and what a vector names them by, the numbers of its rules, with their offers.
+        // By part and by the name that vectors use: the offers and the numbers of its rules.
         let mut named: Vec<HashMap<&str, Vec<(&str, usize)>>> = Vec::with_capacity(parts.len());
         let labels = self.labels.clone();
         for rules in parts {
@@ -121,7 +121,7 @@ impl Composition<'_> {
         // Two vectors with equal parts and results are one.
         let mut seen: HashSet<(Vec<(usize, usize)>, usize)> = HashSet::new();
         for vector in vectors {
-            // By offers, which must be equal, the rules of each part that has a place.
+            // By offers, which must be equal: the rules of each part that has an element in the vector.
             let mut by_offers: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
             let places: Vec<(usize, &str)> =
                 vector.elements.iter().enumerate().filter_map(|(part, name)| Some((part, name.as_deref()?))).collect();
@@ -133,7 +133,7 @@ impl Composition<'_> {
             for (offers, ready) in by_offers {
                 let result = if offers.is_empty() { vector.result.clone() } else { format!("{} {offers}", vector.result) };
                 let label = self.labels.number(&result) as usize;
-                // As many as there are combinations; none if one has no such rule.
+                // One rule for each combination; none if a part has no such rule.
                 let count = ready.iter().fold(1usize, |count, numbers| count.saturating_mul(numbers.len()));
                 if count > MOST_RULES {
                     return Err(TooMany);
@@ -155,7 +155,7 @@ impl Composition<'_> {
         Ok(all)
     }
 
-    /// Hides the labels that match one of the patterns, or all but those.
+    /// Hides the labels that match one of the patterns or, with `all_but`, those that match none.
     pub fn hide(&mut self, rules: &mut [Rule], patterns: &[Pattern], all_but: bool) {
         let hidden = self.labels.number(HIDDEN) as usize;
         self.change(
@@ -165,7 +165,7 @@ impl Composition<'_> {
         );
     }
 
-    /// Drops the rules whose labels match one of the patterns, or all but those.
+    /// Drops the rules whose labels match one of the patterns or, with `all_but`, those that match none.
     pub fn cut(&self, rules: &mut Vec<Rule>, patterns: &[Pattern], all_but: bool) {
         let is_cut = |label: usize| {
             let text = self.labels.text(label as u32);
@@ -180,7 +180,7 @@ impl Composition<'_> {
         self.change(rules, |text| pairs.iter().find_map(|(pattern, by)| pattern.replaced(text, by)), hidden);
     }
 
-    /// Calls rules otherwise, but those that take part in nothing.
+    /// Changes the labels of rules; rules that never synchronise keep theirs.
     fn change(&mut self, rules: &mut [Rule], new: impl Fn(&str) -> Option<String>, hidden: usize) {
         let mut known: BTreeMap<usize, usize> = BTreeMap::new();
         for rule in rules {
@@ -201,7 +201,7 @@ impl Composition<'_> {
     }
 }
 
-/// Every combination of rules, one of each part.
+/// Adds each combination of one rule from each part.
 fn combine(parts: &[&[Rule]], label: usize, to: &mut Vec<Rule>, size: &mut usize) -> Result<()> {
     let count = parts.iter().fold(1usize, |count, rules| count.saturating_mul(rules.len()));
     if count > MOST_RULES {
@@ -219,7 +219,7 @@ fn combine(parts: &[&[Rule]], label: usize, to: &mut Vec<Rule>, size: &mut usize
     Ok(())
 }
 
-/// Several rules as one.
+/// Joins several rules into one.
 fn joined<'r>(rules: impl Iterator<Item = &'r Rule>, label: usize) -> Rule {
     let mut parts: Vec<(u32, u32)> = rules.flat_map(|rule| rule.parts.iter().copied()).collect();
     parts.sort_unstable();
@@ -239,13 +239,13 @@ fn size(rules: &[Rule]) -> usize {
     rules.iter().map(|rule| rule.parts.len()).sum()
 }
 
-/// How many choices there are of so many among all; some large number, if there are more than can be counted.
+/// Number of ways to choose `count` out of `all`; some large number if it overflows.
 fn choices(all: usize, count: usize) -> usize {
     let count = count.min(all.saturating_sub(count));
     (0..count).fold(1usize, |choices, at| choices.saturating_mul(all - at) / (at + 1))
 }
 
-/// Calls `f` with each choice of so many of them, in their order.
+/// Calls `f` with each subset of `count` elements, in lexicographic order.
 fn subsets(all: &[usize], count: usize, chosen: &mut Vec<usize>, f: &mut impl FnMut(&[usize]) -> Result<()>) -> Result<()> {
     if count == 0 {
         return f(chosen);

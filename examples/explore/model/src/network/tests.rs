@@ -1,4 +1,4 @@
-//! What networks mean, and what is said of texts that mean nothing.
+//! Tests the meaning of networks, and the errors of texts that have none.
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch, Step as Taken};
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use tempfile::TempDir;
 
-/// A text beside files of transition systems; each is its name and transitions.
+/// A folder with files of transition systems, each given by its name and transitions.
 pub struct Files(TempDir);
 
 pub type Transitions<'a> = &'a [(u32, &'a str, u32)];
@@ -32,7 +32,7 @@ impl Files {
         self.read_with(text, &Reading::default())
     }
 
-    /// States, steps and labels of a network.
+    /// Number of states and of steps, and the labels, of a network.
     pub fn explored(&self, text: &str) -> (usize, usize, Vec<String>) {
         explored(&self.read(text).unwrap_or_else(|error| panic!("{text}: {error:#}")))
     }
@@ -76,7 +76,7 @@ fn read_aut(text: &[u8]) -> Result<Networks> {
     Networks::read_aut("test".into(), Path::new("test.aut"), text, bytes, &Reading::default())
 }
 
-/// Two that move alone (`X`, `Y`), meet (`A !1`, `A !2`, `B`) and are hidden.
+/// Two systems with labels that move alone (`X`, `Y`), synchronise (`A !1`, `A !2`, `B`) and are hidden.
 fn two() -> Files {
     let one = [(0, "A !1", 1), (0, "A !2", 1), (0, "B", 1), (1, "X", 0), (0, "i", 0)];
     let other = [(0, "A !1", 1), (0, "A !3", 1), (0, "B", 1), (1, "Y", 0)];
@@ -87,16 +87,17 @@ fn two() -> Files {
 fn operators_say_who_moves_together() {
     let files = two();
     for (text, states, steps, labels) in [
-        // Five and four transitions, each beside two states.
+        // Five and four transitions, each in two states of the other system.
         ("one.aut ||| other", 4, 18, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"][..]),
-        // Together from (0, 0) to (1, 1): A !1, B; then X and Y in any order; and i in the two states with one in 0.
+        // From (0, 0) to (1, 1) together: A !1, B; then X and Y in any order; and i in the two states in which the first system
+        // is in 0.
         ("one || other", 2, 3, &["A !1", "B", "i"]),
         ("one |[A]| other", 4, 11, &["A !1", "B", "X", "Y", "i"]),
         ("one |[A, B]| other", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par A, B in one || other end par", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par B, A -> one || A, B -> other end par", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par all in one || other end par", 2, 3, &["A !1", "B", "i"]),
-        // A component without the gate in its interface does it alone, and a gate of one interface is free.
+        // A component without the gate in its interface takes it alone, and a gate in only one interface is free.
         ("par A -> one || B -> other end par", 4, 18, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"]),
         ("label par \"A !1\" in one || other end par", 4, 15, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"]),
         ("hide A in one |[A]| other", 4, 11, &["B", "X", "Y", "i"]),
@@ -107,11 +108,11 @@ fn operators_say_who_moves_together() {
         ("partial cut \"[12]\" in one ||| other end cut", 4, 12, &["A !3", "B", "X", "Y", "i"]),
         ("gate rename A -> B, B -> A in one end rename", 2, 5, &["A", "B !1", "B !2", "X", "i"]),
         ("total rename \"A !\\(.*\\)\" -> \"\\1\" in one end rename", 2, 5, &["1", "2", "B", "X", "i"]),
-        // The hidden label stays what it is.
+        // The hidden label never changes.
         ("rename i -> Z in cut i in hide i in one end hide end cut end rename", 2, 5, &["A !1", "A !2", "B", "X", "i"]),
         ("label par using \"A !2\" * \"A !3\" -> M, X * _ -> X, _ * Y -> Y in one || other end par", 4, 7, &["M", "X", "Y", "i"]),
         ("gate par using A * A -> M, X * _ -> X, _ * Y -> Y in one || other end par", 4, 7, &["M !1", "X", "Y", "i"]),
-        // Two that are equal are one, but for their results.
+        // Equal vectors count once; vectors with different results do not.
         ("label par using B * B -> B, B * B -> B, B * B -> C in one || other end par", 2, 3, &["B", "C", "i"]),
     ] {
         let found = files.explored(text);
@@ -123,10 +124,10 @@ fn operators_say_who_moves_together() {
 #[test]
 fn operators_are_right_associative_on_one_level() {
     let files = Files::new(&[("a", &[(0, "G", 1)]), ("b", &[(0, "G", 1)]), ("c", &[(0, "G", 1)])]);
-    // b and c meet, whatever a does.
+    // b and c synchronise, whatever a does.
     assert_eq!(files.explored("a ||| b |[G]| c"), files.explored("a ||| (b |[G]| c)"));
     assert_eq!(files.explored("a ||| b |[G]| c").0, 4);
-    // c meets one of a and b.
+    // c synchronises with a or with b.
     assert_eq!(files.explored("(a ||| b) |[G]| c").0, 3);
     assert_eq!(files.explored("hide G in a |[G]| b").1, 1);
 }
@@ -137,12 +138,12 @@ fn some_of_many_meet() {
     let all = ["g"; 4].join(" || ");
     // Two of four, and each parts alone: 2^n states, n (n - 1) 2^(n - 3) + n 2^(n - 1) transitions.
     assert_eq!(files.explored(&format!("par MEET#2 in {all} end par")).1, 24 + 32);
-    // Four at once.
+    // All four at once.
     assert_eq!(files.explored(&format!("par MEET in {all} end par")).1, 1 + 32);
-    // Two or three: each choice of three is one more, of those in 0.
+    // Two or three: each choice of three components that are in 0 is one more transition.
     let (states, steps, _) = files.explored(&format!("par MEET#2, MEET#3 in {all} end par"));
     assert_eq!((states, steps), (16, 24 + 32 + 4 * 2));
-    // Two of the three that have it in their interface; the fourth alone.
+    // Two of the three components that have the gate in their interface; the fourth alone.
     let interfaces = "par MEET#2 in MEET -> g || MEET -> g || MEET -> g || g end par";
     assert_eq!(files.explored(interfaces).1, 2 * (6 + 12) + 8 + 8);
 }
@@ -153,7 +154,7 @@ fn choices_multiply() {
     let (states, steps, _) = files.explored("par T in t || t || t end par");
     assert_eq!((states, steps), (27, 27));
     assert_eq!(files.explored("par t || t end par").1, 2 * 3 * 3);
-    // Equal lines are transitions of their own.
+    // Equal lines are separate transitions.
     assert_eq!(explored(&read_aut(b"des (0, 2, 1)\n(0, A, 0)\n(0, \"A\", 0)\n").unwrap()).1, 2);
 }
 
@@ -170,7 +171,7 @@ fn options_say_what_takes_part_in_nothing() {
     assert_eq!((explored(&independent).0, explored(&independent).1), (6, 8 + 3));
     let interleaved = files.read_with(text, &Reading { interleaved: vec!["rate".into()], ..Reading::default() }).unwrap();
     assert_eq!(explored(&interleaved), (2, 2, vec!["crossing".into(), "rate 2".into()]));
-    // None that there is not.
+    // Only gates that do not exist are reported.
     let none = Reading { interleaved: vec!["rate".into(), "rat".into()], ..Reading::default() };
     let there = "there is no gate `rat`; there are change, continue, crossing, rate, start, walk";
     assert_eq!(files.read_with(text, &none).unwrap().missing_gates, [there]);
@@ -202,7 +203,7 @@ fn components_have_names_and_conditions_ask_for_them() {
     for condition in ["enabled(Z)", "two == 1", "enabled()", "one_1.x"] {
         value(condition).unwrap_err();
     }
-    // A name of a label and of a gate: with quotes it is the label, without them the gate.
+    // A name that is both a label and a gate: with quotes it is the label, without quotes the gate.
     let files = Files::new(&[("both", &[(0, "A", 1), (1, "A !1", 2), (2, "AB", 3), (3, "C-D !1", 4)])]);
     let network = files.read("both").unwrap();
     for (condition, expected) in [
@@ -216,11 +217,11 @@ fn components_have_names_and_conditions_ask_for_them() {
         let values = [0, 1, 2, 3].map(|at| Interpreter::new(&network.model).value(&condition, &[at]).unwrap());
         assert_eq!(values, expected, "{condition:?}");
     }
-    // One state takes no room.
+    // A component with one state takes no bits.
     let files = Files::new(&[("p", &[(0, "A", 0)]), ("q", &[(0, "B", 1)])]);
     let network = files.read("p ||| q").unwrap();
     assert_eq!((network.model.layout.bits, explored(&network).1), (1, 3));
-    // A network in which nothing can be done.
+    // A network without any step.
     assert_eq!(files.explored("cut A, B in p ||| q end cut"), (1, 0, Vec::new()));
 }
 
@@ -274,7 +275,7 @@ fn sizes_have_limits() {
     files.read(&"hide A in ".repeat(100_000)).unwrap_err();
     files.read(&vec!["one"; 500].join(" ||| ")).unwrap();
     assert!(files.read(&vec!["one"; 10_000].join(" ||| ")).unwrap_err().to_string().contains("more than 8192 components"));
-    // Each meets each: 9^40 rules.
+    // Each component synchronises with each: 9^40 rules.
     let choices: Vec<String> = (0..9).map(|label| format!("A{label} -> A")).collect();
     let systems: Vec<(u32, String, u32)> = (0..9).map(|label| (0, format!("A{label}"), 0)).collect();
     let systems: Vec<(u32, &str, u32)> = systems.iter().map(|(from, label, to)| (*from, label.as_str(), *to)).collect();
@@ -282,7 +283,7 @@ fn sizes_have_limits() {
     let one = format!("gate rename {} in many end rename", choices.join(", "));
     let text = format!("par A in {} end par", vec![one.as_str(); 40].join(" || "));
     assert!(files.read(&text).unwrap_err().to_string().contains("rules"));
-    // Nor are there so many of a small number among many.
+    // Choices of a small number among many are too many, too.
     assert!(
         files.read(&format!("par A#20 in {} end par", vec!["one"; 40].join(" || "))).unwrap_err().to_string().contains("rules")
     );
@@ -301,10 +302,10 @@ fn state_spaces_are_read_as_they_are_written() {
         ),
         ("des (0, 2, 2)\n(0, PUT_1, 1)\n(0, \"PUT_1\", 1)\n", 2, 2, &["PUT_1"]),
         ("des (0, 0, 1)", 1, 0, &[]),
-        // What no transition tells of takes no room.
+        // States that occur in no transition take no memory.
         ("des (0, 1, 2000000000)\n(0, A, 1)", 2, 1, &["A"]),
         ("des (1, 1, 2)\n(1, A, 0)", 2, 1, &["A"]),
-        // Not in the order of sources and labels.
+        // Lines need not be in the order of sources and labels.
         ("des (0, 4, 2)\n(1, B, 0)\n(0, B, 1)\n(1, A, 1)\n(0, A, 0)", 2, 4, &["A", "B"]),
     ] {
         let (found_states, found_steps, found) =

@@ -1,4 +1,4 @@
-//! What state machines do: their transitions as statements between locations.
+//! The behaviour of state machines: their transitions as statements between locations.
 
 use super::declarations::{Declarations, Kind, type_name};
 use super::expressions::{Local, Scope, converted};
@@ -9,7 +9,7 @@ use crate::parsing::unknown;
 use crate::warnings::{self, Warning};
 use std::cell::RefCell;
 
-/// Statements of all objects together, at most.
+/// Limit of the statements of all objects together.
 const MAX_STATEMENTS: usize = 1 << 20;
 
 /// A statement of a state machine.
@@ -17,35 +17,35 @@ pub struct Statement {
     pub process: ProcessId,
     pub from: LocationId,
     pub to: LocationId,
-    /// Of the first one of a transition, its priority, the highest first; `None` for all others, for which nothing else may be
-    /// done.
+    /// Priority of the transition that begins with this statement; a smaller number is a higher priority. `None` for later
+    /// statements of a transition, because in their source locations no other transition competes.
     pub rank: Option<u32>,
     pub action: Action,
     pub span: Span,
 }
 
 pub enum Action {
-    /// An expression, assignments, or nothing.
+    /// An expression, assignments, or an empty statement.
     Alone { guard: Option<Expression>, effects: Vec<Assignment> },
     Send {
         to: Connection,
         signal: String,
-        /// As they are: not converted to the types of the channel.
+        /// The values before conversion to the types of the channel.
         values: Vec<Expression>,
     },
     Receive {
         from: Connection,
         signal: String,
         targets: Vec<Place>,
-        /// Of the state with the values received.
+        /// Guard, evaluated in the state with the values received.
         guard: Option<Expression>,
     },
 }
 
-/// A channel and an end of it; `None` for a port that no channel is connected to.
+/// A channel and the number of one of its ends; `None` for a port that is not connected.
 pub type Connection = Option<(usize, usize)>;
 
-/// All statements of a model, process by process. Adds the locations between them.
+/// All statements of a model, process by process. Adds the locations between statements.
 pub fn statements(all: &mut Declarations) -> Result<Vec<Statement>, Diagnostic> {
     let mut statements = Vec::new();
     for process in 0..all.machines.len() {
@@ -61,7 +61,7 @@ fn of_transition(all: &mut Declarations, process: ProcessId, pair: Pair, to: &mu
     let (mut rank, mut ends, mut block) = (u32::MAX, Vec::new(), Vec::new());
     for part in parts(pair) {
         match part.as_rule() {
-            // None, and 0, is the lowest.
+            // A transition without a priority, or with 0, has the lowest one.
             Rule::priority => rank = priority(&part)?,
             Rule::block => block = parts(part).collect(),
             _ => ends.push(state(all, process, &part)?),
@@ -89,7 +89,8 @@ fn of_transition(all: &mut Declarations, process: ProcessId, pair: Pair, to: &mu
     Ok(())
 }
 
-/// A new location: the machine is in the state already, with so many statements still to do after that one.
+/// Adds a location between statements: the machine is in `state` already, with `left` statements still to do after the one at
+/// `after`.
 fn between(all: &mut Declarations, process: ProcessId, state: LocationId, left: usize, after: Span) -> LocationId {
     let locations = &mut all.processes[process].locations;
     let name = format!("{} ({left} to do after line {})", locations[state].name, after.line);
@@ -119,7 +120,7 @@ fn action(all: &mut Declarations, process: ProcessId, statement: Pair) -> Result
     Ok(action)
 }
 
-/// What a statement is read with.
+/// The context of the statements of one state machine.
 struct Reader<'a, 't> {
     all: &'a Declarations<'t>,
     object: usize,
@@ -167,7 +168,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether it is a bare name of an action rather than of a variable.
+    /// Whether the expression is only a name, of an action and not of a variable.
     fn as_action(&self, expression: &Pair) -> bool {
         let name = expression.as_str().trim_end();
         self.all.actions.contains(name) && self.local.variable(name).is_none()
@@ -184,7 +185,7 @@ impl Reader<'_, '_> {
         Ok(Assignment { target, value })
     }
 
-    /// Warns of a constant that is stored where it does not fit: it is counted when it takes place.
+    /// Warns of a store of a constant that does not fit; the store is counted when it happens.
     fn look_at_store(&self, value: &Expression, ty: crate::ir::Type, at: Span) {
         if let Expression::Constant(value) = *value {
             let warning: Option<Warning> = warnings::of_store(value, ty.wrap(value), type_name(ty), Range::of_type(ty), at, 0);
@@ -203,7 +204,7 @@ impl Reader<'_, '_> {
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }
             for (value, ty) in values.iter().zip(&self.all.channels[channel].types) {
-                // Read below once more, and its warnings are told then.
+                // The value is read again below, which gives its warnings.
                 let silent = RefCell::default();
                 let value_read = Scope { warnings: &silent, ..self.scope }.expression(value.clone())?;
                 self.look_at_store(&converted(value_read, *ty, span(value)), *ty, span(value));

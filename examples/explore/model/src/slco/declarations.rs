@@ -1,4 +1,4 @@
-//! What a model declares: classes, objects with their variables, channels, state machines with their states.
+//! The declarations of a model: classes, objects with their variables, channels, state machines with their states.
 
 use super::expressions::number;
 use super::grammar::{Pair, Rule, parts, span};
@@ -10,13 +10,13 @@ use crate::parsing::{Declared, twice, unknown};
 use crate::warnings::{self, Warning};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Elements of an array, at most.
+/// Limit of the elements of an array.
 const MAX_ELEMENTS: i32 = 65_536;
 
-/// Messages that a channel may have room for. Each takes assignments of its own when one is received.
+/// Limit of a channel's capacity. For each message of capacity, a receive needs assignments.
 const MAX_MESSAGES: i32 = 1024;
 
-/// State machines of all objects together, at most: more than states have room for.
+/// Limit of the state machines of all objects together: more than fit into a state.
 const MAX_MACHINES: usize = 16_384;
 
 /// A class as it was parsed.
@@ -25,7 +25,7 @@ struct Class<'t> {
     variables: Vec<Declaration<'t>>,
     ports: Declared<()>,
     machines: Vec<Pair<'t>>,
-    /// By port, the names of the signals that are sent to it.
+    /// Names of the signals that are sent to a port, by port.
     sent: HashMap<&'t str, BTreeSet<&'t str>>,
 }
 
@@ -40,14 +40,14 @@ struct Declaration<'t> {
 /// A channel between two objects.
 pub struct Channel {
     pub name: String,
-    /// Of the values of a message.
+    /// Types of the values of a message.
     pub types: Vec<Type>,
     pub kind: Kind,
 }
 
 pub enum Kind {
     Synchronous,
-    /// The buffer has an array for each value, and one more for which signal it is, if there are several.
+    /// The buffer has an array for each value and, if there are several signals, one for the signal.
     Buffered {
         buffer: Buffer,
         signals: Vec<String>,
@@ -61,21 +61,22 @@ pub struct Machine<'t> {
     pub transitions: Vec<Pair<'t>>,
 }
 
-/// Everything that has a name.
+/// All declarations of a model.
 #[derive(Default)]
 pub struct Declarations<'t> {
     classes: Declared<usize>,
     of_classes: Vec<Class<'t>>,
-    /// By object, its class.
+    /// Class of each object.
     class_of: Vec<usize>,
     pub actions: HashSet<&'t str>,
     pub names: Names,
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
-    /// By object and port, the channel and which of its ends this is: 0 is the one that an asynchronous channel is from.
+    /// The channel that a port is connected to, and the number of the channel's end, by object and port. End 0 is the source of
+    /// an asynchronous channel.
     pub connected: HashMap<(usize, String), (usize, usize)>,
-    /// By process.
+    /// State machines, by process.
     pub machines: Vec<Machine<'t>>,
     pub warnings: Vec<Warning>,
 }
@@ -166,7 +167,7 @@ impl<'t> Declarations<'t> {
         Ok(())
     }
 
-    /// Adds a variable, with the value of an initialiser, of its declaration, or that of its type.
+    /// Adds a variable. Its initial value comes from the object's initialiser, else from the declaration, else from its type.
     fn variable(
         &mut self,
         declaration: &Declaration<'t>,
@@ -246,7 +247,7 @@ impl<'t> Declarations<'t> {
         Ok(())
     }
 
-    /// An end of a channel: an object and its port.
+    /// Resolves an end of a channel to an object and its port.
     fn end(&mut self, pair: Pair<'t>, channel: usize, end: usize) -> Result<(usize, &'t str), Diagnostic> {
         let at = span(&pair);
         let mut names = pair.into_inner();
@@ -318,7 +319,7 @@ impl<'t> Declarations<'t> {
     }
 }
 
-/// A type stands before the first name that it holds for.
+/// Reads declarations; a type applies to all names from the next one up to the next type.
 fn declarations<'t>(section: Pair<'t>) -> Result<Vec<Declaration<'t>>, Diagnostic> {
     let mut ty: Option<(Type, Option<usize>)> = None;
     let mut all = Vec::new();
@@ -349,7 +350,7 @@ fn type_of(pair: &Pair) -> Result<(Type, Option<usize>), Diagnostic> {
     Ok((ty, parts.next().map(|part| size(&part, MAX_ELEMENTS)).transpose()?))
 }
 
-/// `[n]`
+/// Reads a size `[n]`.
 fn size(pair: &Pair, most: i32) -> Result<usize, Diagnostic> {
     let value = number(&pair.clone().into_inner().next().expect("a size is a number"), false)?;
     if (1..=most).contains(&value) {

@@ -1,4 +1,4 @@
-//! Parsed expressions become expressions of the intermediate form.
+//! Translates parsed expressions to expressions of the intermediate form.
 
 use super::grammar::{Pair, Rule, span};
 use crate::diagnostic::Diagnostic;
@@ -10,14 +10,14 @@ use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-/// Brackets in brackets, at most: they are walked by recursion.
+/// Limit of nested brackets, which are walked by recursion.
 const MAX_NESTING: usize = 64;
 
-/// Operators in each other, at most. What the lowering puts around an expression has room up to `ir::expression::MAX_DEPTH`.
+/// Limit of nested operators. The lowering may add operators around an expression, up to `ir::expression::MAX_DEPTH`.
 pub const MAX_DEPTH: usize = 300;
 
-/// Precedence of C, the loosest first, all left-associative but the power, which C does not have. The language's own grammar says
-/// otherwise, and nobody takes it at its word: see [`super`].
+/// Operator precedence as in C, lowest first; all operators are left-associative except the power, which C does not have. The
+/// language's own grammar differs, but tools do not follow it: see [`super`].
 static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
     let left = |rule| Op::infix(rule, Assoc::Left);
     PrattParser::new()
@@ -31,21 +31,21 @@ static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
         .op(Op::infix(Rule::power, Assoc::Right))
 });
 
-/// What the names of an expression mean where it stands.
+/// The meaning of the names in an expression, at its place.
 pub trait Names {
-    /// The meaning of names with dots between them, which are at this place.
+    /// Resolves names joined by dots. `at` is their place.
     fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic>;
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub enum Meaning {
     Variable(VariableId),
-    /// Of a condition: where a state machine is.
+    /// In a condition: whether a state machine is in a state.
     Place(Expression),
 }
 
-/// The variables of an object, and of one of its state machines, which hide those.
+/// The variables of an object and of one of its state machines; the latter shadow the former.
 pub struct Local<'a> {
     pub object: &'a Declared<VariableId>,
     pub machine: Option<&'a Declared<VariableId>>,
@@ -69,16 +69,16 @@ impl Names for Local<'_> {
     }
 }
 
-/// Where expressions stand.
+/// The context of an expression.
 #[derive(Clone, Copy)]
 pub struct Scope<'a, N> {
     pub names: &'a N,
     pub variables: &'a [Variable],
-    /// Gets what is not computed as it is written.
+    /// Collects warnings about parts that are not computed as they are written.
     pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
-/// How much deeper an expression may get.
+/// Nesting and depth that an expression may still use.
 #[derive(Clone, Copy)]
 struct Room {
     nesting: usize,
@@ -90,7 +90,7 @@ impl<N: Names> Scope<'_, N> {
         self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
     }
 
-    /// What is assigned to or received into.
+    /// Resolves the target of an assignment or a receive.
     pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
@@ -103,7 +103,7 @@ impl<N: Names> Scope<'_, N> {
 
     fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
-        // No chain of operators is deeper than they are many.
+        // A chain of operators is at most as deep as its number of operators.
         let operators = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand).count();
         let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 2) };
         if room.nesting == 0 || room.depth == 0 {
@@ -170,7 +170,7 @@ impl<N: Names> Scope<'_, N> {
         })
     }
 
-    /// A variable with its index, if it is an array; or an expression for which the names stand.
+    /// Resolves an access: a variable with its index, if it is an array; or the expression that the names denote.
     fn access(
         &self,
         names: &[Pair],
@@ -205,7 +205,7 @@ impl<N: Names> Scope<'_, N> {
     }
 }
 
-/// A number, or its negative.
+/// Reads a number, or its negative.
 pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
     let digits: Option<i64> = pair.as_str().parse().ok();
     let value = digits.map(|value| if is_negative { -value } else { value }).and_then(|value| i32::try_from(value).ok());
@@ -215,7 +215,7 @@ pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
     })
 }
 
-/// What a store to a variable of this type is to store of a value.
+/// The value that a store to a variable of this type stores.
 pub fn converted(value: Expression, ty: Type, at: Span) -> Expression {
     if ty == Type::BOOLEAN { truth(value, at) } else { value }
 }
@@ -234,7 +234,7 @@ fn binary_operator(rule: Rule) -> Binary {
     match rule {
         Rule::or => Binary::Or,
         Rule::and => Binary::And,
-        // As C++ has it: of truth values it is what one expects.
+        // As in C++: bitwise. For truth values that equals the logical operation.
         Rule::xor => Binary::BitXor,
         Rule::equal => Binary::Equal,
         Rule::not_equal => Binary::NotEqual,

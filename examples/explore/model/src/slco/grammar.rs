@@ -1,4 +1,4 @@
-//! The parser, made from grammar.pest; and its errors in words.
+//! The parser, generated from grammar.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Words};
@@ -19,7 +19,7 @@ const WORDS: Words<Rule> = Words {
     is_operand: |rules| rules.contains(&Rule::number) && rules.contains(&Rule::not),
 };
 
-/// Parses a whole text by a rule that ends with it.
+/// Parses a whole text. `rule` must match to the end of the text.
 pub fn parse(rule: Rule, text: &str) -> Result<Pair<'_>, Diagnostic> {
     parsing::parse::<Rule, Grammar>(rule, text, &WORDS)
 }
@@ -29,7 +29,7 @@ pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
     pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
 }
 
-/// What of these rules could have stood where an error is.
+/// Describes those of `rules` that could have matched at the place of an error.
 fn expected(rules: &[Rule]) -> Vec<String> {
     let (is_operand, is_infix) = ((WORDS.is_operand)(rules), rules.contains(&Rule::add));
     let keywords = rules.iter().filter_map(|rule| keyword(*rule)).filter(|_| !is_operand && !is_infix);

@@ -4,24 +4,24 @@
 //! # How it is lowered
 //!
 //! - Each state machine of each object is a process, called `object.machine`, or `machine` in a model of one object. Each object
-//!   has its own variables. One transition of the state space is one statement: a block of n statements goes over n - 1 locations
-//!   of its own, also if it is equal to another block. In those the machine is in the target state already, so that a condition
-//!   `object.machine.state` holds there.
-//! - `Byte` is 8 bits unsigned, `Integer` 32 bits signed, and what is stored in a `Boolean` becomes 1 if it is not 0. Stores
-//!   wrap, and are counted. Without an initial value numbers are 0, and Booleans true.
-//! - Operators have C's precedence and are left-associative, as all tools for the language read them in the end. Its grammar,
-//!   taken as a tree, has them right-associative, with `or`, `xor` and `and` on one level. `not` and signs bind to the next
-//!   primary only. `xor` is C++'s: of all bits. `**` is right-associative and binds closest.
-//! - Of a location's transitions those of the highest priority that is enabled are taken: all others get the condition that none
-//!   of a higher priority is. 1 is the highest, and none, or 0, the lowest.
+//!   has its own variables. One transition of the state space is one statement: a block of n statements goes through n - 1
+//!   locations of its own, even if an equal block exists. In these locations the machine counts as being in the target state, so
+//!   that a condition `object.machine.state` holds there.
+//! - `Byte` is 8 bits unsigned, `Integer` 32 bits signed, and a value that is stored in a `Boolean` becomes 1 if it is not 0.
+//!   Stores wrap, and are counted. Without an initial value numbers are 0, and Booleans true.
+//! - Operators have C's precedence and are left-associative, as all tools for the language evaluate them. Its grammar, taken as a
+//!   tree, has them right-associative, with `or`, `xor` and `and` on one level. `not` and signs bind to the next primary only.
+//!   `xor` is bitwise, as in C++. `**` is right-associative and binds tightest.
+//! - Only the enabled transitions of the highest priority leave a location: each transition gets the condition that none of a
+//!   higher priority is enabled. 1 is the highest priority; no priority, or 0, is the lowest.
 //! - A composite is one transition with a guard and assignments. Actions, `after` and empty blocks are transitions that do
 //!   nothing.
-//! - Asynchronous channels are buffers (buffer.rs) with one more array for the signal's name, if several are sent. A
-//!   lossy one has a second transition for each statement that sends, in which nothing happens.
-//! - Synchronous channels become rendezvous, one for each direction and signal. A guard of a receiver is about the state with the
-//!   values received: such a receiver has a rendezvous of its own, and every sender to it checks the guard, of the values that it
-//!   would send. A synchronous statement is enabled, where priorities ask for it, if there is a partner.
-//! - A port without a channel never sends nor receives, which is warned of.
+//! - Asynchronous channels are buffers (buffer.rs), with one more array for the signal's name if several signals are sent. For a
+//!   lossy channel each statement that sends has a second transition in which the message is lost.
+//! - Synchronous channels become rendezvous, one for each direction and signal. A guard of a receiver is evaluated in the state
+//!   with the values received. Such a receiver has a rendezvous of its own, and every sender to it checks the guard with the
+//!   values that it would send. For priorities, a synchronous statement is enabled if a partner is ready.
+//! - A port without a channel never sends or receives; this gives a warning.
 
 mod behaviour;
 mod declarations;
@@ -48,7 +48,7 @@ use steps::Steps;
 #[derive(Clone, Debug)]
 pub struct Slco {
     pub model: Model,
-    /// In the order of the text.
+    /// The warnings, in the order of the text.
     pub warnings: Vec<Warning>,
     names: Names,
 }
@@ -58,23 +58,23 @@ impl Slco {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the text, and where.
+    /// The first error in the text, with its place.
     pub fn read(source: Source) -> Result<Self, Box<Located>> {
         lower(&source).map_err(|error| Box::new(error.of(&source)))
     }
 
-    /// Whether the only object has a variable of that name.
+    /// Whether the model has one object only, with a variable of this name.
     pub fn has_variable(&self, name: &str) -> bool {
         matches!(&self.names.objects[..], [object] if object.variables.get(name).is_some())
     }
 
     /// Reads a condition on the states of the model: an expression over variables as `object.variable` and
     /// `object.machine.variable`, and over states as `object.machine.state`. The object may be left out if there is only one.
-    /// Also gives what of it is not computed as it is written.
+    /// Also returns warnings about parts that are not computed as they are written.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// The first error in the condition, with its place.
     pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
         let warnings = RefCell::default();
         let scope = Scope { names: &self.names, variables: &self.model.variables, warnings: &warnings };
@@ -100,7 +100,7 @@ fn lower(source: &Source) -> Result<Slco, Diagnostic> {
         first += count;
     }
     warnings.sort_by_key(|warning| warning.diagnostic.span.start);
-    // A class is read for each of its objects, and says the same each time.
+    // A class is read once for each of its objects and gives equal warnings each time.
     warnings.dedup();
     let model = assembled(Parts { variables, processes, channels: rendezvous, transitions, ..Parts::default() }, source)?;
     Ok(Slco { model, warnings, names })

@@ -1,4 +1,4 @@
-//! What the names of a model stand for, for conditions about it.
+//! The meaning of a model's names in conditions.
 
 use super::expressions::Meaning;
 use super::grammar::{Pair, span};
@@ -10,12 +10,12 @@ use crate::parsing::{Declared, unknown};
 /// All names of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Then its name may be left out.
+    /// Whether the model has only one object, whose name may be left out.
     pub has_one_object: bool,
     pub by_name: Declared<usize>,
     pub objects: Vec<ObjectNames>,
     pub channels: Declared<usize>,
-    /// By process.
+    /// Names of state machines, by process.
     pub machines: Vec<MachineNames>,
 }
 
@@ -31,19 +31,19 @@ pub struct MachineNames {
     pub process: ProcessId,
     pub variables: Declared<VariableId>,
     pub states: Declared<LocationId>,
-    /// By state: where statements are still to do, with the machine in that state already.
+    /// By state: locations in which statements are still to do while the machine is in that state already.
     pub rests: Vec<Vec<LocationId>>,
 }
 
 impl Names {
-    /// What is before the names of an object's own.
+    /// The prefix of an object's names.
     pub fn prefix(&self, object: &str) -> String {
         if self.has_one_object { String::new() } else { format!("{object}.") }
     }
 }
 
 impl super::expressions::Names for Names {
-    /// `object.variable`, `object.machine.state` or `object.machine.variable`.
+    /// Resolves `object.variable`, `object.machine.state` or `object.machine.variable`.
     fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic> {
         let (first, rest) = names.split_first().expect("a reference has a name");
         if let Some(&object) = self.by_name.get(first.as_str()) {

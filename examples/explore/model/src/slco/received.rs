@@ -1,14 +1,14 @@
-//! Guards of the state with the values received, as expressions of the state before.
+//! Rewrites guards on the state with the values received as expressions of the state before.
 
 use super::expressions::converted;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::{Expression, Place, Span, Type, Variable};
 
-/// Parts of an expression, at most: an element of an array may stand for as many as values were stored in the array.
+/// Limit of the parts of an expression: an element of an array expands to one part for each value stored in the array.
 const MAX_PARTS: usize = 20_000;
 
-/// Values that are in places instead of what the state has there, the later ones above the earlier ones.
+/// Values stored over a state; later values hide earlier ones.
 pub struct Received {
     at: Span,
     stored: Vec<(Place, Expression)>,
@@ -16,7 +16,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// A state in which values, each of a type, were stored in these places, one after another.
+    /// The state in which these values, each converted to its type, were stored in these places, one after another.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Received {
         Ok(received)
     }
 
-    /// An expression of that state, as one of the state before.
+    /// Rewrites an expression of that state as one of the state before.
     pub fn expression(&mut self, of: &Expression) -> Result<Expression, Diagnostic> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -71,7 +71,8 @@ impl Received {
         })
     }
 
-    /// `new` if the indices are equal, else `old`: there is no conditional expression, but one of two products is 0.
+    /// `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so this is the sum of two
+    /// products; one product is always 0.
     fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
         let at = self.at;
         let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);
@@ -88,10 +89,10 @@ impl Received {
     }
 }
 
-/// What is left of a value that is sent as one of a type, and stored in a variable of a type.
+/// The result of sending a value as type `sent` and storing it in a variable of type `stored`.
 fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
     let value = wrapped(value, sent, at);
-    // What was a byte or a truth value is one.
+    // A variable at least as wide holds the value unchanged.
     if stored.bits >= sent.bits { value } else { wrapped(value, stored, at) }
 }
 

@@ -1,4 +1,4 @@
-//! Statements become transitions of the intermediate form.
+//! Translates statements to transitions of the intermediate form.
 
 use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, Kind};
@@ -10,21 +10,21 @@ use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{self, Assignment, ChannelId, Expression, LocationId, ProcessId, Transition, Type, Variable};
 use std::collections::HashMap;
 
-/// Parts of all conditions that priorities and synchronous guards are made of, at most.
+/// Limit of the parts of all conditions that come from priorities and synchronous guards.
 const MAX_PARTS: usize = 20_000_000;
 
-/// What statements become.
+/// Builds the transitions for statements.
 pub struct Steps<'a> {
     statements: &'a [Statement],
     variables: &'a [Variable],
     channels: &'a [Channel],
-    /// By process and location, the statements that begin a transition there, the highest priority first.
+    /// Statements that begin a transition, by process and location, the highest priority first.
     first: HashMap<(ProcessId, LocationId), Vec<usize>>,
-    /// By synchronous channel, end and signal: who sends to, and who receives from it.
+    /// Statements that send to, and that receive from, an end of a synchronous channel, by channel, end and signal.
     senders: Ends<'a>,
     receivers: Ends<'a>,
-    /// The rendezvous of senders at an end with receivers that take what comes; and those of one receiver with a guard or a
-    /// conversion of its own, by its statement.
+    /// Rendezvous channels. `plain`: those of receivers without a guard or conversion, by channel, end and signal. `special`:
+    /// those of single receivers with a guard or a conversion, by the receiver's statement.
     plain: HashMap<(usize, usize, &'a str), ChannelId>,
     special: HashMap<usize, ChannelId>,
     pub rendezvous: Vec<ir::Channel>,
@@ -35,7 +35,7 @@ pub struct Steps<'a> {
 type Ends<'a> = HashMap<(usize, usize, &'a str), Vec<usize>>;
 
 impl<'a> Steps<'a> {
-    /// The transitions, process by process, and the rendezvous channels that they need.
+    /// Builds the transitions, process by process, and the rendezvous channels that they need.
     pub fn of(statements: &'a [Statement], variables: &'a [Variable], channels: &'a [Channel]) -> Result<Self, Diagnostic> {
         let mut steps = Self {
             statements,
@@ -74,7 +74,7 @@ impl<'a> Steps<'a> {
         matches!(self.channels[channel].kind, Kind::Synchronous)
     }
 
-    /// A rendezvous for a receiver.
+    /// Adds a rendezvous for a receiver, unless it shares an existing one.
     fn meet(&mut self, id: usize, channel: usize, end: usize, signal: &'a str) {
         let Action::Receive { targets, .. } = &self.statements[id].action else { return };
         let Channel { name, types, .. } = &self.channels[channel];
@@ -96,7 +96,8 @@ impl<'a> Steps<'a> {
         });
     }
 
-    /// A number that is stored as a truth value is compared with 0, and a guard sees what is received.
+    /// Whether a receiver needs its own rendezvous: a number that is stored as a truth value must be compared with 0, and a guard
+    /// sees the values received.
     fn is_special(&self, receiver: usize, types: &[Type]) -> bool {
         let Action::Receive { targets, guard, .. } = &self.statements[receiver].action else { return false };
         guard.is_some() || targets.iter().zip(types).any(|(target, ty)| self.becomes_truth(target, *ty))
@@ -153,7 +154,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What puts a message into a buffer.
+    /// Assignments that put a message into a buffer.
     fn put(
         &self,
         id: usize,
@@ -170,7 +171,7 @@ impl<'a> Steps<'a> {
         buffer.append(values.chain([Expression::Constant(which as i32)]), at)
     }
 
-    /// A transition for all receivers that take what comes, and one for each of the others.
+    /// Adds a sender's transition for all plain receivers, and one for each special receiver.
     fn add_senders(
         &mut self,
         id: usize,
@@ -197,7 +198,7 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// The condition that one of two partners is where they meet, and the receiver's guard holds.
+    /// The condition that one of two partners, `present`, is in its source location and the receiver's guard holds.
     fn meeting(&mut self, sender: usize, receiver: usize, present: usize) -> Result<Expression, Diagnostic> {
         let Statement { process, from, span, .. } = self.statements[present];
         let is_there = Expression::At { process, location: from };
@@ -214,7 +215,7 @@ impl<'a> Steps<'a> {
         Ok(Expression::binary(Binary::And, is_there, guard, span))
     }
 
-    /// When a statement can be executed, whatever the priorities; `None`: always.
+    /// The condition under which a statement can be executed, apart from priorities; `None`: always.
     fn enabled(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
         let statement = &self.statements[id];
         let at = statement.span;
@@ -267,7 +268,7 @@ impl<'a> Steps<'a> {
         connection.map(|(channel, end)| (channel, end, &self.channels[channel].kind))
     }
 
-    /// The condition that no transition of a higher priority can be taken; `None` if that is so anyway.
+    /// The condition that no transition of a higher priority is enabled; `None` if that always holds.
     fn nothing_higher(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
         let Statement { process, from, rank, span, .. } = self.statements[id];
         if rank.is_none() {
@@ -294,7 +295,7 @@ impl<'a> Steps<'a> {
         Err(Diagnostic::new(self.statements[statement].span, message, "too many of this one's kind"))
     }
 
-    /// A transition, unless it can never take place.
+    /// Adds a transition, unless it can never happen.
     fn push(
         &mut self,
         id: usize,

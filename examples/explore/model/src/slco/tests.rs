@@ -1,4 +1,4 @@
-//! What texts mean, and what is said of those that mean nothing.
+//! Tests the meaning of texts, and the errors of texts that have none.
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch};
@@ -22,7 +22,7 @@ fn value(slco: &Slco, condition: &str, state: &[u32]) -> i32 {
     Interpreter::new(&slco.model).value(&expression, state).unwrap()
 }
 
-/// All states that can be reached, in the order of a search; and how many steps and deadlocks there are.
+/// All reachable states, in search order, with the number of steps and of deadlocks.
 fn explored(slco: &Slco) -> (Vec<Vec<u32>>, usize, usize) {
     let interpreter = Interpreter::new(&slco.model);
     let mut states = vec![slco.model.initial_state()];
@@ -49,7 +49,7 @@ fn counts(text: &str) -> (usize, usize, usize) {
     (states.len(), steps, deadlocks)
 }
 
-/// What an expression is, stored in an Integer.
+/// The value of an expression after it was stored in an Integer.
 fn stored(variables: &str, expression: &str) -> i32 {
     let slco = read(&machine(&format!("{variables} Integer result"), &format!("A -> B {{ result := {expression} }}")));
     let slco = slco.unwrap_or_else(|error| panic!("{error}"));
@@ -95,12 +95,13 @@ fn types_have_their_ranges_and_defaults() {
     let values = |state: &[u32]| ["b", "i", "t", "f", "u[1]"].map(|name| value(&slco, name, state));
     assert_eq!(values(&states[0]), [250, 0, 1, 0, 1]);
     assert_eq!(values(&states[1]), [4, 605_032_704, 0, 1, 1]);
-    // What is stored as a truth value is no overflow.
+    // Storing a number as a truth value is not an overflow.
     let overflows = Interpreter::new(&slco.model).steps(&states[0], &mut Scratch::default(), |_, _| {}).unwrap();
     assert_eq!(overflows, 1);
 }
 
-/// A number that is received as a truth value is a value of the channel first: what does not fit that is counted, once.
+/// A number that is received as a truth value is a value of the channel first: if it does not fit the channel's type, that is
+/// counted once.
 #[test]
 fn numbers_received_as_truth_values_are_counted() {
     let found = |ty: &str, kind: &str, sent: &str, receiver: &str| {
@@ -137,7 +138,7 @@ fn each_statement_is_a_step_and_a_composite_is_one() {
     assert_eq!(counts(&machine("Integer x", "A -> B from B to C { } C -> A { do tick; after 5 ms; tick }")), (5, 5, 0));
     // A statement that can never be executed stops the machine in the middle of a block.
     assert_eq!(counts(&machine("Integer x", "A -> B { x := 1; x = 0; x := 2 }")), (2, 1, 1));
-    // The machine is in the target state while statements are still to do.
+    // The machine counts as being in the target state while statements are still to do.
     let slco = read(&machine("Integer x", "A -> B { x := 1; x := 2 }")).unwrap();
     let states = explored(&slco).0;
     let at = |state: &[u32]| ["M.A", "o.M.B", "M.C", "o.x"].map(|condition| value(&slco, condition, state));
@@ -148,7 +149,7 @@ fn each_statement_is_a_step_and_a_composite_is_one() {
 fn priorities_are_from_1_on_and_none_is_the_lowest() {
     assert_eq!(counts(&machine("Integer x", "A -> A { } 2: A -> B { } 1: A -> C { x = 1 }")), (2, 1, 1));
     assert_eq!(counts(&machine("Integer x", "0: A -> A { [x < 9; x := x + 1] } A -> B { x > 4 }")), (15, 14, 5));
-    // A rest has no priority: nothing else is to be done.
+    // The remaining statements of a block have no priority, because nothing competes with them.
     assert_eq!(counts(&machine("Integer x", "1: A -> B { x = 0; x := 1; x := 2 } 2: A -> C")), (4, 3, 1));
 }
 
@@ -173,7 +174,7 @@ fn asynchronous_channels_are_queues() {
     let lossy = of("[2] lossy");
     assert!(lossy.0 > states && lossy.2 == 0);
     assert_eq!(of(" lossless"), of("[1] lossless"));
-    // A head that nobody wants blocks the channel.
+    // A first message that no receiver takes blocks the channel.
     let text = pair(
         "(Byte) async[2] lossless from p.X to q.Y",
         "A -> B { send n(1) to X; send m(2) to X }",
@@ -204,12 +205,12 @@ fn guards_see_what_is_received() {
             let received = explored(&slco).0.iter().any(|state| value(&slco, "q.R.B and q.a[1] = 9", state) == 1);
             assert_eq!(received, holds, "{channel} {guard}");
         }
-        // What is received is of the channel's type first: 263 is 7 in a byte, and true.
+        // A received value has the channel's type first: 263 is 7 in a byte, and true.
         let text = pair(channel, "A -> B { send m(263, 256) to X }", "A -> B { receive m(w, v | w and v = 0) from Y }");
         let slco = read(&text).unwrap();
         assert!(explored(&slco).0.iter().any(|state| value(&slco, "q.R.B and q.w", state) == 1), "{channel}");
     }
-    // And what does not fit is counted, where it is sent or stored, also if a guard sees it.
+    // A value that does not fit is counted where it is sent or stored, even if a guard sees it.
     for channel in ["Byte", "Integer"] {
         for guard in ["", " | v > 5"] {
             let channel = format!("({channel}) sync between p.X and q.Y");
@@ -232,7 +233,7 @@ fn either_end_of_a_synchronous_channel_sends() {
         "A -> A { receive req(v | v <> 3) from Y; send ans(v * 2) to Y }",
     );
     assert_eq!(counts(&text), (4, 3, 1));
-    // Only complete pairs are enabled, and so have a priority.
+    // Only complete pairs of sender and receiver are enabled, so only these have a priority.
     let first = "1: A -> B { send a(1) to X } 2: A -> C { }";
     let with = |second: &str| counts(&pair("(Byte) sync between p.X and q.Y", first, second));
     assert_eq!(with("A -> A { receive b(v) from Y }"), (2, 1, 1));
@@ -346,7 +347,7 @@ fn sizes_have_limits() {
     }
     read(&nested(100_000)).unwrap_err();
     read(&chain(100_000)).unwrap_err();
-    // As many conditions as there are pairs of priorities.
+    // One condition for each pair of priorities.
     let many =
         |count: usize| machine("Integer x", &(1..count).map(|at| format!("{at}: A -> B {{ x = {at} }}\n")).collect::<String>());
     read(&many(500)).unwrap();
@@ -423,7 +424,7 @@ proptest! {
         let _ = read(&words.join(" "));
     }
 
-    /// And what is read can be explored.
+    /// Every text that is read can also be explored.
     #[test]
     fn no_change_of_a_model_panics(
         model in 0usize..4,

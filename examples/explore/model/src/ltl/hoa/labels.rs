@@ -1,23 +1,24 @@
-//! Labels as they are written, and as disjunctions of cubes.
+//! Labels in their written form, and as disjunctions of cubes.
 //!
-//! A short text may stand for a long disjunction, and an alias for one that is used over and over. Budgets in proportion to the
-//! text's size bound the memory and the time of all labels together.
+//! A short text may stand for a long disjunction, and an alias may be used many times. Budgets in proportion to the text's size
+//! bound the memory and the time of all labels together.
 
 use super::super::buchi::{Cube, Label};
 use std::rc::Rc;
 
-/// Cubes of a label, at most.
+/// Limit of the cubes of a label.
 const MOST_CUBES: usize = 4096;
 
-/// Pairs of cubes that one conjunction may have.
+/// Limit of the pairs of cubes that one conjunction may have.
 const MOST_PAIRS: usize = 16 * MOST_CUBES;
 
-/// Literals of all labels, and pairs of cubes that are compared for them: how many any text may have, and how many more for each
-/// of its bytes. A number of one digit and a blank may be an edge without a label, whose cube has a literal for each proposition.
+/// Budgets for the literals of all labels and for the pairs of cubes that are compared: a base amount for any text, and an amount
+/// for each byte of the text. A one-digit number and a blank may be an edge without a label, whose cube has a literal for each
+/// proposition.
 const LITERALS: [u64; 2] = [1 << 20, 8];
 const PAIRS: [u64; 2] = [1 << 26, 1 << 10];
 
-/// A label as it is written.
+/// A label in its written form.
 #[derive(Clone, Debug)]
 pub enum Condition {
     Constant(bool),
@@ -28,7 +29,7 @@ pub enum Condition {
     Alias(Rc<Condition>),
 }
 
-/// Literals and comparisons that the labels of a text may still take.
+/// Remaining budget of literals and comparisons for the labels of a text.
 pub struct Budget {
     literals: u64,
     pairs: u64,
@@ -41,11 +42,11 @@ impl Budget {
         Self { literals: of(LITERALS), pairs: of(PAIRS) }
     }
 
-    /// Takes the literals of a label that is kept.
+    /// Charges the literals of a label that is kept.
     ///
     /// # Errors
     ///
-    /// There are too many literals.
+    /// The budget of literals is exceeded.
     pub fn keep(&mut self, label: &Label) -> Result<(), String> {
         let of_cube = |cube: &Cube| u64::from((cube.positive | cube.negative).count_ones().max(1));
         let literals = label.0.iter().map(of_cube).sum();
@@ -58,7 +59,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// The label is too large; the text says how.
+    /// The label is too large; the text says in which respect.
     pub fn label(&mut self, condition: &Condition) -> Result<Label, String> {
         self.signed(condition, true)
     }

@@ -1,8 +1,8 @@
 //! Automata in the Hanoi Omega-Automata format, version 1 (Babiak et al. 2015): reading, writing, and writing for Graphviz.
 //!
-//! The reader takes automata with state-based Büchi acceptance: any number of initial states, labels on edges or states or
-//! implicit ones, aliases. It refuses all other automata by what they have, and all texts that break a rule of the format. The
-//! name of a proposition is a condition of the model's language: `AP: 1 "P_0.critical"`.
+//! The reader accepts automata with state-based Büchi acceptance: any number of initial states, labels on edges or states or
+//! implicit ones, aliases. It refuses all other automata and names the feature that is not supported, and it refuses all texts
+//! that break a rule of the format. The name of a proposition is a condition of the model's language: `AP: 1 "P_0.critical"`.
 
 mod labels;
 mod read;
@@ -27,7 +27,7 @@ pub struct Named {
     pub states: Vec<String>,
 }
 
-/// A cube over proposition numbers, or over names.
+/// Formats a cube; `name` gives the text of a proposition, `and` the text between literals.
 fn cube_text(cube: Cube, name: impl Fn(usize) -> String, and: &str) -> String {
     let literal = |number: usize| match (cube.positive >> number & 1, cube.negative >> number & 1) {
         (1, _) => Some(name(number)),
@@ -45,7 +45,7 @@ fn label_text(label: &Label, name: impl Fn(usize) -> String, and: &str, or: &str
 }
 
 impl Named {
-    /// In the HOA format. `name` is what it is for.
+    /// Writes the automaton in the HOA format. `name` says what the automaton is for.
     pub fn hoa(&self, name: &str) -> String {
         let Self { buchi, propositions, states, .. } = self;
         let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
@@ -64,7 +64,7 @@ impl Named {
         text + "--END--\n"
     }
 
-    /// For Graphviz.
+    /// Writes the automaton for Graphviz.
     pub fn dot(&self, name: &str) -> String {
         let Self { buchi, propositions, states, .. } = self;
         let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));

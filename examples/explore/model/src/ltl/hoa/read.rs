@@ -1,7 +1,7 @@
 //! Reads automata in the HOA format.
 //!
-//! The time and the memory that it takes are in proportion to the text: numbers of states make no difference, as all states must
-//! be listed; places in the text are computed for errors only; labels have budgets (labels.rs).
+//! Time and memory are proportional to the text's length: large state numbers cost nothing extra, because all states must be
+//! listed; places in the text are computed for errors only; labels have budgets (labels.rs).
 
 use super::super::buchi::{Cube, Label, MOST_PROPOSITIONS};
 use super::Named;
@@ -12,20 +12,20 @@ use crate::ir::{Source, Span};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// States, at most.
+/// Limit of the number of states.
 const MOST_STATES: u64 = 100_000;
 
-/// Propositions in a label, at most, those of its aliases counted.
+/// Limit of the propositions in a label, including those of its aliases.
 const MOST_PARTS: usize = 2000;
 
-/// Operators in each other in a label, at most, those of its aliases counted.
+/// Limit of nested operators in a label, including those of its aliases.
 const MAX_DEPTH: usize = 200;
 
 /// Reads an automaton.
 ///
 /// # Errors
 ///
-/// A rule of the format is broken, or something is not supported: what, and where.
+/// The place where a rule of the format is broken or something is not supported, with the reason.
 pub fn read(source: &Source) -> Parsed<Named> {
     let tokens = Tokens::of(&source.text)?;
     let budget = Budget::of(tokens.bytes());
@@ -33,45 +33,45 @@ pub fn read(source: &Source) -> Parsed<Named> {
     Reader { tokens, at: 0, aliases: HashMap::new(), budget, size: Measure::default(), propositions, early }.automaton()
 }
 
-/// How large a label is.
+/// Size of a label.
 #[derive(Clone, Copy, Default)]
 struct Measure {
-    /// Propositions, those of aliases counted.
+    /// Number of propositions, including those of aliases.
     parts: usize,
-    /// Brackets and negations in each other.
+    /// Depth of nested brackets and negations.
     depth: usize,
 }
 
 struct Alias {
     condition: Rc<Condition>,
     size: Measure,
-    /// Number of the token that names it.
+    /// Index of the token that names it.
     at: usize,
 }
 
 /// Contents of a header.
 #[derive(Default)]
 struct Header<'t> {
-    /// By the name of each item, the number of the token of its last occurrence.
+    /// Index of the token of each item's last occurrence, by the item's name.
     items: HashMap<&'t str, usize>,
     states: Option<Place>,
     starts: Vec<Place>,
     named: Named,
 }
 
-/// A number of a state, and the number of its token.
+/// The number of a state, and the index of its token.
 #[derive(Clone, Copy)]
 struct Place {
     state: u64,
     at: usize,
 }
 
-/// A state that is listed.
+/// A state in the body of the automaton.
 struct State {
     accepting: bool,
     name: String,
     edges: Vec<(Label, u64)>,
-    /// Number of the token that is its number.
+    /// Index of the token with its number.
     at: usize,
 }
 
@@ -82,9 +82,9 @@ struct Reader<'t> {
     budget: Budget,
     /// Size of the label that is being read.
     size: Measure,
-    /// Number of propositions, once it is known: `AP:` may come after aliases that use its numbers.
+    /// Number of propositions, once it is known; `AP:` may come after aliases that use its numbers.
     propositions: Option<u64>,
-    /// Tokens that are propositions of aliases before `AP:`.
+    /// Indices of tokens that are propositions in aliases before `AP:`.
     early: Vec<usize>,
 }
 
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
         self.wrong_at(self.at, message, label)
     }
 
-    /// An error at the second of two things where one is allowed.
+    /// An error at the second occurrence of something that may occur only once.
     fn second<T>(&self, first: usize, second: usize, message: impl Into<String>) -> Parsed<T> {
         let wrong = Diagnostic::new(self.tokens.span(second), message, "again here");
         Err(wrong.with_related(self.tokens.span(first), "first here"))
@@ -135,7 +135,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A text between quotes, with its escapes.
+    /// Reads a text between quotes, with its escapes.
     fn text(&mut self, what: &str) -> Parsed<&'t str> {
         match self.peek() {
             Some(Token::Text(text)) => {
@@ -181,7 +181,7 @@ impl<'t> Reader<'t> {
         self.body(header)
     }
 
-    /// An item of the header, behind its name.
+    /// Reads an item of the header; the current token is the one behind its name.
     fn item(&mut self, name: &'t str, at: usize, header: &mut Header<'t>) -> Parsed<()> {
         match name {
             "States" => match self.peek() {
@@ -227,7 +227,7 @@ impl<'t> Reader<'t> {
                     self.at += 1;
                 }
             }
-            // A header that begins with a capital may change what the automaton means.
+            // An unknown header that begins with a capital may change the meaning of the automaton.
             other if other.starts_with(|c: char| c.is_ascii_uppercase()) => {
                 return self.wrong_at(at, format!("the header `{other}:`"), "it is not supported");
             }
@@ -240,7 +240,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// The number of propositions and their names.
+    /// Reads the number of propositions and their names.
     fn names(&mut self, named: &mut Named) -> Parsed<()> {
         let count = match self.peek() {
             Some(Token::Number(count)) if count > MOST_PROPOSITIONS as u64 => {
@@ -255,7 +255,7 @@ impl<'t> Reader<'t> {
             if let Some(known) = named.propositions.iter().position(|known| *known == name) {
                 return self.second(first + known, at, "two propositions with one name");
             }
-            // Inside the marks.
+            // The span excludes the quotes.
             named.spans.push(Span { start: span.start + 1, end: span.end - 1, column: span.column + 1, ..span });
             named.propositions.push(name);
         }
@@ -271,7 +271,7 @@ impl<'t> Reader<'t> {
         }
         self.at += 1;
         self.size = Measure::default();
-        // Another name of an alias is the same one: chains of names have no depth.
+        // An alias of an alias refers to the same condition, so chains of names add no depth.
         let condition = match self.condition(0)? {
             Condition::Alias(known) => known,
             condition => Rc::new(condition),
@@ -280,7 +280,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// `at`: number of the header's token.
+    /// Reads the acceptance condition. `at` is the index of the header's token.
     fn acceptance_condition(&mut self, at: usize) -> Parsed<()> {
         let first = self.at;
         while !matches!(self.peek(), None | Some(Token::Header(_) | Token::Section(_))) {
@@ -298,7 +298,7 @@ impl<'t> Reader<'t> {
     fn body(mut self, header: Header<'t>) -> Parsed<Named> {
         let below = header.states.map_or(u64::MAX, |states| states.state);
         let mut states: HashMap<u64, State> = HashMap::new();
-        // The highest number of a state that is listed, a target or initial.
+        // The highest state number that is listed, a target or initial.
         let mut highest: Option<Place> = None;
         let mut see = |place: Place| highest = Some(highest.filter(|other| other.state >= place.state).unwrap_or(place));
         loop {
@@ -378,7 +378,7 @@ impl<'t> Reader<'t> {
             }
             see(*start);
         }
-        // Numbers that are too large for their text end here, too.
+        // Numbers that are too large for their text are refused here, too.
         let last = header.states.or(highest.map(|place| Place { state: place.state + 1, ..place }));
         if let Some(Place { state: count, at }) = last
             && let Some(missing) = (0..count).find(|number| !states.contains_key(number))
@@ -389,7 +389,7 @@ impl<'t> Reader<'t> {
         Ok(named(header, states))
     }
 
-    /// `[condition]`, if it is there.
+    /// Reads `[condition]`, if present.
     fn label(&mut self) -> Parsed<Option<Label>> {
         if !self.take('[') {
             return Ok(None);
@@ -403,7 +403,7 @@ impl<'t> Reader<'t> {
         label.map(Some).or_else(|why| self.wrong_at(self.at - 1, "the label is too large", why))
     }
 
-    /// An error unless the edge has one target, and no acceptance of its own.
+    /// Returns an error unless the edge has one target and no acceptance of its own.
     fn end_of_edge(&mut self) -> Parsed<()> {
         match self.peek() {
             Some(Token::Mark('{')) if self.tokens.get(self.at + 1) == Some(Token::Mark('}')) => {
@@ -416,7 +416,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `{0}`, if it is there.
+    /// Reads `{0}`, if present.
     fn acceptance(&mut self) -> Parsed<bool> {
         if !self.take('{') {
             return Ok(false);
@@ -429,12 +429,12 @@ impl<'t> Reader<'t> {
         Ok(is_accepting)
     }
 
-    /// How many valuations the propositions have.
+    /// Number of valuations of the propositions.
     fn valuations(&self) -> u128 {
         1 << self.propositions.unwrap_or(0)
     }
 
-    /// The label of a state's edge of that number, if none is written: the valuation of that number.
+    /// The implicit label of a state's edge number `edge`: the valuation with that number.
     fn implicit(&self, edge: u64, at: usize) -> Parsed<Label> {
         let valuations = self.valuations();
         if u128::from(edge) >= valuations {
@@ -510,7 +510,7 @@ fn is_boolean(token: Token) -> bool {
     matches!(token, Token::Word("t" | "f"))
 }
 
-/// The automaton of these states: all numbers below their count are there.
+/// Builds the automaton from these states; all numbers below their count are present.
 fn named(header: Header<'_>, mut states: HashMap<u64, State>) -> Named {
     let Header { mut named, starts, .. } = header;
     let buchi = &mut named.buchi;
@@ -523,7 +523,8 @@ fn named(header: Header<'_>, mut states: HashMap<u64, State>) -> Named {
     }
     match &starts[..] {
         [start] => buchi.initial = start.state as usize,
-        // One that does what any of them does; no run comes back to it, so whether it accepts makes no difference.
+        // Several initial states become a new one that has the edges of all of them. No run returns to it, so its acceptance
+        // makes no difference.
         _ => {
             let edges = starts.iter().flat_map(|start| buchi.edges[start.state as usize].clone()).collect();
             buchi.initial = buchi.edges.len();

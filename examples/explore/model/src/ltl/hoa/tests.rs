@@ -1,4 +1,4 @@
-//! Automata are read as they are written; texts that break a rule are refused with their place.
+//! Tests that automata are read as they are written, and that texts that break a rule are refused with their place.
 
 use super::super::buchi::{Cube, Label};
 use super::{Named, read};
@@ -28,7 +28,7 @@ fn items_of_a_header_come_in_any_order() {
         assert_eq!((named.buchi.initial, &named.propositions[..]), (1, &["a".to_string(), "b".into()][..]), "{order:?}");
         assert_eq!(named.buchi.edges, [vec![(label(&[(0, 2)]), 0)], vec![(label(&[(1, 2)]), 0)]], "{order:?}");
     }
-    // Numbers of propositions are compared with `AP:` wherever it is.
+    // Propositions are checked against `AP:` wherever it is.
     let text = format!("HOA: v1\nAlias: @x !1\nAP: 1 \"a\"\n{BUCHI}\n--BODY--\n--END--");
     assert!(read_hoa(&text).unwrap_err().starts_with("2:12: proposition 1, and there are 1"), "{text}");
 }
@@ -49,7 +49,7 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (automaton("", "0 1"), "8:10: the state 0 has edges without labels: 2, where 4 are needed"),
         (automaton("", "0 1 0 1 0"), "8:18: more edges without labels than the 4 valuations"),
         (automaton("", "").replace("State: 1", "State: [0] 1 [1] 0"), "9:14: labels on the state 1 and on its edge"),
-        // Items, states and names that may be there once.
+        // Items, states and names that may occur only once.
         (automaton("Alias: @x 0\nAlias: @x 1", ""), "7:8: a second alias `@x`"),
         (automaton("States: 2", ""), "6:1: a second `States:`"),
         (automaton(BUCHI, ""), "6:1: a second `Acceptance:`"),
@@ -67,7 +67,7 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (automaton("", "[t] 7").replace("States: 2", ""), "8:14: the state 2 is not listed: there are 8 states, and 2 are"),
         (automaton("Start: 2", ""), "6:8: the initial state 2, and there are 2"),
         (automaton("", "").replace("States: 2", "States: 200000"), "2:9: 200000 states"),
-        // Aliases are defined before they are used.
+        // Aliases must be defined before they are used.
         (automaton("Alias: @x @y\nAlias: @y 0", ""), "6:11: there is no alias `@y`"),
         (automaton("Alias: @ 0", ""), "6:8: an alias without a name"),
         // Tokens and items.
@@ -90,7 +90,7 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
     }
 }
 
-/// Memory and time are in proportion to the text: neither a number nor a short label makes them larger.
+/// Memory and time are proportional to the text: neither large numbers nor short labels increase them.
 #[test]
 fn short_texts_take_little() {
     let header = |propositions: u32, more: &str| {
@@ -106,12 +106,12 @@ fn short_texts_take_little() {
         "3000000000 is too large",
     );
     refused(&(header(0, "") + "0 [t] 2147483647 --END--"), "the state 1 is not listed: there are 2147483648 states, and 1 are");
-    // 4096 conjunctions of 12 propositions each, in 60 characters, and for each edge.
+    // 4096 conjunctions of 12 propositions each, from 60 characters, and for each edge.
     let long: Vec<String> = (0..12).map(|pair| format!("({}|{})", 2 * pair, 2 * pair + 1)).collect();
     let alias = format!("Alias: @x {}\n", long.join("&"));
     refused(&(header(24, &alias) + "[@x] 0 " + &" 0".repeat(1000) + " --END--"), "all labels together have too many literals");
     refused(&(header(24, &alias) + "0" + &" [@x&!@x] 0".repeat(100) + " --END--"), "all labels together take too long");
-    // Chains of aliases: of names, of negations, of ever larger ones.
+    // Chains of aliases: of names, of negations, and of ever larger ones.
     let chain = |of: &dyn Fn(usize) -> String| {
         (1..100_000).fold("Alias: @0 0\n".to_string(), |text, at| text + &format!("Alias: @{at} {}\n", of(at - 1)))
     };
@@ -121,7 +121,7 @@ fn short_texts_take_little() {
     refused(&(header(1, &chain(&|before| format!("@{before}|0"))) + "0 --END--"), "more than 2000 propositions");
 }
 
-/// The largest automata, on one line and on many: quadratic time would be minutes.
+/// The largest automata, on one line and on many; an algorithm with quadratic time would take minutes.
 #[test]
 fn large_automata_are_read() {
     for between in [" ", "\n"] {
@@ -132,7 +132,7 @@ fn large_automata_are_read() {
         let named = read_hoa(&text).unwrap();
         assert_eq!((named.states.len(), named.buchi.initial, &*named.states[99_999]), (100_000, 7, "s99999"));
         assert_eq!(named.buchi.edges[99_999], [(label(&[(1, 0)]), 99_999), (label(&[(0, 1)]), 0)]);
-        // Questions about the automaton take no longer than reading it.
+        // The analysis of the automaton takes no longer than reading it.
         let moves = named.buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(_, to)| (from, *to)));
         let moves = moves.map(|(from, to)| Move { from, to, guard: None, span: Span::default() }).collect();
         let property = Property::new(0, named.buchi.accepting.clone(), moves);
@@ -144,7 +144,7 @@ fn large_automata_are_read() {
 
 #[test]
 fn automata_are_read_as_they_are_written_elsewhere() {
-    // Labels on states, aliases, several initial states, a comment in a comment.
+    // Labels on states, aliases, several initial states, and a nested comment.
     let text = "HOA: v1 /* a /* b */ c */\nname: \"x\"\nStates: 3\nStart: 0\nStart: 1\nAP: 2 \"x == 1\" \"P.a\"\n\
         Alias: @both 0 & 1\nacc-name: Buchi\nAcceptance: 1 Inf(0)\nproperties: stutter-invariant\n--BODY--\n\
         State: [@both | !0] 0 \"first\" {0}\n 1\n 2\nState: 1 [t] 2\nState: 2 {0} [f] 0 [0] 2\n--END--\n";

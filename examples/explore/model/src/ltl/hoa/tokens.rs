@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::Span;
 use std::ops::Range;
 
-/// Numbers are less than this.
+/// Upper bound (exclusive) of numbers.
 const NUMBER_END: u64 = 1 << 31;
 
 pub type Parsed<T> = Result<T, Diagnostic>;
@@ -14,20 +14,20 @@ pub enum Token<'t> {
     /// `name:`
     Header(&'t str),
     Word(&'t str),
-    /// Between its quotes, with its escapes.
+    /// A text between quotes, with its escapes.
     Text(&'t str),
     Number(u64),
     /// `@name`, without the `@`.
     Alias(&'t str),
     Mark(char),
-    /// `--BODY--` and the like.
+    /// A mark of a section, such as `--BODY--`.
     Section(&'t str),
 }
 
 /// All tokens of a text.
 pub struct Tokens<'t> {
     text: &'t str,
-    /// With the offsets of the first byte and of the first one behind.
+    /// Each token with the offset of its first byte and the offset behind its last byte.
     all: Vec<(Token<'t>, u32, u32)>,
 }
 
@@ -52,19 +52,20 @@ impl<'t> Tokens<'t> {
         self.all.len()
     }
 
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     pub fn bytes(&self) -> u64 {
         self.text.len() as u64
     }
 
-    /// Place of the token of a number, or of the text's end. Takes time in proportion to the text: for errors.
+    /// Span of the token with this index, or of the text's end. Takes time proportional to the text's length, so it is used for
+    /// errors only.
     pub fn span(&self, number: usize) -> Span {
         let end = self.text.len();
         let (start, end) = self.all.get(number).map_or((end, end), |(_, start, end)| (*start as usize, *end as usize));
         span(self.text, start, end)
     }
 
-    /// Text of some tokens, or its beginning if it is long; empty at the end.
+    /// Text from the first to the last of these tokens, truncated if it is long; empty at the end of the text.
     pub fn pieces(&self, numbers: Range<usize>) -> String {
         const MOST: usize = 80;
         let (Some((_, start, _)), Some((.., end))) = (self.all.get(numbers.start), self.all.get(numbers.end.wrapping_sub(1)))
@@ -76,7 +77,7 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// The characters that a text between quotes stands for.
+/// Decodes the escapes of a text between quotes.
 pub fn unescaped(text: &str) -> String {
     let mut value = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -103,7 +104,7 @@ impl<'t> Lexer<'t> {
         Err(Diagnostic::new(span(self.text, start, end), message, label))
     }
 
-    /// The next token and its first byte's offset; the text is read up to `at` then.
+    /// The next token and the offset of its first byte; `at` is behind the token then.
     fn next(&mut self) -> Parsed<Option<(Token<'t>, usize)>> {
         self.skip_blanks()?;
         let (text, start) = (self.text, self.at);
@@ -143,7 +144,7 @@ impl<'t> Lexer<'t> {
         Ok(Some((token, start)))
     }
 
-    /// Skips blanks and comments, which may contain each other.
+    /// Skips blanks and comments; comments may be nested.
     fn skip_blanks(&mut self) -> Parsed<()> {
         let bytes = self.text.as_bytes();
         loop {
@@ -184,7 +185,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Bytes of a text in quotes that begins here, its quotes included; `None` if it does not end.
+/// Length in bytes of the quoted text at the beginning of `rest`, including its quotes; `None` if it has no end.
 fn end_of_text(rest: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
