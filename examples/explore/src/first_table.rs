@@ -187,10 +187,10 @@ mod tests {
         assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 3 << 17);
         assert_eq!(slots(1 << 40, None, TableKind::Bucket, 1), FEWEST_SLOTS);
         assert_eq!(slots(0, None, TableKind::Bucket, 1), 1);
-        // As many nodes as roots.
+        // The tree has a node for each root.
         assert_eq!(slots(8 << 20, None, TableKind::Tree, 6), 3 << 17);
         assert_eq!(slots(8 << 20, None, TableKind::TreeCompact, 6), (6 << 20) / 12);
-        // As many nodes as given.
+        // The number of nodes is given.
         assert_eq!(slots(16 << 20, Some(1 << 20), TableKind::Tree, 6), 1 << 19);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 6), 1);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 2), (6 << 20) / 8);

@@ -106,12 +106,13 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
-    /// A condition that must stay reachable from every state. If it does not, the shortest path to a state without it is shown.
+    /// A condition that must stay reachable from every state. If not, shows the shortest path to a state from which it cannot be
+    /// reached.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
     pub ef: Option<String>,
 
-    /// Search for states that are never left and have steps, but in none of which this condition (progress) holds. Shows the
-    /// shortest path to such a state.
+    /// Search for a set of states that is never left and has steps, but no state in which this condition (progress) holds. Shows
+    /// the shortest path to it.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub livelock: Option<String>,
 
@@ -173,8 +174,8 @@ pub struct Options {
     pub local_ranks: Option<u16>,
 
     /// Number of this process among several, from 0. Only needed if no launcher (mpirun, mpiexec, srun, torchrun) sets it in the
-    /// environment. Each process uses one GPU, of those that it sees or --device names: the one with its number on its host. Rank
-    /// 0 prints and writes files.
+    /// environment. Each process uses one GPU: out of those that are visible or that --device names, the one with its number on
+    /// its host. Rank 0 prints and writes files.
     #[arg(long, value_name = "RANK", help_heading = "Ranks")]
     pub rank: Option<usize>,
 
@@ -232,7 +233,7 @@ pub struct Options {
     )]
     pub checkpoint_every: Duration,
 
-    /// Also write a checkpoint after this number of levels since the last one.
+    /// Write a checkpoint once this number of levels has begun since the last one.
     #[arg(
         long,
         value_name = "LEVELS",

@@ -315,7 +315,7 @@ fn formulas_have_their_verdicts(place: Place) {
     let (code, report) = place.json(&path, &["--ltl", "G x < 50", "--max-states", "1000"]);
     assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(51)));
     assert_eq!(report["lasso"]["loop_begins"], Value::Null);
-    // The same if the run then comes to a fault.
+    // A run that then comes to a fault violates it, too.
     let (_folder, path) = written(
         "byte x, a[3]; process P { state s; init s; trans s -> s { guard x < 3; effect x = x + 1; },
              s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
@@ -1371,7 +1371,7 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
     }
-    // The same error occurs for output files, whether the archive that cannot be written is small or large.
+    // Output files give this error, too, whether the archive that cannot be written is small or large.
     for path in [path, model("river").to_str().unwrap()] {
         let output = command_of(path, &["--record", "/dev/full"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -12,7 +12,7 @@ fn counters(n: u32) -> String {
     (0..n).map(process).collect::<String>() + "system async;"
 }
 
-/// Counts of the whole search. A level has as many states as there are ways to sum up to its number.
+/// Counts of the whole search. The states of a level are the ways to sum up to its number.
 fn all(n: u32) -> [u64; 5] {
     let mut levels = vec![1u64];
     for _ in 0..n {

@@ -49,7 +49,7 @@ pub fn large_networks(place: Place) {
 /// Conditions use the syntax of each language; fairness applies to a network's components as to processes.
 pub fn runs_are_asked_about_in_every_language(place: Place) {
     for (name, arguments, verdict) in [
-        // The other train may go round forever, but not in a fair run.
+        // Without fairness, the other train may go round forever.
         ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)"][..], "violated"),
         ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)", "--fair", "weak"], "holds"),
         ("crossing.exp", &["--ltl", "G (gate == 0 imply train_1 != 2)"], "violated"),
@@ -297,7 +297,7 @@ pub fn slco_models_have_their_counts(folder: &Path) {
 pub fn networks_have_their_counts(folder: &Path) {
     let written = TempDir::new().unwrap();
     have_their_counts(folder, "networks", 1_000_000, |name| {
-        // Rates are ordinary labels only if an option says so.
+        // Rates are ordinary labels only without `--interleave rate`.
         match name.strip_prefix("samples/").map(|name| name.strip_suffix("@plain").ok_or(name)) {
             Some(Ok(plain)) => (with_extension(folder.join("samples").join(plain), "exp"), &[]),
             Some(Err(sample)) => (with_extension(folder.join("samples").join(sample), "exp"), &["--interleave", "rate"]),

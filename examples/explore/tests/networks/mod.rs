@@ -46,8 +46,9 @@ pub fn cyclers(n: u32, k: u64) -> Network {
     Network::new(&[("cycler.aut", aut(k, &ring))], &parallel("cycler.aut", n, " ||| "), [states, u64::from(n) * states, 0])
 }
 
-/// `n` stations of 6 states, one of which can return in two ways: 6^n states, 7 n 6^(n - 1) transitions. With n = 10 both equal
-/// the counts of the model `broadcast` in table 1 of GPUexplore 1.0 (Wijs and Bosnacki 2014), whose structure is not known.
+/// `n` stations of 6 states; state 5 has two transitions to state 0: 6^n states, 7 n 6^(n - 1) transitions. With n = 10 both
+/// equal the counts of the model `broadcast` in table 1 of GPUexplore 1.0 (Wijs and Bosnacki 2014), whose structure is not
+/// known.
 pub fn broadcast(n: u32) -> Network {
     let mut station: Vec<_> = (0..6).map(|at| (at, format!("MOVE_{at}"), (at + 1) % 6)).collect();
     station.push((5, "REPEAT".into(), 0));
@@ -59,7 +60,7 @@ fn parallel(file: &str, n: u32, operator: &str) -> String {
     vec![format!("\"{file}\""); n as usize].join(operator)
 }
 
-/// A token goes round `n` stations, each of which may want it and use it: n 2^n states, n 2^n + n (n - 1) 2^(n - 1) transitions.
+/// A token goes round `n` stations; each may want and use it: n 2^n states, n 2^n + n (n - 1) 2^(n - 1) transitions.
 pub fn ring(n: u32) -> Network {
     let mut files = Vec::new();
     let mut branches = Vec::new();

@@ -8,7 +8,7 @@ use flate2::Crc;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Debug, Write};
 
-/// Those parts of a model and its checks that a search depends on.
+/// The parts of a model and its checks that a search depends on.
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,

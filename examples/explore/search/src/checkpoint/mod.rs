@@ -14,17 +14,17 @@
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
 //! | magic, version, bytes of the header | the layout of the file | `Reading::open` |
-//! | model, conditions, deadlocks | which next-state functions the states are given to | `Identity::ensure_is` |
-//! | words | where states begin in the lists | `Opened::table_of`: those of the model |
-//! | table | which kind of table is loaded | `Opened::table_of`; the library, which looks at the table's own header |
-//! | states | counts | the number that the table has stored |
-//! | transitions, overflows | counts that go on | at most 2^62 |
-//! | deadlocks, levels, widest level | counts; how many levels a path may have | at most as many as states; at least one level |
-//! | waiting, next, offered | how many words follow | `Reading::words`: memory is taken as they come; no more waiting and next ones than states |
-//! | found: state, level | the interpreter is given the state; the path has as many steps | as other states; a level that has begun; the interpreter must find what is wrong with it |
-//! | states of the lists | next-state functions, which check no index and no location that cannot be outside | `Intervals::strange` (ir/bounds.rs), of each state |
-//! | that they are in the table | references to them | `contains_many` |
-//! | table: slots, nodes, rows | all that a table relies on | the library (src/saved/mod.rs). States in the table that are in no list are compared, and never expanded |
+//! | model, conditions, deadlocks | the next-state functions that get the states | `Identity::ensure_is` |
+//! | words | starts of states in the lists | `Opened::table_of`: the width of the model's states |
+//! | table | the kind of table to load | `Opened::table_of`; the library, which reads the table's own header |
+//! | states | counts | number of states stored in the table |
+//! | transitions, overflows | counts that continue from there | at most 2^62 |
+//! | deadlocks, levels, widest level | counts; length of a path | at most the number of states; at least one level |
+//! | waiting, next, offered | number of words that follow | `Reading::words`: memory is allocated as words arrive; waiting + next is at most the number of states |
+//! | found: state, level | the interpreter gets the state; the path has `level` steps | as for other states; the level must have begun; the interpreter must find a violation |
+//! | states of the lists | next-state functions, which do not check indices and locations that are always in range | `Intervals::strange` (ir/bounds.rs), for each state |
+//! | states of the lists: presence in the table | references to them | `contains_many` |
+//! | table: slots, nodes, rows | every operation on the table | the library (src/saved/mod.rs). States of the table that are in no list are only compared, never expanded |
 
 mod file;
 mod identity;

@@ -18,7 +18,7 @@ const EXPAND: &str = include_str!("expand.cpp");
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 
 /// Expressions nest up to 500 operators, with up to two brackets for each (`ir::expression::MAX_DEPTH`). Clang needs this option
-/// for so many brackets; no other compiler knows it.
+/// for that depth of brackets; no other compiler knows it.
 const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 
 /// Number of transitions from which on code is optimised less, which halves the compile time.
@@ -72,7 +72,7 @@ impl<'m> Compiled<'m> {
         Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
     }
 
-    /// The same functions, compiled fast.
+    /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
         Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))

@@ -53,7 +53,7 @@ fn reference(dve: &Dve, most: usize) -> Option<Counts> {
     Some(Counts { states: seen.len() as u64, ..counts })
 }
 
-/// The same model with fields that hold all values of the variables' types.
+/// The model with fields that hold all values of the variables' types.
 fn widened(dve: &Dve) -> Dve {
     let mut wide = dve.clone();
     wide.model.variables.iter_mut().for_each(|variable| variable.values = Range::of_type(variable.ty));

@@ -21,7 +21,7 @@
 // A tile has one state per thread. All threads of a block try the same choice of the same process at the same time, each from its
 // own state (see codegen/mod.rs). So a warp diverges only where its states have the process in different locations, and
 // reconverges to pass its successors on. One (state, process) pair per thread, as in GPUexplore, fills the GPU with fewer states,
-// but then a warp runs as many different functions as there are processes.
+// but then a warp runs a different function for each process.
 //
 // Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates. When the cache lacks room for one more
 // successor of each thread, its contents go to the table. Meanwhile the states themselves are in shared memory, word by word, so
@@ -756,7 +756,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 
 #elif EXPLORE_RANKS
 
-// Expands states of a level, order[search->next .. search->last], as long as there is room in `offers`. Updates the counts, and
+// Expands states of a level, order[search->next .. search->last], while `offers` has room. Updates the counts, and
 // writes the successors, each at least once, except those equal to their state. Afterwards the states order[search->next ..]
 // before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
 // blocks. `tables` are those of the model's network.

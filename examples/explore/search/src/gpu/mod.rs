@@ -751,7 +751,7 @@ impl Kernel {
     }
 }
 
-/// Allocates `count` numbers, each of which must be written before it is read; `None` if there is no memory.
+/// Allocates `count` numbers; `None` if there is no memory. The caller must write each before reading it.
 fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
     // SAFETY: the caller writes an element before it is read.
     match unsafe { stream.alloc::<T>(count as usize) } {

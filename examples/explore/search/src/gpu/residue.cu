@@ -11,12 +11,12 @@
 // queue is empty.
 
 //
-// The same kernel also prepares a run (gpu/lasso.rs): it lists the steps between the states of a residue, which `list_residue`
+// `sweep_levels` also prepares a run (gpu/lasso.rs): it lists the steps between the states of a residue, which `list_residue`
 // has numbered, and it goes back from a state to the initial one along the levels of the search.
 
 namespace explore {
 
-// What `sweep_levels` does with the steps of states.
+// Work that `sweep_levels` does with the steps of states.
 enum Task : u32 {
     eliminates,   // removes a predecessor from the counts of the targets; targets without any are the next states
     resets,       // adds a predecessor; targets that are reached for the first time are the next states
@@ -30,7 +30,7 @@ struct Sweep {
     u64 next;         // first state of the level that no block has taken
     u64 appended;     // states in `queue`
     u64 going;        // 0: the kernel ends
-    u64 accepting;    // states of the table, counted by `begin_residue`
+    u64 accepting;    // accepting states of the table, counted by `begin_residue`
     u64 inside;       // states in the residue, counted by `tally_residue`
     u64 at_most;      // states in the residue whose count has reached its maximum
     u64 listed;       // number of steps to list; may exceed the room for them

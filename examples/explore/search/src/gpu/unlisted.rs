@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use anyhow::bail;
 
-    /// A search without a list can be saved: its initial state, or the states with which it was to be resumed.
+    /// A search without a list can be saved: its initial state, or the states of the checkpoint that it resumes.
     #[test]
     fn states_are_known_without_a_list() {
         let words: Vec<u32> = (0..12).collect();

@@ -61,7 +61,7 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// Number of accepting states found; `None` if they were not counted.
     pub accepting: Option<u64>,
-    /// Number of passes, each of which expanded all states or all remaining ones.
+    /// Number of passes; each expanded all states or all remaining ones.
     pub passes: u64,
     /// Why the search for cycles ended before the verdict.
     pub end: Option<End>,
@@ -191,7 +191,7 @@ impl Question {
                 }
                 Err(error) => {
                     conclusion.lasso = Some(Err(error));
-                    // It is not known whether one of the cycles is fair.
+                    // One of the cycles may be fair, or none.
                     if self.is_fair {
                         conclusion.verdict = Verdict::Unknown;
                     }

@@ -131,7 +131,7 @@ pub struct Residue {
     pub inside: u64,
     /// States of the table whose location is accepting.
     pub accepting: u64,
-    /// Number of passes, each of which expanded all remaining states.
+    /// Number of passes; each expanded all remaining states.
     pub passes: u64,
     /// `None`: the residue is known.
     pub end: Option<End>,

@@ -344,7 +344,7 @@ impl Search {
         let grown = match ready < table.ranks() as u64 {
             true => false,
             false => match table.reserve(2 * table.local().slots()) {
-                // The other rank has no memory. The table of this rank may nevertheless have grown.
+                // Another rank has no memory. The table of this rank may nevertheless have grown.
                 Err(Error::Rank { .. }) => false,
                 other => if_it_fits(other)?.is_some(),
             },
