@@ -1,11 +1,11 @@
-//! Zip archives on disks that take no more.
+//! Zip archives on disks without free space.
 
 use anyhow::Error;
 use std::io::{ErrorKind, Result, Write};
 use zip::result::ZipError;
 
-/// Writes until there is an error, and then nowhere. An archive that was not finished is as it is dropped, and says on standard
-/// error if that fails: by then it has been said.
+/// A writer that ignores everything after its first error. An unfinished archive writes when it is dropped, and reports a failure
+/// on standard error; the first error has already been reported by then.
 pub struct UntilError<W> {
     inner: W,
     has_failed: bool,
@@ -21,7 +21,7 @@ impl<W: Write> UntilError<W> {
             return Ok(otherwise);
         }
         let result = write(&mut self.inner);
-        // What is interrupted is tried again.
+        // An interrupted write is tried again.
         self.has_failed = result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted);
         result
     }
@@ -37,7 +37,7 @@ impl<W: Write> Write for UntilError<W> {
     }
 }
 
-/// An error of an archive, whose text has its cause only once.
+/// The error of an archive, without repeating its cause in the text.
 pub fn plain(error: ZipError) -> Error {
     match error {
         ZipError::Io(error) => error.into(),
@@ -49,7 +49,7 @@ pub fn plain(error: ZipError) -> Error {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes.
+    /// A disk with room for this many bytes.
     struct Disk(usize);
 
     impl Write for Disk {

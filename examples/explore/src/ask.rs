@@ -16,7 +16,7 @@ use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::hoa::Named;
 use warpset_model::ltl::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
 
-/// The question, and its automaton as it is written down.
+/// The question, and its automaton for output.
 pub struct Asked {
     pub question: Question,
     automaton: Named,
@@ -60,7 +60,7 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
     Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
 }
 
-/// The question about where states can lead, if there is one.
+/// The question about where states can lead, if one is asked.
 pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
     let (name, role, text) = match (&options.ef, &options.livelock) {
         (Some(text), _) => ("--ef", Role::Possible, text),
@@ -82,7 +82,7 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
 }
 
 impl Asked {
-    /// Writes the automaton.
+    /// Writes the automaton to a file.
     pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
         if options.ltl.is_none() && options.buchi.is_none() {
             ensure_is_said(model)?;
@@ -94,7 +94,7 @@ impl Asked {
         );
         let path = options.emit_buchi.as_deref().context("a file was opened")?;
         let is_dot = path.extension().is_some_and(|kind| kind == "dot");
-        // A formula's automaton is that of its negation.
+        // The automaton of a formula accepts the runs that violate it.
         let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
         file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
         if options.json {

@@ -1,10 +1,10 @@
-//! Writes a state space to a file: states numbered in the order in which a search meets them (numbering.rs), and all transitions.
+//! Writes a state space to a file: states numbered in discovery order (numbering.rs), and all transitions.
 //!
-//! Transitions go to a temporary file as they are found, since how many there are stands in front of them. The file that was
-//! asked for is written once all states are there, and is not touched otherwise. A file that cannot be written ends no search:
-//! its counts stay exact.
+//! Transitions go to a temporary file as they are found, because the file begins with their number. The requested file is written
+//! after the search is complete, and is not touched otherwise. An error of writing does not end the search: its counts stay
+//! exact.
 //!
-//! Steps of a product have the names that they have without the property.
+//! Steps of a product have the same labels as without the property.
 
 use crate::archive::{UntilError, plain};
 use crate::exploration::Counts;
@@ -35,7 +35,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// By the extension of a file's name.
+    /// Chooses the format by the extension of the file's name.
     pub fn of(path: &Path) -> Result<Self> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("aut") => Ok(Self::Aut),
@@ -45,18 +45,18 @@ impl Form {
     }
 }
 
-/// How much was written.
+/// Amount written.
 #[derive(Clone, Copy, Debug)]
 pub struct Exported {
     pub bytes: u64,
 }
 
-/// A state space that is written to a file.
+/// A state space that is being written to a file.
 pub struct Export<'m> {
     model: &'m Model,
     file: Writer,
     output: Option<Output>,
-    /// How much was written, or the first error; `None` until all states and transitions were given.
+    /// Amount written, or the first error; `None` until all states and transitions are complete.
     pub exported: Option<Result<Exported>>,
 }
 
@@ -65,7 +65,7 @@ impl<'m> Export<'m> {
         Ok(Self { model, file: Writer::new(form)?, output: Some(output), exported: None })
     }
 
-    /// Keeps the first error: nothing is written after it.
+    /// Keeps the first error, after which nothing is written.
     fn keep(&mut self, written: Result<()>) {
         if let Err(error) = written {
             program::print_warning(&format!("warning: --export: nothing will be written: {error:#}\n"));
@@ -111,7 +111,7 @@ fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
 enum Writer {
     Aut {
         lines: BufWriter<File>,
-        /// By step, its label as it is written; not by rules of a network.
+        /// Labels as written, by step; rules of a network are not cached.
         labels: HashMap<Option<Step>, String>,
     },
     Npz {
@@ -137,7 +137,7 @@ impl Writer {
         })
     }
 
-    /// A transition of the state that is written. `text` makes its label, if it is not kept.
+    /// Writes a transition of the current state. `text` makes its label if it is not cached.
     fn transition<'t>(
         &mut self,
         source: usize,
@@ -148,7 +148,7 @@ impl Writer {
         match self {
             Self::Aut { lines, labels } => {
                 if let Some(Step::Rule(_)) = step {
-                    // A network may have as many labels as transitions, and it has their texts.
+                    // Do not cache: a network may have as many labels as transitions, and stores their texts itself.
                     return writeln!(lines, "({source}, {}, {target})", written(&text())).context(NO_ROOM);
                 }
                 let label = labels.entry(step).or_insert_with(|| written(&text()).into_owned());
@@ -179,7 +179,7 @@ impl Writer {
                 }
                 Self::Npz { offsets, targets, .. } => {
                     let mut archive = ZipWriter::new_stream(UntilError::new(&mut out));
-                    // Packing would take longer than everything before it.
+                    // Do not compress: it would take longer than everything before it.
                     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
                     archive.start_file("offsets.npy", options).map_err(plain)?;
                     archive.write_all(&npy_header("<u8", &format!("({},)", states + 1)))?;
@@ -199,7 +199,7 @@ impl Writer {
 
 const NO_ROOM: &str = "the state space to export cannot be written to a temporary file";
 
-/// The file, flushed and at its beginning.
+/// The file, flushed and positioned at its beginning.
 fn rewound(file: &mut BufWriter<File>) -> Result<&mut File> {
     file.flush().context(NO_ROOM)?;
     let file = file.get_mut();
@@ -207,7 +207,7 @@ fn rewound(file: &mut BufWriter<File>) -> Result<&mut File> {
     Ok(file)
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted<'a> {
     file: &'a File,
     bytes: &'a mut u64,
@@ -225,7 +225,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// A label as AUT has it: words as they are, everything else in quotes, and nothing but ASCII on one line.
+/// The label in AUT syntax: words as they are, everything else in quotes, in ASCII on one line.
 fn written(label: &str) -> Cow<'_, str> {
     let is_word =
         label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -1,10 +1,10 @@
-//! How large a table is at the beginning, if the command line does not say.
+//! Initial size of the table, if the command line does not give it.
 //!
-//! On a GPU a table with too many slots costs little, and one that grows costs much: explorations that began with 2^20 slots took
-//! 3 to 23 times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6,
-//! peterson.6, anderson.6). So it begins with as many as a share of the free memory holds, up to [`MOST_SLOTS`], but no more than
-//! there can be states. On a CPU, where memory costs as it is touched first, it begins small, in what `--memory` allows, and
-//! grows.
+//! On a GPU a table with too many slots costs little, and growth costs much: explorations that began with 2^20 slots took 3 to 23
+//! times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6, peterson.6,
+//! anderson.6). So the table begins with as many slots as a share of the free memory holds, at most [`MOST_SLOTS`] and at most
+//! about the number of possible states. On a CPU memory costs time when it is first touched. So the table begins small, within
+//! `--memory`, and grows.
 
 use crate::ir::Layout;
 use crate::memory;
@@ -13,31 +13,32 @@ use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use warpset::Device;
 
-/// On a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s from so many, 0.025 s from a capacity that suits it.
+/// Most slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025 s with a suitable
+/// capacity.
 const MOST_SLOTS: u64 = 1 << 29;
 
-/// On a CPU; and the least on a GPU, where memory is short.
+/// Initial slots on a CPU; and the fewest on a GPU that is short of memory.
 const FEWEST_SLOTS: u64 = 1 << 20;
 
-/// The table takes so much of the free memory, with the list of states found, unless `--memory` says more: the remainder is for
-/// growing, and for others on the same GPU.
+/// Without `--memory`, table and list of states take 1 / `SHARE` of the free memory: the remainder is for growth, and for other
+/// programs on the same GPU.
 const SHARE: u64 = 4;
 
-/// A tree table has a node for so many slots. State vectors have far fewer nodes than there are states.
+/// A tree table has one node per this many slots: state vectors have far fewer nodes than states.
 const SLOTS_A_NODE: u64 = 8;
 
-/// Bytes of a slot for nodes.
+/// Bytes of a slot for a node.
 const NODE: u64 = 8;
 
-/// Slots, and slots for nodes.
+/// Slots for vectors, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub slots: u64,
     pub nodes: u64,
 }
 
-/// What the options say, or what is best for states of so many words. `any`: whether the table may be one for searches of states
-/// only.
+/// The kind that the options choose, or the best one for states of `words` words. `any`: the search permits tables that only
+/// searches of states can use.
 ///
 /// # Errors
 ///
@@ -63,22 +64,23 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
-/// An error if `--nodes` is given where no states have nodes. (With `auto`, and of states of 1 and 2 words, that is the model's
-/// doing.)
+/// Returns an error if `--nodes` is given for a table without nodes. States of 1 or 2 words have no nodes either, and `auto` may
+/// choose such a table, but this depends on the model and is not an error.
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
     let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(options.nodes.is_none() || !has_none, "--nodes is of tree tables only: it needs --table tree or tree-compact");
     Ok(())
 }
 
-/// What the options say, or what is best for the device, of a table of that kind. `sharing`: so many tables share the memory.
+/// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
+/// the memory.
 pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
-            // With --memory, what may be taken is taken: nobody else wants it.
+            // With --memory, take all of the permitted memory, because it is reserved for this table.
             let bytes = match options.memory {
-                // But for what rounding adds: a table that does not fit is none.
+                // Leave a margin for rounding: a table that does not fit would be an error.
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
@@ -91,7 +93,7 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
     };
     let nodes = match options.nodes {
         Some(nodes) => nodes,
-        // A capacity that was asked for is one for nodes too.
+        // A given --capacity applies to nodes, too.
         None if options.capacity.is_some() => slots,
         None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)),
     };
@@ -99,18 +101,18 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
 }
 
 fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
-    // A table of so many states is less than 85 % full, so it does not grow.
+    // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
     (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
 }
 
-/// Of what may be taken, the states that wait have a part: on a CPU no others are listed. A table that had room to grow into one
-/// of twice its slots would come to less in the end.
+/// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed. Leaving room to grow into a
+/// table of twice the slots would give a smaller table in the end.
 ///
-/// `nodes`: slots for these, if their number is chosen; else there are as many as there are slots.
+/// `nodes`: number of node slots, if it is chosen; else there are as many as slots.
 fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -> u64 {
     const WAITING: u64 = 4;
-    // Where the usual one fits, no smaller one is begun with for them.
+    // If the usual table fits with few waiting states, begin with it, not with a smaller one.
     const FEW_WAITING: u64 = 8;
     let (of_nodes, of_slot) = match nodes {
         _ if !has_trees(kind, words) => (0, 0),
@@ -121,14 +123,14 @@ fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -
     if slots(FEW_WAITING) >= FEWEST_SLOTS { FEWEST_SLOTS } else { slots(WAITING).max(1) }
 }
 
-/// Whether states of so many words have nodes.
+/// Whether states of `words` words have nodes.
 fn has_trees(kind: TableKind, words: usize) -> bool {
     matches!(kind, TableKind::Tree | TableKind::TreeCompact) && words > 2
 }
 
-/// Bytes of a slot, with its share of nodes, and what is kept of each state beside it.
+/// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
 fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
-    // The list of states found.
+    // Bytes of an entry in the list of states found.
     const REFERENCE: u64 = 8;
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
     slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { REFERENCE }
@@ -136,12 +138,12 @@ fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
 
 /// Bytes of a slot alone.
 fn slot_bytes(kind: TableKind, words: usize) -> u64 {
-    // What each was found from (gpu/by_rows.rs).
+    // Bytes of a state's parent (gpu/by_rows.rs).
     const PARENT: u64 = 4;
     match kind {
-        // A row, and a slot of the index, of 8 bytes where there are many.
+        // A row and a slot of the index; large tables have index slots of 8 bytes.
         TableKind::Indexed => words as u64 * 4 + 8 + PARENT,
-        // No trees.
+        // States of 1 or 2 words are stored without trees.
         _ if words <= 2 => words as u64 * 4,
         TableKind::Tree => 8,
         TableKind::TreeCompact => 4,
@@ -150,7 +152,7 @@ fn slot_bytes(kind: TableKind, words: usize) -> u64 {
     }
 }
 
-/// On a GPU an indexed table that kernels put into has memory for 2^18 rows more than it has slots, and so have parents.
+/// On a GPU an indexed table that kernels put into has memory for 2^18 rows more than slots, and so have its parents.
 fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
     if kind == TableKind::Indexed { (words as u64 * 4 + 4) << 18 } else { 0 }
 }
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
         assert_eq!(slots(20 << 20, TableKind::Indexed, 2, 64), 1 << 20);
-        // There are no more than 2^10 states.
+        // At most 2^10 states are possible.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
@@ -181,14 +183,14 @@ mod tests {
     #[test]
     fn the_first_table_takes_no_more_than_it_may() {
         let slots = |bytes, nodes, kind, words| slots_on_cpu(bytes, nodes, kind, words);
-        // A quarter is for states that wait.
+        // A quarter is for waiting states.
         assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 3 << 17);
         assert_eq!(slots(1 << 40, None, TableKind::Bucket, 1), FEWEST_SLOTS);
         assert_eq!(slots(0, None, TableKind::Bucket, 1), 1);
-        // As many nodes as roots.
+        // The tree has a node for each root.
         assert_eq!(slots(8 << 20, None, TableKind::Tree, 6), 3 << 17);
         assert_eq!(slots(8 << 20, None, TableKind::TreeCompact, 6), (6 << 20) / 12);
-        // Or so many.
+        // The number of nodes is given.
         assert_eq!(slots(16 << 20, Some(1 << 20), TableKind::Tree, 6), 1 << 19);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 6), 1);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 2), (6 << 20) / 8);
@@ -207,7 +209,7 @@ mod tests {
         for table in ["bucket", "indexed"] {
             assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is of tree tables only")), "{table}");
         }
-        // One command is for a list of models, of whatever words.
+        // One command serves a list of models with states of any width.
         assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Bucket), Ok(TableKind::TreeCompact)));
     }
 
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(chosen(5, &[&tight[..], &["--table", "bucket"]].concat()), of(TableKind::Bucket));
         // Trees are smaller.
         assert_eq!(chosen(8, &tight), of(TableKind::Tree));
-        // Here buckets are.
+        // Here buckets are smaller.
         assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
         assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));

@@ -1,5 +1,5 @@
 //! An explicit-state model checker: explores all states that a model can reach, counts them, checks them, and shows the shortest
-//! path to what is wrong.
+//! path to a violation.
 //!
 //! ```text
 //! cargo run --release -p warpset-explore -- examples/explore/models/peterson.dve --invariant 'P_0.critical + P_1.critical <= 1'
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     program::run(|arguments| Options::try_parse_from(arguments), run, render)
 }
 
-/// What a person reads of an error: with the lines where it is, if it is in a text.
+/// Formats an error for readers; an error in a text shows the lines where it occurs.
 fn render(error: &Error) -> String {
     match error.downcast_ref::<Box<Located>>() {
         Some(located) => located.diagnostic.render(&located.source, Severity::Error, std::io::stderr().is_terminal()),
@@ -76,7 +76,7 @@ fn render(error: &Error) -> String {
     }
 }
 
-/// The files that are written in the end.
+/// The files that are written at the end.
 struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
@@ -86,7 +86,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    /// Opens them, if none is the model or another one of them.
+    /// Opens the files, unless one of them is the model or another output.
     fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
         let open = |option, path: &Option<_>| {
             let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
@@ -119,20 +119,20 @@ impl Outputs {
         [&self.trace, &self.record, &self.emit, &self.export, &self.emit_buchi].into_iter().flatten().collect()
     }
 
-    /// An error if one of them is one of these files that were read.
+    /// Returns an error if an output is one of the files that were read.
     fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
         let all = self.all();
         files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not("the model", Some(file))))
     }
 }
 
-/// Reads the model, explores it, prints what was found.
+/// Reads the model, explores it, and prints the results.
 fn run(options: &Options) -> Result<u8> {
     let plan = Plan::of(options, &|name| std::env::var(name).ok())?;
     if plan.prints() {
         return run_as(options, &plan);
     }
-    // What rank 0 prints and writes is that of all.
+    // The prints and files of rank 0 cover all ranks.
     program::print_nothing();
     let (trace, progress) = (None, ProgressWhen::Never);
     run_as(&Options { trace, progress, ..options.clone() }, &plan)
@@ -191,7 +191,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table.kind())?,
         _ => kind,
     };
-    // What is kept of each state there lies by the number of its slot, and rows may have larger ones.
+    // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
     ensure!(
         table != TableKind::Indexed || !is_about_runs,
         "--table indexed is for searches of states: what is asked about runs needs another"
@@ -221,7 +221,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     }
 }
 
-/// Prints warnings; those that are errors end it.
+/// Prints warnings; with `strict` they end the search.
 fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
     program::print_warning(&warnings.text());
     match warnings.sentence().filter(|_| strict) {
@@ -230,7 +230,7 @@ fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
     }
 }
 
-/// Writes what is compiled for a GPU.
+/// Writes the program text that is compiled for a GPU.
 #[cfg(feature = "cuda")]
 fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
@@ -249,7 +249,7 @@ fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
     anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
 
-/// What the model asserts, and the command line asks for.
+/// The assertions of the model, and the checks that the command line requests.
 fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
     let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(text.model()) };
     let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
@@ -264,7 +264,7 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
     Ok(checks)
 }
 
-/// What is to be explored, and what is to become of it.
+/// The inputs of a search, and its checkpoints.
 struct Task<'a> {
     options: &'a Options,
     model: &'a Model,
@@ -274,10 +274,10 @@ struct Task<'a> {
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
-    /// Of several ranks.
+    /// The ranks, if there are several.
     seats: Option<Seats>,
     checkpoints: Option<Checkpoints>,
-    /// The search to go on with.
+    /// The search to resume.
     opened: Option<Opened>,
 }
 
@@ -287,7 +287,7 @@ impl Task<'_> {
         let start = Instant::now();
         let engine = options.engine_on(device, self.seats.is_some())?;
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
-        // Before there is a table: what it takes counts, and is no longer free.
+        // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
         if let Some(seats) = self.seats {
             let is_about_runs = question.is_some() || possible.is_some();
@@ -353,7 +353,7 @@ impl Task<'_> {
     }
 }
 
-/// Compiles next-state functions, and says how long that takes.
+/// Compiles next-state functions, and shows how long that takes.
 fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<codegen::on_cpu::Compiled<'m>> {
     let progress = Progress::new(options.progress);
     let what = format!("compiling {} transitions", interpreted.interpreter.model().transitions.len());
@@ -361,12 +361,12 @@ fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<co
         progress.working(&what);
         stopping::asked().is_some()
     };
-    // If nobody else has stopped it, Ctrl-C has gone to the compiler first.
+    // If no limit or signal has stopped it, Ctrl-C has reached the compiler first.
     let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
     Ok(codegen::on_cpu::Compiled::unless(interpreted, &is_stopped)?.ok_or_else(stopped)?)
 }
 
-/// An exploration and what is printed of it.
+/// An exploration and the data for its report.
 struct Run<'a, S: Storage> {
     options: &'a Options,
     limits: Limits,
@@ -378,12 +378,12 @@ struct Run<'a, S: Storage> {
     outputs: Outputs,
     checkpoints: Option<&'a Checkpoints>,
     resumed: Option<Resumed>,
-    /// States that a search which goes on had found before.
+    /// Number of states that a resumed search had found before.
     known: Option<u64>,
 }
 
 impl<S: Storage> Run<'_, S> {
-    /// By threads of this machine, whatever the table's device.
+    /// Explores by threads of this machine; the table may be on any device.
     fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
@@ -403,8 +403,8 @@ impl<S: Storage> Run<'_, S> {
         self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
 
-    /// Explores, answers what is asked, and prints the report. `extras` is called after the exploration; `engine` says then how
-    /// successors were found.
+    /// Explores, answers the questions, and prints the report. `extras` is called after the exploration; then `engine` describes
+    /// how successors were computed.
     fn with<E: Liveness + Possibilities>(
         self,
         explorer: &mut E,
@@ -456,15 +456,15 @@ impl<S: Storage> Run<'_, S> {
     }
 }
 
-/// What only some engines give.
+/// Results that only some engines have.
 #[derive(Default)]
 struct Extras {
     measurements: Option<Measurements>,
-    /// How much was exported, or why it could not be.
+    /// Amount exported, or why nothing was exported.
     exported: Option<Result<Exported>>,
 }
 
-/// What has come of an exploration, to be printed.
+/// Results of an exploration, for the report.
 struct Ending<'a> {
     options: &'a Options,
     interpreted: &'a Interpreted<'a>,
@@ -483,7 +483,7 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Finds the path, and prints all.
+    /// Finds the path, and prints the report.
     fn report(
         self,
         explorer: &mut impl Explorer,
@@ -503,7 +503,7 @@ impl Ending<'_> {
             let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
-        // What was asked about where states can lead has its own condition, and its path already.
+        // The answer about where states can lead has its own condition, and already has its path.
         let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
         let lost = lost.map(|(possible, (found, states))| {
             let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
@@ -554,19 +554,19 @@ impl Ending<'_> {
 }
 
 fn limits(options: &Options, device: &Device) -> Limits {
-    // A GPU says by itself when its memory ends.
+    // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
     Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
 }
 
-/// Where and how often checkpoints are written, if they are asked for.
+/// Path and interval of checkpoints, if they are requested.
 fn schedule(options: &Options) -> Option<Schedule> {
     let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
     Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
 }
 
-/// Begins to compile for the GPU that will probably be opened, if the search is by one GPU.
+/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.
 #[cfg(feature = "cuda")]
 fn compile_ahead(options: &Options, plan: &Plan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
     let gpu = match options.device {
@@ -580,15 +580,15 @@ fn compile_ahead(options: &Options, plan: &Plan, model: &Model, checks: &Checks)
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu, timed: options.cycles }, model, checks)
 }
 
-/// Why searches with questions about runs are not kept.
+/// Why searches with questions about runs cannot be saved.
 const NOT_OF_RUNS: &str =
     "--checkpoint and --resume are for searches of states: what is asked about runs (here by a property) begins anew";
 
 /// Why ranks answer no questions about runs.
 const ONE_TABLE: &str = "what is asked about runs is answered from one table, on one device: ranks are for other searches";
 
-/// An error if checkpoints cannot be written there, or if what is there would be lost: the model, another output, or what is no
-/// checkpoint.
+/// Returns an error if checkpoints cannot be written to `path`, or if they would overwrite the model, another output or a file
+/// that is not a checkpoint.
 fn ensure_can_be_checkpoint<'o>(
     path: &Path,
     mut outputs: impl Iterator<Item = &'o Output>,

@@ -63,29 +63,28 @@ fn after_help() -> String {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "explore", version, after_help = after_help())]
 pub struct Options {
-    /// The model; - is standard input.
+    /// The model file; - reads standard input.
     pub model: PathBuf,
 
-    /// The language of the model [default: the one of its file's extension, and DVE if that says nothing]
+    /// Language of the model [default: by the file's extension; DVE if that is unknown]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
-    /// Of a network: labels of this gate take part in nothing, as the hidden label `i`, as CADP has `rate` and `prob` where it is
-    /// told to. May be given several times; there is a warning if there is no such gate.
+    /// Networks only: labels of this gate do not synchronize, like the hidden label `i`; CADP can treat `rate` and `prob` so. May
+    /// be given several times. An unknown gate is a warning.
     #[arg(long, value_name = "GATE")]
     pub interleave: Vec<String>,
 
-    /// Of a network: labels that are in no vector of a `par using` take place by themselves, as in GPUexplore 1.0. In EXP they do
-    /// not take place.
+    /// Networks only: labels that are in no vector of a `par using` occur without synchronization, as in GPUexplore 1.0. In EXP
+    /// they do not occur.
     #[arg(long)]
     pub independent: bool,
 
-    /// Takes warnings for errors: nothing is explored if some part of the model's text, or of a condition, is not computed as it
-    /// is written.
+    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
     #[arg(long, help_heading = "Checks")]
     pub strict: bool,
 
-    /// Ends at a state without any step. Otherwise these are only counted.
+    /// End at a state without any step. Without this option such states are only counted.
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
@@ -93,68 +92,68 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub invariant: Vec<String>,
 
-    /// A condition to be reached. May be given several times: any will do.
+    /// A condition to be reached. May be given several times; the search ends at a state in which any of them holds.
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
-    /// A formula of linear temporal logic that every run must satisfy; a run that violates it is shown as a path and a loop. In
-    /// place of the model's own property process, if it has one.
+    /// A formula of linear temporal logic that every run must satisfy. A violating run is shown as a path and a loop. Replaces
+    /// the model's own property process, if it has one.
     #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
     pub ltl: Option<String>,
 
-    /// A Büchi automaton of the runs that must not be, in the HOA format: state-based acceptance, its propositions are
-    /// conditions. In place of the model's own property process, if it has one.
+    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based acceptance; its propositions are
+    /// conditions. Replaces the model's own property process, if it has one.
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
-    /// A condition that must stay reachable from everywhere. If it does not, the shortest path to where it is lost is shown.
+    /// A condition that must stay reachable from every state. If not, shows the shortest path to a state from which it cannot be
+    /// reached.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
     pub ef: Option<String>,
 
-    /// Finds states that are never left, with steps but without any in which this condition, progress, holds: the shortest path
-    /// to one.
+    /// Search for a set of states that is never left and has steps, but no state in which this condition (progress) holds. Shows
+    /// the shortest path to it.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub livelock: Option<String>,
 
-    /// Asks only about runs that are fair to every process (of a network: component): `weak`, one that can move for ever moves
-    /// again and again. A process that could receive in a rendezvous can move, which SPIN does not count. A run that has ended is
-    /// unfair to no process.
+    /// Consider only runs that are fair to every process (in a network: component). `weak`: a process that can always move from
+    /// some point on moves infinitely often. A process that could receive in a rendezvous can move; SPIN does not count it. A run
+    /// that has ended is fair to every process.
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
     pub fair: Option<Fairness>,
 
-    /// Writes the automaton of the runs that must not be, and does nothing else: in the HOA format, or for Graphviz if the name
-    /// ends with .dot.
+    /// Write the automaton of the forbidden runs, and do nothing else: in the HOA format, or for Graphviz if the name ends with
+    /// .dot.
     #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
     pub emit_buchi: Option<PathBuf>,
 
-    /// Leaves the property process of the model out: only the states of the other processes are explored, and what else is asked
-    /// for is checked of them.
+    /// Leave out the property process of the model. Only the states of the other processes are explored, and other checks apply
+    /// to these.
     #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub no_property: bool,
 
-    /// Explores everything, whatever is found; the path is to what was found first. Only a fault of the model still ends the
-    /// exploration, and is then what the path leads to.
+    /// Explore everything despite violations; the path leads to the first violation found. Only a fault of the model still ends
+    /// the exploration, and the path then leads to it.
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
-    /// Writes the path to what was found as JSON.
+    /// Write the path to the violation as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
 
-    /// Where the table is: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU with
-    /// the most memory, or else the CPU: one GPU, also where there are several. With gpu:0,1 or gpu:all the table is spread over
-    /// several, a rank on each.
+    /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
+    /// most memory, or else the CPU; it is one GPU even if there are several. With gpu:0,1 or gpu:all the table is distributed
+    /// over several GPUs, one rank on each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` takes trees for states of 8 words or more, and else stores them as they are: bucket; or
-    /// indexed if --parents are wanted, or if there is memory for that with --capacity, but not for buckets.
+    /// How states are stored. `auto` is tree for states of 8 words or more, else bucket. It is indexed if --parents is given, or
+    /// if the table of --capacity fits the memory with an index but not in buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 
-    /// Keeps what each state was found from, in an indexed table: 4 bytes a state. So the path to what is found is there at once,
-    /// where otherwise the levels before it are explored again. With --table indexed that is so by itself if something is looked
-    /// for.
+    /// Keep the parent of each state in an indexed table: 4 bytes a state. The path to a violation is then known at once;
+    /// otherwise the levels before it are explored again. With --table indexed this is automatic if the search checks anything.
     #[arg(
         long,
         conflicts_with_all = ["ltl", "buchi", "ef", "livelock", "export", "resume", "emit", "emit_buchi"],
@@ -162,58 +161,59 @@ pub struct Options {
     )]
     pub parents: bool,
 
-    /// What explores: `gpu`, a kernel that stays on the table's GPU; `compiled`, threads with next-state functions that the
-    /// system's C++ compiler made (the variable CXX names another one); `interpreted`, threads with the interpreter. `auto` is
-    /// gpu for a table on a GPU, unless --record is given. Else it begins interpreted; after 200,000 states the compiler is
-    /// started beside it, and what it has made takes over when it is done. Where there is no compiler, it stays interpreted.
+    /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
+    /// compiled by the system's C++ compiler, or by the one that the variable CXX names. `interpreted`: threads with the
+    /// interpreter. `auto` is gpu for a table on a GPU, unless --record is given. Otherwise it begins interpreted, starts the
+    /// compiler after 200,000 states, and switches to compiled code when it is ready; without a compiler it stays interpreted.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
-    /// Spreads the table over so many ranks in this process, each with its share of --device's threads, or all on its GPU: for
-    /// trying out. With several GPUs as many on each: a multiple of their number. What is found and counted is the same.
+    /// Distribute the table over this number of ranks in this process, for tests. The ranks share the threads of --device, or its
+    /// GPU. With several GPUs the number must be a multiple of theirs. Results and counts are the same.
     #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Ranks")]
     pub local_ranks: Option<u16>,
 
-    /// Which of several processes this is, from 0, if no launcher's environment says it (mpirun, mpiexec, srun, torchrun). Each
-    /// has a GPU: of those that it sees, or --device names, the one of its number on its host. Rank 0 prints and writes files.
+    /// Number of this process among several, from 0. Only needed if no launcher (mpirun, mpiexec, srun, torchrun) sets it in the
+    /// environment. Each process uses one GPU: out of those that are visible or that --device names, the one with its number on
+    /// its host. Rank 0 prints and writes files.
     #[arg(long, value_name = "RANK", help_heading = "Ranks")]
     pub rank: Option<usize>,
 
-    /// How many processes there are, if no launcher's environment says it. With 1 this one searches by itself, whatever started
-    /// it. Of all ranks together is what --capacity says, of each what --nodes says, and of each device what --memory says.
+    /// Number of processes. Only needed if no launcher sets it in the environment. With 1 this process searches alone, whatever
+    /// started it. --capacity applies to all ranks together, --nodes to each rank, and --memory to each device.
     #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
     pub ranks: Option<usize>,
 
-    /// Where processes meet: file:PATH in a folder that all can reach, or tcp:HOST:PORT, where rank 0 listens until all have
-    /// come. Over TCP, WARPSET_RENDEZVOUS_TOKEN in the environment must hold a secret that only these processes know. It crosses
-    /// the network unencrypted. torchrun says the place by itself.
+    /// Where processes meet: file:PATH in a folder that all of them can reach, or tcp:HOST:PORT, where rank 0 listens until all
+    /// have connected. Over TCP, WARPSET_RENDEZVOUS_TOKEN in the environment must hold a secret that only these processes know.
+    /// It crosses the network unencrypted. torchrun sets the place itself.
     #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
     pub rendezvous: Option<String>,
 
-    /// Measures what a GPU does its time with, and how far the whole is from what its table takes alone. Costs a few percent.
+    /// Measure how a GPU spends its time, and the throughput of its table alone for comparison. Costs a few percent.
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
 
-    /// Slots of the table at the beginning. It grows when it is 85 % full [default: on a CPU 2^20, or as many as --memory holds;
-    /// on a GPU 2^29, or as many as a quarter of its free memory (or --memory) holds with the list of states found, or the model
-    /// can have states]
+    /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or as many as --memory holds; on a
+    /// GPU 2^29, or as many as a quarter of its free memory (or --memory) holds with the list of states, or as many states as the
+    /// model can have]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots for the nodes of a tree table at the beginning, of states of 3 words or more; of others it says nothing. Where only
-    /// nodes are full, only they grow (but those of several ranks, which grow with the slots) [default: as many as --capacity;
-    /// without that as many as there are slots up to 2^20 of them, and of more an eighth, but at least 2^20]
+    /// Initial number of slots for nodes of a tree table, for states of 3 words or more; others have no nodes. If only nodes are
+    /// full, only they grow; with several ranks they grow with the slots [default: as --capacity; without that, as many as slots
+    /// up to 2^20 slots, and beyond an eighth of the slots, but at least 2^20]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Bytes that the table and the states that wait may take, two tables counted while one grows into the other [default: 80 %
-    /// of what is free]
+    /// Most bytes of the table and the waiting states. While a table grows, both the old and the new one count [default: 80 % of
+    /// the free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
     pub memory: Option<u64>,
 
-    /// Keeps the search in this file, so that --resume can go on with it: now and then, and when a limit, --timeout or Ctrl-C
-    /// ends it. The file is complete whenever the program is killed; each checkpoint replaces the one before. It has the table,
-    /// as large as that is, and the states that wait.
+    /// Save the search in this file from time to time, and when a limit, --timeout or Ctrl-C ends it; --resume continues from it.
+    /// The file is complete even if the program is killed; each checkpoint replaces the one before. It holds the whole table and
+    /// the waiting states.
     #[arg(
         long,
         value_name = "FILE",
@@ -222,7 +222,7 @@ pub struct Options {
     )]
     pub checkpoint: Option<PathBuf>,
 
-    /// How much time is between two checkpoints.
+    /// Time between two checkpoints.
     #[arg(
         long,
         value_name = "TIME",
@@ -233,7 +233,7 @@ pub struct Options {
     )]
     pub checkpoint_every: Duration,
 
-    /// Writes a checkpoint whenever so many levels have begun since the last one, too.
+    /// Write a checkpoint once this number of levels has begun since the last one.
     #[arg(
         long,
         value_name = "LEVELS",
@@ -243,8 +243,8 @@ pub struct Options {
     )]
     pub checkpoint_levels: Option<u64>,
 
-    /// Goes on with the search that a checkpoint has, of the same model and for the same conditions, as if it had not ended: by
-    /// any engine, on any device. Its table is the one in the file, of the same kind.
+    /// Continue the search of a checkpoint as if it had not ended. Model and conditions must be the same; engine and device may
+    /// differ. The table is the one in the file, of the same kind.
     #[arg(
         long,
         value_name = "FILE",
@@ -255,25 +255,26 @@ pub struct Options {
     )]
     pub resume: Option<PathBuf>,
 
-    /// Stops when so much time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Stop when this time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
     pub timeout: Option<Duration>,
 
-    /// Stops at the end of a round that has found so many states.
+    /// Stop at the end of a round after which this number of states is found.
     #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
-    /// Writes all states and transitions, once all are found: an .aut file with labels, or an .npz file with the arrays `offsets`
-    /// and `targets`. States are numbered in the order of the search, from 0. If the search ends before, nothing is written.
+    /// Write all states and transitions after the search is complete: an .aut file with labels, or an .npz file with the arrays
+    /// `offsets` and `targets`. States are numbered from 0 in the order of the search. If the search ends early, nothing is
+    /// written.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 
-    /// Writes all vectors that are offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are
-    /// in the order of the search.
+    /// Write all vectors offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are in the
+    /// order of the search.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub record: Option<PathBuf>,
 
-    /// Records no more than so many bytes of vectors; the exploration goes on, and the report says how many were left out.
+    /// Record at most this many bytes of vectors. The exploration continues, and the report says how many vectors were left out.
     #[arg(
         long,
         value_name = "BYTES",
@@ -284,17 +285,16 @@ pub struct Options {
     )]
     pub record_bytes: u64,
 
-    /// Whether to say on standard error how it goes: `auto` does on a terminal, of what takes longer than a second; `always`
-    /// elsewhere, too, in a line a second.
+    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: elsewhere,
+    /// too, as one line a second.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
     pub progress: ProgressWhen,
 
-    /// Writes the text that is compiled for a GPU, CUDA C++, and does nothing else.
+    /// Write the CUDA C++ program that is compiled for a GPU, and do nothing else.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub emit: Option<PathBuf>,
 
-    /// Prints the report as one JSON object, or an object with `error` and `exit_code` if there is none. A path then is in it,
-    /// too.
+    /// Print the report as one JSON object, including the path; without a report, an object with `error` and `exit_code`.
     #[arg(long, help_heading = "Limits and output")]
     pub json: bool,
 }
@@ -303,21 +303,21 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableChoice {
     Auto,
-    /// As they are.
+    /// Whole states.
     Bucket,
-    /// As trees of pairs that equal parts share.
+    /// Trees of pairs, with equal parts shared.
     Tree,
-    /// The same with compact roots: of 4 bytes, or 2, where there are few nodes (--nodes).
+    /// Trees with compact roots: 4 bytes, or 2 if there are few nodes (--nodes).
     TreeCompact,
-    /// As they are, in the order in which they are found, with an index: for searches of states. When it grows, only its index is
-    /// made anew.
+    /// Whole states in discovery order, with an index; only for searches of states. When the table grows, only its index is
+    /// rebuilt.
     Indexed,
 }
 
-/// Which runs are asked about.
+/// Runs that a question considers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fairness {
-    /// A process that is enabled for ever moves infinitely often.
+    /// A process that is enabled from some point on forever moves infinitely often.
     Weak,
 }
 
@@ -337,12 +337,12 @@ pub enum ProgressWhen {
 }
 
 impl Options {
-    /// Of what is not computed as it is written.
+    /// Severity of parts that are not computed as written.
     pub fn severity(&self) -> Severity {
         if self.strict { Severity::Error } else { Severity::Warning }
     }
 
-    /// How a network is read. An error if that is said of another language.
+    /// Settings for reading a network. Returns an error if they are given for another language.
     pub fn reading(&self, format: Format) -> Result<Reading> {
         let is_network = matches!(format, Format::Exp | Format::Aut);
         ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
@@ -350,12 +350,13 @@ impl Options {
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
     }
 
-    /// Whether something is asked for that only engines by threads do, whatever the device.
+    /// Whether a requested feature needs an engine by threads, on any device.
     pub fn finds_on_threads(&self) -> bool {
         self.record.is_some() || self.export.is_some()
     }
 
-    /// What explores a table there; by threads `auto` stays `auto`. An error if something is asked of it that it does not do.
+    /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
+    /// feature.
     pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
         let records = self.record.is_some();
         if on_ranks {
@@ -387,7 +388,7 @@ impl Options {
 }
 
 impl TableChoice {
-    /// The kind that was asked for; `None` for `auto`.
+    /// The requested kind; `None` for `auto`.
     pub fn kind(self) -> Option<TableKind> {
         match self {
             Self::Auto => None,
@@ -398,7 +399,7 @@ impl TableChoice {
         }
     }
 
-    /// The kind for states of so many words.
+    /// The kind for states of `words` words.
     pub fn of(self, words: usize) -> TableKind {
         let best = if words >= 8 { TableKind::Tree } else { TableKind::Bucket };
         self.kind().unwrap_or(best)

@@ -1,4 +1,4 @@
-//! What is said on standard error while something takes long.
+//! Progress messages on standard error.
 
 use crate::exploration::Counts;
 use crate::options::ProgressWhen;
@@ -8,20 +8,19 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use warpset::{Storage, VectorTable};
 
-/// What takes less is not worth a word on a terminal.
+/// Shortest time after which a terminal shows progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between lines that stay.
+/// Interval between permanent lines.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How something goes: on a terminal in one line, which changes and disappears in the end; elsewhere, if that is asked for, in
-/// lines that stay.
+/// Display of progress: on a terminal one line that changes and disappears at the end; elsewhere, if requested, permanent lines.
 pub struct Progress {
     line: ProgressBar,
     started: Instant,
     when: ProgressWhen,
     shown: Once,
-    /// When the next line that stays is due.
+    /// When the next permanent line is due.
     next: Mutex<Instant>,
 }
 
@@ -33,7 +32,7 @@ impl Progress {
         Self { line, started, when, shown: Once::new(), next: Mutex::new(started) }
     }
 
-    /// How far an exploration is.
+    /// Shows the counts of an exploration.
     pub fn set<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>) {
         let rate = HumanFloatCount((counts.states as f64 / self.started.elapsed().as_secs_f64()).round());
         let (states, waiting) = (HumanCount(counts.states), HumanCount(counts.waiting));
@@ -42,7 +41,7 @@ impl Progress {
         self.say(&format!("{states} states, level {level}, {waiting} of it left, {rate} states/s, {memory}, {fill:.0} % full"));
     }
 
-    /// What is being done, and for how long already.
+    /// Shows the current activity and its duration so far.
     pub fn working(&self, what: &str) {
         self.say(&format!("{what}: {:.0} s", self.started.elapsed().as_secs_f64()));
     }

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Collects vectors, from any thread, in a temporary file: how many there are must be known before an array can be written.
+/// Collects vectors from any thread in a temporary file, because an array starts with its length.
 pub struct Recorder {
     width: usize,
-    /// Vectors that are written, at most.
+    /// Most vectors to write.
     most: u64,
     written: Mutex<Written>,
 }
@@ -22,13 +22,13 @@ pub struct Recorder {
 struct Written {
     file: BufWriter<File>,
     vectors: u64,
-    /// Vectors that came when there was no room for more.
+    /// Number of vectors that exceeded the limit.
     left_out: u64,
-    /// Why nothing more can be written: the first error.
+    /// The first error, after which nothing is written.
     error: Option<Error>,
 }
 
-/// How much was recorded.
+/// Amount recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
     pub vectors: u64,
@@ -37,7 +37,7 @@ pub struct Recorded {
 }
 
 impl Recorder {
-    /// For vectors of so many words, which together may have so many bytes.
+    /// Creates a recorder for vectors of `width` words, with at most `most_bytes` bytes together.
     pub fn new(width: usize, most_bytes: u64) -> Result<Self> {
         let file = tempfile::tempfile().context("no temporary file can be made for the vectors to record")?;
         let written = Written { file: BufWriter::with_capacity(1 << 20, file), vectors: 0, left_out: 0, error: None };

@@ -1,8 +1,8 @@
-//! The model checker, run as a stranger runs it: the executable that Cargo built beside this test.
+//! The model checker, tested through the executable that Cargo built beside this test.
 //!
-//! What an exploration finds is tested with every kind of table on the CPU, and again on a GPU with tables that begin small and
-//! grow. Where there is no GPU, those tests are listed as skipped, and the last line says how many were; so are those of what
-//! `replay` reads where that example of the library is not built.
+//! Explorations are tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Without
+//! a GPU those tests are listed as skipped, and the last line gives their number. Tests that need the library's example `replay`
+//! are also listed as skipped if it is not built.
 
 mod checkpoints;
 mod claiming;
@@ -22,8 +22,8 @@ use warpset_testing::trials::{skipped, trial};
 
 const EXPLORE: &str = env!("CARGO_BIN_EXE_explore");
 
-/// The example of the library, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has built
-/// it by now, one of this package alone does not.
+/// The library's example `replay`, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has
+/// built it by now; `cargo test` of this package alone has not.
 fn replay() -> Option<PathBuf> {
     let profile = Path::new(EXPLORE).parent().expect("executables are in target/PROFILE");
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
@@ -31,7 +31,7 @@ fn replay() -> Option<PathBuf> {
 
 const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
 
-/// What is asked about runs, which not all tables answer.
+/// Tests of questions about runs, which not all tables can answer.
 const ABOUT_RUNS: [&str; 5] = [
     "claiming_waits_for_nothing",
     "fairness_and_possibility_have_their_verdicts",
@@ -40,12 +40,12 @@ const ABOUT_RUNS: [&str; 5] = [
     "runs_of_large_products_are_shortest",
 ];
 
-/// Whether a test is one of a table.
+/// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
     table != "indexed" || !ABOUT_RUNS.contains(&test)
 }
 
-/// Where an exploration runs, and with what table.
+/// Device and table of an exploration.
 #[derive(Clone, Copy)]
 struct Place {
     device: &'static str,
@@ -85,7 +85,7 @@ const EVERYWHERE: [OfPlace; 27] = [
     ("parents_are_kept_while_the_table_grows", parents_are_kept_while_the_table_grows),
 ];
 
-/// Where it is on a GPU.
+/// Tests for GPUs only.
 const ON_GPUS: [OfPlace; 2] =
     [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
 
@@ -214,7 +214,8 @@ fn explore(model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>)
 }
 
 impl Place {
-    /// The exit code and the object printed. On a GPU the table begins small, unless the arguments say how large.
+    /// Runs the checker and returns the exit code and the printed object. On a GPU the table begins small, unless the arguments
+    /// give its size.
     #[track_caller]
     fn json(self, model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
         let small = ["--capacity", "64"];
@@ -227,7 +228,7 @@ impl Place {
     }
 }
 
-/// The same on two threads, with the default table.
+/// Runs the checker on two threads with the default table, and returns the exit code and the printed object.
 #[track_caller]
 fn json(model: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
     json_on("cpu:2", model, arguments)
@@ -241,12 +242,12 @@ fn json_on(device: &str, model: &Path, arguments: &[&str]) -> (Option<i32>, Valu
     (output.status.code(), report)
 }
 
-/// The one object that is printed with `--json`, of a report or of an error; it has the exit code.
+/// The only object printed with `--json`: a report or an error. It must contain the exit code.
 #[track_caller]
 fn only_object(output: &Output) -> Value {
     let object: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{output:?}");
-    // Only an output that could not be written is an error beside a report.
+    // A report contains an error only if an output could not be written.
     let is_unwritten = object["error"].as_str().is_some_and(|error| error.contains("cannot be written"));
     assert!(is_unwritten || object["error"].is_string() == object.get("states").is_none(), "{output:?}");
     object
@@ -257,7 +258,8 @@ fn counts(report: &Value) -> [u64; 5] {
     ["states", "transitions", "deadlocks", "levels", "widest_level"].map(|name| report[name].as_u64().expect(name))
 }
 
-/// Counted by programs that were written for this by hand, without the library and its interpreter.
+/// States, transitions, deadlocks and levels, counted by programs written by hand for this purpose, without the library and its
+/// interpreter.
 const GOLDEN: [(&str, [u64; 4]); 6] = [
     ("mailbox", [413, 582, 1, 25]),
     ("peterson", [20, 34, 0, 7]),
@@ -276,7 +278,7 @@ fn own_models_have_their_counts(place: Place) {
     }
 }
 
-/// Verdicts that a person can follow; of violated ones how many steps come before the loop, and how many it has.
+/// Verdicts that a reader can follow; for violated formulas the number of steps before the loop, and in the loop.
 fn formulas_have_their_verdicts(place: Place) {
     for (name, formula, automaton, run) in [
         ("peterson", "G (P_0.waiting -> F P_0.critical)", "weak", None),
@@ -286,10 +288,10 @@ fn formulas_have_their_verdicts(place: Place) {
         ("peterson", "(G F P_0.idle) && (G F P_1.idle) -> G F turn == 1", "general", Some((1, 4))),
         ("peterson", "P_0.idle U P_0.asked", "weak", Some((0, 4))),
         ("river", "G F (farmer == 0)", "weak", None),
-        // It stops in a deadlock, for ever.
+        // The run stops in a deadlock forever.
         ("mailbox", "F G (P_0.next == 4 && P_1->next == 4)", "general", None),
         ("philosophers", "G F Phil_0.ate", "weak", Some((1, 5))),
-        // It may keep its fork for ever, having eaten.
+        // A philosopher who has eaten may keep its fork forever.
         ("philosophers", "(G F Phil_0.ate) -> G F Phil_0.own", "general", Some((3, 5))),
         ("readers_writers", "G F (R_0.outside || R_1.outside)", "weak", Some((4, 1))),
         ("readers_writers", "F X X (R_0.upgrading and R_1.upgrading)", "weak", Some((2, 2))),
@@ -305,15 +307,15 @@ fn formulas_have_their_verdicts(place: Place) {
             assert_eq!((steps, &report["no_lasso"]), (expected, &Value::Null), "{name}: {formula}");
         }
     }
-    // States ended before there was a verdict.
+    // A limit ends the search before there is a verdict.
     let (_folder, path) = written(ENDLESS_COUNTER);
     let (code, report) = place.json(&path, &["--ltl", "F G x > 2", "--max-states", "100"]);
     assert_eq!((code, report["verdict"].as_str(), report["lasso"].is_null()), (Some(3), Some("unknown"), true));
-    // However it goes on from there, it has been violated.
+    // The formula is violated however the run continues.
     let (code, report) = place.json(&path, &["--ltl", "G x < 50", "--max-states", "1000"]);
     assert_eq!((code, report["verdict"].as_str(), report["lasso"]["length"].as_u64()), (Some(1), Some("violated"), Some(51)));
     assert_eq!(report["lasso"]["loop_begins"], Value::Null);
-    // Also if it comes to a fault.
+    // A run that then comes to a fault violates it, too.
     let (_folder, path) = written(
         "byte x, a[3]; process P { state s; init s; trans s -> s { guard x < 3; effect x = x + 1; },
              s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
@@ -323,10 +325,10 @@ fn formulas_have_their_verdicts(place: Place) {
     assert_eq!(report["lasso"]["loop_begins"], Value::Null);
 }
 
-/// Products in which searches on the way find something, or nothing before the last one; of which a table that begins small must
-/// grow; and whose residues are not done by one thread.
+/// Products in which searches during the exploration find a cycle, or only the last search does; for which a table that begins
+/// small must grow; and whose residues are too large for one thread.
 fn runs_of_large_products_are_shortest(place: Place) {
-    // It counts to 604, and from 600 on in a circle; beside it another one goes round and round.
+    // One process counts to 604, and from 600 on in a circle; another one counts in a circle beside it.
     let (_folder, path) = written(
         "int x, y; process P { state s; init s; trans s -> s { guard x < 39; effect x = x + 1; },
             s -> s { guard x == 39; effect x = 0; }; }
@@ -349,25 +351,25 @@ fn runs_of_large_products_are_shortest(place: Place) {
     }
 }
 
-/// Counts on and on, in any number of states that is asked for.
+/// Counts without an end in practice: any limit of states is reached.
 const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
     s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
 
 fn fairness_and_possibility_have_their_verdicts(place: Place) {
     for (name, arguments, verdict) in [
-        // P_1 may go round for ever while P_0 has not asked, but not in a fair run.
+        // P_1 may take steps forever while P_0 has not asked, but not in a fair run.
         ("peterson", &["--ltl", "G F P_0.critical"][..], "violated"),
         ("peterson", &["--ltl", "G F P_0.critical", "--fair", "weak"], "holds"),
         ("peterson", &["--ltl", "F P_0.critical", "--fair", "weak"], "holds"),
         ("peterson", &["--ltl", "!(F P_0.critical)", "--fair", "weak"], "violated"),
         ("readers_writers", &["--ltl", "G F R_0.outside", "--fair", "weak"], "violated"),
         ("peterson", &["--ef", "P_0.critical"], "holds"),
-        // Even in a fair run all may take the fork on their right, and then no one moves.
+        // Even in a fair run all may take the fork on their right, and then none of them moves.
         ("philosophers", &["--ltl", "G F Phil_0.ate", "--fair", "weak"], "violated"),
         ("philosophers", &["--ef", "Phil_0.ate"], "violated"),
         ("readers_writers", &["--ef", "R_0.writing"], "violated"),
         ("peterson", &["--livelock", "P_0.critical"], "holds"),
-        // A deadlock is no livelock.
+        // A deadlock is not a livelock.
         ("readers_writers", &["--livelock", "R_0.writing"], "holds"),
         ("river", &["--livelock", "farmer == 2"], "violated"),
     ] {
@@ -380,7 +382,7 @@ fn fairness_and_possibility_have_their_verdicts(place: Place) {
     assert_eq!((&report["path"]["length"], &report["path"]["violation"]["kind"]), (&Value::from(4), &Value::from("never")));
     let (code, report) = place.json(&model("mailbox"), &["--ef", "P_0.next == 4", "--max-states", "50"]);
     assert_eq!((code, report["verdict"].as_str()), (Some(3), Some("unknown")));
-    // A fault of the condition is one, with a path to the first state that has it.
+    // A fault of the condition is reported as a fault, with a path to the nearest state that has it.
     for question in ["--ef", "--livelock"] {
         let (code, report) = place.json(&model("mailbox"), &[question, "10 / (P_0.next - 2) == 10"]);
         let kind = &report["path"]["violation"]["kind"];
@@ -407,7 +409,7 @@ fn runs_are_printed_with_their_loop() {
     assert_eq!((&written["loop_begins"], &written["violation"]["kind"]), (&Value::from(1), &Value::from("cycle")));
     assert_eq!(written["steps"].as_array().unwrap().len(), 5);
     assert_eq!(written["steps"][0]["automaton"], serde_json::json!(["q0", "q1"]));
-    // A run that ends goes on in its last state.
+    // A run that ends continues in its last state.
     let text = String::from_utf8(explore(&model("mailbox"), ["--ltl", "G F Consumer.taken"]).stdout).unwrap();
     assert!(text.contains("no step is possible: the run stays here"), "{text}");
 }
@@ -448,14 +450,14 @@ fn automata_are_written_and_read() {
     for name in ["verdict", "automaton", "automaton_states", "states", "transitions", "accepting"] {
         assert_eq!(by_formula[name], by_file[name], "{name}");
     }
-    // What is wrong has its place in the file; other kinds of acceptance have their name.
+    // Errors show their place in the file; an unsupported acceptance condition is named.
     std::fs::write(&hoa, text.replace("turn == 1", "tern == 1")).unwrap();
     let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
     assert!(error.contains("there is no variable or constant `tern`") && error.contains("a.hoa:6"), "{error}");
     std::fs::write(&hoa, text.replace("1 Inf(0)", "2 Inf(0)&Inf(1)")).unwrap();
     let error = String::from_utf8(explore(&model("peterson"), ["--buchi", hoa.to_str().unwrap()]).stderr).unwrap();
     assert!(error.contains("2 Inf(0)&Inf(1)"), "{error}");
-    // Guards of a model's own process, whatever stands beside them.
+    // The output includes the guards of a model's own process, with any comments in them.
     let (_folder, path) = written(
         "byte x, y; process P { state a; init a; trans a -> a { guard x < 3; effect x = x + 1; }; }
          process Runs { state guard0, r; init guard0; accept r; trans guard0 -> guard0 {}, guard0 -> r {
@@ -468,7 +470,7 @@ fn automata_are_written_and_read() {
     assert!(output.status.success() && text.contains("AP: 1 \"x == 2 and y == 0\"\n"), "{text}");
     assert_eq!(json(&path, &[]).1["verdict"], "violated");
     assert_eq!(json(&path, &["--buchi", hoa.to_str().unwrap()]).1["verdict"], "violated");
-    // In a file the name of its own variable would be another's, or nobody's.
+    // In the file, the name of the process's own variable would mean another variable, or none.
     for other in ["byte v = 9;", "const byte v = 9;", ""] {
         for own in ["byte v = 2;", "const byte v = 2;", "byte v[3] = {0, 2, 4};"] {
             let guard = if own.contains('[') { "x == v[1]" } else { "x == v" };
@@ -564,7 +566,7 @@ fn what_holds_is_not_reported(place: Place) {
     }
 }
 
-/// A model in a file of its own.
+/// Writes a model to a file in a folder of its own.
 fn written(text: &str) -> (TempDir, PathBuf) {
     written_as("model.dve", text)
 }
@@ -580,7 +582,7 @@ fn assertions_are_checked(place: Place) {
     let text = std::fs::read_to_string(model("mailbox")).unwrap();
     let (_folder, path) = written(&text.replace("sync box!{1, next};", "sync box!{0, next};"));
     let (code, report) = place.json(&path, &[]);
-    // 0, 0 from both producers is in the box and taken: the second 0 is not what is expected.
+    // The values 0, 0 from both producers are in the box and taken; the second 0 is not the expected value.
     assert_eq!((code, report["violation"].as_str()), (Some(1), Some("assertion violated: taken: number == expected[from]")));
     assert_eq!(report["path"]["length"], 5);
     let (code, report) = place.json(&path, &["--keep-going"]);
@@ -596,14 +598,14 @@ fn faults_of_a_model_come_with_a_path(place: Place) {
         let found = report["violation"].as_str().unwrap();
         assert!(found.ends_with(":6:10: the array a has 3 elements, but its index is 3"), "{found}");
     }
-    // A fault ends it even if something else was found before.
+    // A fault ends the search even after another violation.
     for condition in ["i < 1", "i < 3", "1 / (2 - i) < 9"] {
         let (code, report) = place.json(&path, &["--keep-going", "--invariant", condition]);
         assert_eq!((code, report["end"].as_str()), (Some(1), Some("found")), "{condition}");
     }
 }
 
-/// A counter that goes on after 3, and back to it: the lowest level of 3 is the third.
+/// A counter that passes 3 and later returns to it: the lowest level of 3 is the third.
 fn going_on_keeps_the_shortest_path(place: Place) {
     for last in ["s -> s { guard x == 9; effect x = 0; }", "s -> s { guard x == 8; effect x = 3; }"] {
         let text = "byte x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; },".to_string();
@@ -623,7 +625,7 @@ fn a_fault_is_reported_whatever_was_found_before(place: Place) {
     let found = report["violation"].as_str().unwrap();
     assert!(found.ends_with("the array a has 2 elements, but its index is 3"), "{found}");
     assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(3)));
-    // Nothing of the step that has it.
+    // The counts include nothing of the step that has the fault.
     assert_eq!(counts(&report), [4, 3, 0, 4, 1]);
 }
 
@@ -647,7 +649,7 @@ fn limits_stop_it(place: Place) {
     assert!((10_000..29_791).contains(&counts(&report)[0]));
     let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
     assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
-    // Rows of an indexed table are mapped by pages of 2 MiB on a GPU: there is room for none.
+    // A GPU maps rows of an indexed table in pages of 2 MiB: there is no memory for one page.
     let least = if place.is_gpu() && place.table == "indexed" { 1 } else { 1000 };
     assert!((least..29_791).contains(&counts(&report)[0]), "{report}");
     let (code, report) = place.json(&path, &["--memory", "10M", "--capacity", "1000"]);
@@ -666,8 +668,7 @@ fn too_little_memory_ends_it_at_once(place: Place) {
     assert!(text.contains("1 states of the last level and those after it not expanded"), "{text}");
 }
 
-/// The first table takes no more than it may, on a CPU, if nobody says how large it is to be; and what there was no more memory
-/// for has its numbers.
+/// Without a given size, the first table on a CPU stays within --memory; and messages about memory give the amounts.
 fn first_tables_fit_their_memory() {
     let (_folder, counters) = written(COUNTERS); // 29,791 states
     for table in TABLES {
@@ -688,9 +689,9 @@ fn first_tables_fit_their_memory() {
     }
 }
 
-/// Levels of one state each: a table is looked at after every one, so it grows as soon as it must.
+/// Levels have one state each, and the table's fill is checked after every level, so the table grows as soon as it must.
 fn tables_do_not_get_too_full(place: Place) {
-    // One of the tables, each filled to 85 %, has 6,352 slots: it must have grown at 5,400 states.
+    // One of these tables, filled to 85 % each time, has 6,352 slots: it must have grown at 5,400 states.
     let (_folder, path) = written(&chain(6000));
     let (code, report) = place.json(&path, &["--capacity", "64"]);
     assert_eq!((code, counts(&report)), (Some(0), [6001, 6000, 1, 6001, 1]));
@@ -704,7 +705,7 @@ fn long_paths_are_found(place: Place) {
     assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(2000)));
 }
 
-/// The same counts and a path of the same length, from whatever table it comes, with parents or without.
+/// Counts and length of the path are the same with every table, with or without parents.
 fn parents_are_kept_while_the_table_grows(place: Place) {
     let (_folder, path) = written(COUNTERS);
     let last = ["--goal", "a == 30 and b == 30 and c == 30"];
@@ -713,14 +714,14 @@ fn parents_are_kept_while_the_table_grows(place: Place) {
         let (code, report) = place.json(&path, &[&goal[..], &begins, &["--keep-going"]].concat());
         assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
         assert_eq!(counts(&report), [29_791, 86_490, 1, 91, 721]);
-        // A search that ends there has the same path.
+        // A search that ends at the violation has the same path.
         let (code, report) = place.json(&path, &[&goal[..], &begins].concat());
         assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
     }
     if place.table != "indexed" {
         return;
     }
-    // Which table that is need not be said; and a fault has its path by parents, too, where nothing is looked for.
+    // --parents implies the kind of table. A fault also has its path by parents if nothing else is checked.
     let (code, report) = json_on(place.device, &path, &[&last[..], &begins, &["--parents"]].concat());
     assert!(code == Some(1) && report["table"].as_str().is_some_and(|table| table.contains("index")), "{report}");
     let (_folder, faulty) = written(
@@ -730,7 +731,7 @@ fn parents_are_kept_while_the_table_grows(place: Place) {
     assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(3)));
 }
 
-/// A counter to so many.
+/// A counter to `length`.
 fn chain(length: u32) -> String {
     format!("int x; process P {{ state s; init s; trans s -> s {{ guard x < {length}; effect x = x + 1; }}; }} system async;")
 }
@@ -745,7 +746,7 @@ fn exports_are_the_same_from_every_table() {
     });
     assert!(exported[0].starts_with(b"des (0, 86490, 29791)"));
     assert!(exported.iter().all(|other| *other == exported[0]));
-    // What is found counts, also if there is no memory for the successors of its round, or of a fault's neighbours.
+    // Violations count even if there is no memory for the successors of their round, or of a fault's neighbours.
     let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
     let (folder, path) = written(&format!(
         "int x; byte a[2]; process P {{ state s; init s; trans {},
@@ -759,7 +760,7 @@ fn exports_are_the_same_from_every_table() {
         let mut lost = 0;
         for memory in (1..60).step_by(3).map(|kib| format!("{kib}KiB")) {
             let (code, report) = json(&path, &[&export[..], goal, &["--memory", &memory]].concat());
-            // One fewer transitions than states until all of these are expanded.
+            // There is one fewer transition than states until all of these states are expanded.
             if report["transitions"].as_u64().unwrap() >= states {
                 assert!(code == Some(1) && !report["violation"].is_null(), "{memory}: {report}");
                 lost += u64::from(report["states"] == states);
@@ -776,14 +777,14 @@ fn cycles_are_measured(place: Place) {
     for name in ["fetching", "generating", "caching", "putting", "waiting"] {
         assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
     }
-    // Levels that found the table full are done again.
+    // Levels that found the table full are repeated.
     assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
     let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("by the table alone not measured: there are too few states"), "{text}");
 }
 
-/// The table takes what all lists of states leave, but a path needs more of them.
+/// The table takes the memory left by the lists of states, but a path needs longer lists.
 fn what_was_found_is_reported_without_a_path_too() {
     let (_folder, path) = written(COUNTERS);
     let arguments = ["--deadlock", "--table", "bucket", "--capacity", "65536", "--memory", "340k"];
@@ -842,15 +843,15 @@ fn errors_have_their_exit_code_and_place() {
     fails(&model("peterson"), &["--capacity", "many"], &["it is not a number"]);
 }
 
-/// Until no process that another test has just started holds the script open for writing, as it does before it executes its own
-/// program.
+/// Waits until no process that another test has just started holds the script open for writing; such a process does until it
+/// executes its own program.
 #[cfg(unix)]
 fn until_it_runs(script: &Path) {
     let is_busy = |error: std::io::Error| error.kind() == std::io::ErrorKind::ExecutableFileBusy;
     while Command::new(script).arg("--version").output().is_err_and(is_busy) {}
 }
 
-/// Clang takes 256 brackets in each other unless it is told to take more, and nothing else knows that option.
+/// Clang accepts 256 nested brackets unless an option allows more; no other compiler knows that option.
 #[cfg(unix)]
 fn deep_brackets_are_asked_of_clang_only() {
     use std::os::unix::fs::PermissionsExt;
@@ -877,8 +878,8 @@ fn deep_brackets_are_asked_of_clang_only() {
     }
 }
 
-/// What `auto` begins with and what takes over when it is compiled count the same; whether there is a compiler, and whether it
-/// works, makes no difference to that.
+/// The interpreter, with which `auto` begins, and the compiled code that replaces it count the same. Whether a compiler exists
+/// and works does not change the counts.
 fn compiled_code_may_come_later_or_never() {
     let (_folder, path) = written(&COUNTERS.replace("30", "70"));
     for compiler in [None, Some("false"), Some("/no/compiler")] {
@@ -922,7 +923,7 @@ fn recorded_vectors_can_be_replayed(replay: &Path) {
         let (_, report) = json(&model(name), &["--record", file.to_str().unwrap()]);
         let output = Command::new(replay).arg(&file).args(["--json", "--verify", "--device", "cpu:2"]).output().unwrap();
         let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-        // The initial state, and what every transition leads to.
+        // The initial state, and the target of every transition.
         assert_eq!(replayed["vectors"].as_u64(), Some(transitions + 1));
         assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["words"]));
     }
@@ -939,7 +940,7 @@ fn help_teaches() {
     }
 }
 
-/// Values of a text that do not fit, all that there are kinds of.
+/// Values of a text that do not fit, of every kind.
 const UNFIT: &str = "const byte N = 300;
 byte x = 300, a[2] = {1, 2, 3}, b[3] = {1};
 int y = -2147483648, z = 1 << 70;
@@ -970,7 +971,7 @@ fn what_does_not_fit_is_said() {
     ] {
         assert!(said.contains(part), "{part} is missing:\n{said}");
     }
-    // N, x, the third value, y, two shifts; the store of 256 is counted when it takes place.
+    // The six values are N, x, the third value, y and two shifts; the store of 256 is counted when it takes place.
     let line = text.lines().find(|line| line.starts_with("overflows ")).unwrap();
     assert!(line.contains("1 stores had to wrap their value; 6 values of the text are not what it says"), "{line}");
     let (code, report) = json(&path, &["--invariant", "x << 32 < 300"]);
@@ -981,7 +982,7 @@ fn what_does_not_fit_is_said() {
     assert!(first["place"].as_str().unwrap().ends_with("model.dve:1:16"), "{first}");
     assert_eq!(first["message"], "300 does not fit a byte, which holds 0 to 255: becomes 44");
     assert_eq!(report["warnings"].as_array().unwrap().len(), 8);
-    // Whatever is asked.
+    // Warnings appear with every kind of question.
     for question in ["--ltl", "--ef", "--livelock"] {
         let (code, report) = json(&path, &[question, "x << 32 < 300"]);
         assert_eq!((code, report["warning_count"].as_u64()), (Some(0), Some(8)), "{question}");
@@ -995,7 +996,7 @@ fn what_does_not_fit_is_said() {
     assert_eq!(json(&path, &["--strict"]).0, Some(0));
     let output = explore(&path, ["--strict", "--goal", "1 << 70 == x"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    // There may be as many as there are values.
+    // There may be one warning per value.
     let (_folder, path) =
         written(&UNFIT.replace("{1, 2, 3}", &format!("{{{}1}}", "300, ".repeat(999))).replace("a[2]", "a[1000]"));
     let output = explore(&path, [""; 0]);
@@ -1009,7 +1010,7 @@ fn counts_say_what_they_rest_on() {
     assert!(text.contains("counts are of      whole states compared, nothing hashed away"), "{text}");
 }
 
-/// More states than anybody waits for.
+/// More states than any test waits for.
 const ENDLESS: &str = "int x, y, z; process P { state s; init s; trans
     s -> s { effect x = x + 1; }, s -> s { effect y = y + 1; }, s -> s { effect z = z + 1; }; } system async;";
 
@@ -1024,7 +1025,7 @@ fn outputs_are_opened_before_the_search() {
             assert!(text.contains(option) && text.contains("cannot be written"), "{text}");
         }
     }
-    // What is not written is as it was.
+    // A file that is not written is unchanged.
     let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
     std::fs::write(&old, "before").unwrap();
     for file in [&new, &old] {
@@ -1063,8 +1064,8 @@ fn outputs_do_not_overwrite_the_model_or_each_other() {
     }
 }
 
-/// Outputs that cannot be written in the end, or are no longer there: the report and its object have all else, and the exit code
-/// says it.
+/// Outputs that cannot be written at the end, or have vanished: the report and its object are otherwise complete, and the exit
+/// code shows the error.
 #[cfg(unix)]
 fn outputs_that_cannot_be_written_leave_the_report() {
     let expected = |report: &Value, output: &Output, what: &str| {
@@ -1099,7 +1100,7 @@ fn outputs_that_cannot_be_written_leave_the_report() {
     } else {
         println!("skipped: there is no /dev/full");
     }
-    // The folder vanishes between the opening of its files and the end: the model comes when it has.
+    // The folder vanishes after its files are opened and before the end: the model is only sent after that.
     for (option, name) in [("--trace", "t.json"), ("--export", "t.aut"), ("--record", "t.npz")] {
         let folder = TempDir::new().unwrap();
         let inner = folder.path().join("inner");
@@ -1124,7 +1125,7 @@ fn recording_has_a_limit() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("vectors.npz");
     let arguments = ["--record", file.to_str().unwrap(), "--record-bytes", "402"];
-    // 583 are offered, of a few words.
+    // The search offers 583 vectors, of a few words each.
     let (code, report) = json(&model("mailbox"), &arguments);
     let words = report["words"].as_u64().unwrap();
     let taken = 402 / (4 * words);
@@ -1159,7 +1160,7 @@ fn models_that_are_no_files_or_too_long_are_refused() {
     let empty = folder.path().join("empty.dve");
     std::fs::write(&empty, "").unwrap();
     fails(&empty, "the text ends here");
-    // A pipe has no length to be looked at.
+    // A pipe has no length to check.
     let mut child = spawned(&mut command_of("-", &["--json"]));
     let mut pipe = child.stdin.take().unwrap();
     let blanks = vec![b' '; 1 << 20];
@@ -1230,7 +1231,7 @@ fn json_is_one_object_on_every_path() {
 
 fn time_and_threads_have_limits() {
     let (_folder, path) = written(ENDLESS);
-    // A slow machine may not get as far as the exploration.
+    // A slow machine may not reach the exploration.
     let output = explore(&path, ["--timeout", "1.5", "--json", "--engine", "interpreted"]);
     let object = only_object(&output);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
@@ -1244,7 +1245,7 @@ fn time_and_threads_have_limits() {
     );
 }
 
-/// Sends what Ctrl-C does.
+/// Sends the signal of Ctrl-C.
 fn interrupt(child: &Child) {
     let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
     assert!(sent.expect("there is a shell").success());
@@ -1269,7 +1270,7 @@ fn interruption_ends_it_with_a_report(place: Place) {
         }
         assert!(line.is_some(), "{:?}", child.wait_with_output());
         interrupt(&child);
-        // Nothing is to wait for somebody who reads.
+        // Keep reading, so that the child does not wait for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -1284,10 +1285,10 @@ fn interruption_ends_it_with_a_report(place: Place) {
     }
 }
 
-/// Waits until the child handles Ctrl-C by itself.
+/// Waits until the child handles Ctrl-C itself.
 #[cfg(target_os = "linux")]
 fn wait_until_it_listens(child: &mut Child) {
-    // The thread that is started when it does.
+    // The name of the thread that handles it.
     let threads = format!("/proc/{}/task", child.id());
     let listens = || {
         let mut all = std::fs::read_dir(&threads).into_iter().flatten().flatten();
@@ -1328,21 +1329,21 @@ fn interruption_while_reading_or_compiling_is_an_error() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: "), "{output:?}");
 }
 
-/// Its output, with nothing written to it and nothing closed.
+/// The child's output, while its standard input stays open and empty.
 #[cfg(target_os = "linux")]
 fn with_open_pipe(mut child: Child) -> (std::process::ChildStdin, Output) {
     let pipe = child.stdin.take().unwrap();
     (pipe, child.wait_with_output().unwrap())
 }
 
-/// A path that no pipe takes as a whole.
+/// A report with a path too long for the buffer of a pipe.
 const LONG_REPORT: [&str; 2] = ["--goal", "x == 3000"];
 
 #[cfg(target_os = "linux")]
 fn a_second_interruption_ends_it_at_once() {
     let (_folder, path) = written(&chain(6000));
     let mut child = spawned(&mut command_of(path.to_str().unwrap(), &LONG_REPORT));
-    // It prints, and waits for somebody who reads.
+    // The child prints, and waits for a reader.
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let status = loop {
         interrupt(&child);
@@ -1370,7 +1371,7 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.starts_with("error: the report cannot be printed: No space"), "{said}");
     }
-    // Of what is written, too, and whether the archive that cannot be is a small one or not.
+    // Output files give this error, too, whether the archive that cannot be written is small or large.
     for path in [path, model("river").to_str().unwrap()] {
         let output = command_of(path, &["--record", "/dev/full"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -1393,23 +1394,24 @@ const OF_FOLDERS: [OfFolder; 4] = [
     ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
 ];
 
-/// The columns of a list of models that are compared: states, transitions, deadlocks, levels, the widest level.
+/// The columns that are compared in a list of models: states, transitions, deadlocks, levels, the widest level.
 const COLUMNS: [&str; 5] = ["states", "transitions", "deadlocks", "levels", "max_frontier"];
 
-/// Models of BEEM with more states take too long for a test.
+/// Most states of a BEEM model: larger ones take too long for a test.
 const MOST_STATES: u64 = 300_000;
 
-/// Models of the BEEM benchmark against what other tools count: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.
+/// Compares models of the BEEM benchmark with the counts of other tools: `WARPSET_BEEM` names the folder with `open.csv` and
+/// `open/`.
 fn beem_models_have_their_counts(folder: &Path) {
     have_their_counts(folder, "open", MOST_STATES, |name| (with_extension(folder.join("open").join(name), "dve"), &[]));
 }
 
-/// Names of models have dots, so an extension is added, and replaces nothing.
+/// Adds an extension. Names of models contain dots, so nothing is replaced.
 fn with_extension(path: PathBuf, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", path.display()))
 }
 
-/// All rows of a list that have a number of states, and no more than so many, with every kind of table.
+/// Checks all rows of a list that have a number of states, of at most `most`, with every kind of table.
 fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -> (PathBuf, &'static [&'static str])) {
     let list = std::fs::read_to_string(with_extension(folder.join(list), "csv")).unwrap();
     let header: Vec<&str> = list.lines().next().unwrap().split(',').collect();
@@ -1425,7 +1427,7 @@ fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -
         for table in TABLES {
             let (code, report) = json(&path, &[&["--table", table], arguments].concat());
             let found = counts(&report).map(Some);
-            // What the list does not have is not compared.
+            // Columns missing from the list are not compared.
             let agrees = found.iter().zip(&expected).all(|(found, expected)| expected.is_none() || found == expected);
             assert!(code == Some(0) && agrees, "{} in a {table} table: {found:?}, not {expected:?}", fields[0]);
             compared += 1;
@@ -1434,10 +1436,10 @@ fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -
     assert!(compared > 0, "no model of {} is small enough", folder.display());
 }
 
-/// Products with more states take too long for a test.
+/// Most states of a product: larger ones take too long for a test.
 const MOST_PRODUCT_STATES: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
 
-/// Rows of a list with a comma in one of its columns, which is the second.
+/// Columns of a row whose second column contains a comma.
 fn fields_of(row: &str) -> Vec<&str> {
     let (model, rest) = row.split_once(',').expect("a row has columns");
     let mut last: Vec<&str> = rest.rsplitn(8, ',').collect();
@@ -1446,7 +1448,7 @@ fn fields_of(row: &str) -> Vec<&str> {
     last
 }
 
-/// A formula with conditions in place of atoms.
+/// Replaces the atoms of a formula by conditions.
 fn with_conditions(formula: &str, conditions: &HashMap<&str, &str>) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut text = String::new();
@@ -1461,7 +1463,7 @@ fn with_conditions(formula: &str, conditions: &HashMap<&str, &str>) -> String {
     text + rest
 }
 
-/// Models with a property process against an oracle's counts, verdicts and classes: in the folder `ltl` of `WARPSET_BEEM`.
+/// Compares models with a property process with an oracle's counts, verdicts and classes, in the folder `ltl` of `WARPSET_BEEM`.
 fn beem_properties_have_their_verdicts(folder: &Path) {
     let [list, conditions] = ["ltl.csv", "atoms.csv"].map(|name| std::fs::read_to_string(folder.join("ltl").join(name)).unwrap());
     let mut atoms: HashMap<&str, HashMap<&str, &str>> = HashMap::new();

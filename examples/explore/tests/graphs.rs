@@ -1,4 +1,4 @@
-//! State spaces that `explore --export` writes are graphs for `decompose`, the executable that Cargo built beside `explore`.
+//! State spaces written by `explore --export` are valid graphs for `decompose`, the executable that Cargo built beside `explore`.
 #![cfg(feature = "cpu")]
 
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn are_graphs(place: &[&str]) {
         }
         let of_both = ["components", "bottom_components", "largest_component", "end_components", "component_sizes"];
         assert!(of_both.iter().all(|name| reports[0][name] == reports[1][name]), "{reports:?}");
-        // Peterson's processes can always go on, to any state; readers and writers can get stuck.
+        // Peterson's processes can always continue to any state; readers and writers can get stuck.
         let expected = match name {
             "peterson.dve" => Some((1, 20)),
             _ => None,

@@ -1,4 +1,4 @@
-//! The model checker on several ranks in one process finds and counts what it does on one.
+//! On several ranks in one process, the model checker finds and counts the same as on one.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ const MODELS: [&str; 9] = [
     "buffer.aut",
 ];
 
-/// What must not differ.
+/// Values of the report that must not depend on the ranks.
 const COUNTS: [&str; 7] = ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows", "complete"];
 
 fn model(name: &str) -> PathBuf {
@@ -60,7 +60,8 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
     }
 }
 
-/// A table without room for one state grows, or says so. It was an empty search, of which all was explored.
+/// A table without space for one state grows, or the search reports that it ended for memory. It used to report a complete search
+/// of no states.
 #[test]
 fn the_initial_state_finds_room() {
     let values = (1..=30).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
@@ -81,13 +82,13 @@ fn the_initial_state_finds_room() {
             assert_eq!((code, &found["end"], &found["complete"]), (Some(3), &"memory".into(), &false.into()), "{found}");
         }
     }
-    // The first tables share what memory there is.
+    // The first tables share the available memory.
     for (table, ranks) in [("tree", "4"), ("tree-compact", "3"), ("bucket", "5")] {
         let (code, found) = report(&model, &["--table", table, "--memory", "20M", "--local-ranks", ranks]);
         assert_eq!((code, &found["states"]), (Some(0), &10.into()), "{found}");
         assert!(found["bytes"].as_u64().unwrap() <= 20_000_000, "{found}");
     }
-    // And have the slots that one would have.
+    // Together they have the slots that one table would have.
     let (_, one) = report(&model, &[]);
     let (_, found) = report(&model, &["--local-ranks", "16"]);
     let slots = |report: &Value| report["slots"].as_u64().unwrap();
@@ -97,7 +98,7 @@ fn the_initial_state_finds_room() {
     assert!(code == Some(2) && error.contains("a table of 0 vectors"), "{error}");
 }
 
-/// What is told of ranks fits together.
+/// Checks that the figures of the ranks are consistent.
 fn balanced(report: &Value, count: usize) {
     let ranks = &report["ranks"];
     let states: Vec<u64> = ranks["states"].as_array().unwrap().iter().map(|states| states.as_u64().unwrap()).collect();
@@ -106,8 +107,8 @@ fn balanced(report: &Value, count: usize) {
     let (most, mean) = (*states.iter().max().unwrap() as f64, states.iter().sum::<u64>() as f64 / count as f64);
     let balance = ranks["balance"].as_f64().unwrap();
     assert!((balance - most / mean).abs() < 1e-9 * balance, "{ranks}");
-    // Rank 0 offers the initial state. So nothing is sent only if it owns all states, as may be of a small model: who owns a
-    // state is drawn anew for each search.
+    // Rank 0 offers the initial state. So nothing is sent only if rank 0 owns all states. That can happen with a small model,
+    // because the ownership of states is random in each search.
     let is_sent = states[1..].iter().any(|states| *states > 0);
     assert_eq!(ranks["bytes_exchanged"].as_u64().unwrap() > 0, is_sent, "{ranks}");
     assert!(ranks["seconds_waiting"].as_f64().unwrap() >= 0.0);
@@ -121,7 +122,7 @@ fn limits_end_it_on_all_ranks_with_one_report() {
         (&["--timeout", "0.000001"], 3, "timeout"),
     ] {
         let (found_code, found) = report(&model("mailbox"), &[arguments, &["--local-ranks", "3", "--capacity", "64"]].concat());
-        // A time-out may be over before the exploration begins: then there is no report of it.
+        // A time limit may be reached before the exploration begins; then there is no report.
         if found["end"].is_null() {
             assert_eq!((found_code, end), (Some(code), "timeout"), "{found}");
             continue;
@@ -131,7 +132,7 @@ fn limits_end_it_on_all_ranks_with_one_report() {
     }
 }
 
-/// Ctrl-C in the middle of a search: one report, of what was found until then on all ranks.
+/// Ctrl-C in the middle of a search gives one report, of the states found so far on all ranks.
 #[cfg(unix)]
 #[test]
 fn an_interruption_ends_it_with_one_report() {
@@ -154,7 +155,7 @@ fn an_interruption_ends_it_with_one_report() {
         "--json",
     ]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It says so when it is under way.
+    // Progress lines show that the search has begun.
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().starts_with("level ")), "it has ended before it was interrupted");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -179,7 +180,7 @@ fn the_text_tells_how_states_are_spread() {
     assert!(!run(&model("peterson"), &[]).stdout.windows(6).any(|part| part == b"\nranks"));
 }
 
-/// On GPUs, if there are any: several ranks on the first one, and one on each.
+/// Tests on GPUs, if there are any: several ranks on the first one, and one rank on each.
 #[test]
 fn gpus_count_what_a_cpu_does() {
     let on_gpus = |model: &Path, arguments: &[&str]| {
@@ -199,7 +200,7 @@ fn gpus_count_what_a_cpu_does() {
     assert!(absent["error"].as_str().unwrap().starts_with("there is no GPU 99"), "{absent}");
     for (number, name) in MODELS.into_iter().enumerate() {
         let (expected_code, expected) = report(&model(name), &["--deadlock", "--keep-going"]);
-        // Each compiles a kernel, which takes a second.
+        // Each exploration compiles a kernel, which takes a second.
         let tables: &[&str] = if number < 2 { &["bucket", "tree", "tree-compact"] } else { &["bucket"] };
         for table in tables {
             for device in [
@@ -222,7 +223,7 @@ fn gpus_count_what_a_cpu_does() {
     }
 }
 
-/// Two processes, each on a GPU: by hand, and as a launcher starts them. The first prints what one process prints.
+/// Two processes, each on a GPU, started by hand and as a launcher starts them. The first prints the same as a single process.
 #[cfg(feature = "nccl")]
 #[test]
 fn processes_print_once_what_one_prints() {
@@ -257,7 +258,7 @@ fn processes_print_once_what_one_prints() {
         assert!(second.stdout.is_empty() && second.stderr.is_empty(), "{second:?}");
         let found: Value = serde_json::from_slice(&first.stdout).unwrap();
         assert_eq!(found["path"]["length"], expected["path"]["length"]);
-        // Until a violation, ranks have expanded other states than a CPU has.
+        // At the time of a violation, ranks may have expanded other states than a CPU.
         if code == Some(0) {
             same(&found, &expected, name);
         }

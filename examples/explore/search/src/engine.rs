@@ -1,8 +1,8 @@
 //! Breadth-first exploration, level by level, over a table of the library.
 //!
-//! The states of a level are taken in rounds, and each round in pieces, one a thread at a time: a thread finds the successors of
-//! a piece, offers them to the table in one batch, and keeps those that were new for the next level. Growing the table is for one
-//! thread, and between rounds; successors that found it full meanwhile are offered again then.
+//! A level is expanded in rounds, and a round in pieces. One thread at a time takes a piece: it computes the successors, offers
+//! them to the table in one batch, and keeps the new ones for the next level. Only one thread grows the table, and only between
+//! rounds; successors that were rejected because the table was full are offered again after it has grown.
 
 mod round;
 
@@ -16,52 +16,52 @@ use rayon::prelude::*;
 use round::{Findings, PIECE, found_by};
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
-/// States a round, at most: how often progress is shown and limits are looked at.
+/// Most states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
 
-/// Called, by any thread, with vectors that are offered to a table.
+/// Callback that gets the vectors offered to a table. Any thread may call it.
 pub type Recorder<'a> = dyn Fn(&[u32]) + Sync + 'a;
 
-/// An exploration: what is explored, into what, and how far.
+/// An exploration: table, source of successors and limits.
 pub struct Engine<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub limits: Limits,
     /// Called with the vectors of each batch before they are offered to the table.
     pub recorder: Option<&'a Recorder<'a>>,
-    /// Called between rounds. If it gives false, the exploration ends.
+    /// Called between rounds. The exploration ends if it returns false.
     pub observer: &'a Observer<'a>,
 }
 
-/// States of one level, with their references where these are used.
+/// States of one level, and their references if these are needed.
 #[derive(Default)]
 struct Level {
     words: Vec<u32>,
     references: Vec<Reference>,
-    /// Rows that they were found from, until that is noted.
+    /// Rows of the parents of these states, until `Level::note` moves them to the `Parents`.
     parents: Vec<u64>,
 }
 
-/// Counts, what was found, the level and what is there of the next one.
+/// Counts, violation found so far, current level, and the part of the next level that was found.
 type Begun = (Counts, Option<Found>, Level, Level);
 
-/// Where a search begins.
+/// Start of a search.
 pub enum Begin<'b> {
-    /// In the initial state, with an empty table.
+    /// At the initial state, with an empty table.
     Initial(&'b [u32]),
-    /// Where another one was.
+    /// At the position of an earlier search.
     Resumed(Resumed),
 }
 
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
-    /// Explores from the initial state, into an empty table. `levels` gets the references of each level's states, if it is
-    /// wanted: they are valid if the table has not grown.
+    /// Explores from the initial state, into an empty table. `levels` receives the references of each level's states; they are
+    /// valid only if the table has not grown meanwhile.
     pub fn run(&self, initial: &[u32], levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
         self.search(Begin::Initial(initial), levels, None, None)
     }
 
-    /// Explores from there on. Where the search is, is kept meanwhile in files, if it is to be. `parents` gets what each state
-    /// was found from, of an indexed table.
+    /// Explores from `begin` on and writes `checkpoints` meanwhile. `parents` receives the parent of each state; this needs an
+    /// indexed table.
     pub fn search(
         &self,
         begin: Begin,
@@ -71,7 +71,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
     ) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some() || parents.is_some();
         let (mut kept_bytes, mut list_bytes) = (0, 0);
-        // What is begun already needs no count.
+        // A resumed search has already counted its level.
         let mut is_begun = matches!(begin, Begin::Resumed(_));
         let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
             return Ok(Exploration::of_nothing());
@@ -80,7 +80,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         if let Some(parents) = &mut parents {
             parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
         }
-        // How many states of the level were expanded, which are its first ones; and whether nothing of what was offered is lost.
+        // `done`: number of expanded states; they are the first ones of the level. `is_whole`: no offered state was lost.
         let (mut done, mut is_whole) = (0, true);
         let end = 'levels: loop {
             if let Some(levels) = &mut levels {
@@ -107,7 +107,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 let lists = kept_bytes + level.bytes() + next.bytes();
                 let bytes = lists + bytes_of(&parents);
                 list_bytes = bytes.max(list_bytes);
-                // Rather without parents than not at all.
+                // Give up the parents rather than end the search.
                 let fits = self.grow_for([&mut level, &mut next], bytes, wants_references)?
                     || (gives_way(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
                 if !fits {
@@ -131,7 +131,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     }
                     lists_fit = lists_fit && rejected.take(&[full]);
                 }
-                // In the order of the states, whichever thread had them.
+                // Sort the violations by the order of the states, so that the thread that found them does not matter.
                 violations.sort_by_key(|(piece, ..)| *piece);
                 for (_, state, violation) in violations {
                     let other = Found { violation, state, level: counts.levels - 1 };
@@ -145,10 +145,10 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 is_whole = lists_fit;
                 counts.waiting = (size - done) as u64;
                 let goes_on = (self.observer)(&counts);
-                // A search that has found what it ends with has ended by that, whatever else comes: it is none to go on with.
+                // A violation takes precedence over every other ending; such a search cannot be resumed.
                 let violates = self.limits.end_with(found.as_ref());
                 let or_violation = |end| if violates { End::Violation } else { end };
-                // What has been counted and found is kept; what is rejected is lost.
+                // Counts and violations are kept; rejected states are lost.
                 if !lists_fit {
                     break 'levels or_violation(End::Memory);
                 }
@@ -182,7 +182,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
             if next.words.is_empty() {
                 break End::Complete;
             }
-            // The memory of both is used again: new pages would cost more than what is written to them.
+            // Swap the lists to reuse their memory: fresh pages would cost more than the writes to them.
             std::mem::swap(&mut level, &mut next);
             next.clear();
         };
@@ -196,7 +196,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(exploration)
     }
 
-    /// `None` if there is no memory for the initial state.
+    /// Returns the start of the search, or `None` if there is no memory for the initial state.
     fn begin(&self, begin: Begin, wants_references: bool) -> Result<Option<Begun>> {
         let (mut level, mut next) = (Level::default(), Level::default());
         match begin {
@@ -217,7 +217,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         }
     }
 
-    /// Writes a checkpoint: so many states of the level were expanded.
+    /// Writes a checkpoint. The first `done` states of the level were expanded.
     fn keep(
         &self,
         checkpoints: &Checkpoints,
@@ -231,13 +231,14 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         checkpoints.write(self.table, &Snapshot { counts, found, level: &[level], next: &next.words, offered });
     }
 
-    /// Puts states of which nothing else is known but, if that is kept, what they were found from. New ones are added to `new`;
-    /// returned are those that found the table full, and how many of these lacked a node.
+    /// Puts states for which only the parents are known, if these are kept. Adds the new ones to `new`. Returns the states that
+    /// found the table full, and how many of them lacked a node.
     fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<(Level, u64)> {
         self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
     }
 
-    /// The same of changes: of which stored states, and in which words. `results` is memory for what the table reports.
+    /// As `put`, with `changes`: the reference of each state's parent, and masks of the words that differ. `results`
+    /// is memory for the table's report.
     fn put_with(
         &self,
         states: &[u32],
@@ -252,7 +253,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         if let Some((parents, changed)) = changes {
             request = request.parents(parents).changed(changed);
         }
-        // Of those that are Full the table is not to make an error.
+        // `outcomes(true)`: the table must not return an error for states that are `Full`.
         let for_nodes = self.table.find_or_put_many_with(states, request)?.tally.full_nodes;
         let mut rejected = Level::default();
         for (at, outcome) in results.outcomes().iter().enumerate() {
@@ -279,8 +280,8 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         }
     }
 
-    /// How many states to expand in the next round: as many as have successors that fit the table without it getting slow, by
-    /// what they had until now.
+    /// States to expand in the next round: as many as have successors that fit the table below `GROW_AT_FILL`, by the average
+    /// number of successors so far.
     fn round(&self, counts: &Counts) -> Result<usize> {
         let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
         let room = room.saturating_sub(counts.states);
@@ -289,29 +290,29 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         Ok(((room / successors) as usize).clamp(PIECE, ROUND))
     }
 
-    /// Grows the table if it gets slow and may grow. False if the search cannot go on: what there is is too much, or got lost.
-    /// `bytes` are those of all lists.
+    /// Grows the table if it is slow and may grow. Returns false if the search cannot go on: the memory limit is exceeded, or
+    /// states could not be found again. `bytes`: size of all lists.
     fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
         if self.table.bytes() + bytes > self.limits.bytes {
             return Ok(false);
         }
         if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
-            // If it must not, it may be filled until it rejects states.
+            // A refusal is no end: the table may be filled until it rejects states.
             return Ok(self.grow(Lack::Slots, waiting, bytes, wants_references)? != Growth::Stuck);
         }
         Ok(true)
     }
 
-    /// Makes the table, or what it lacks of it, twice as large, if there is memory for that.
+    /// Doubles the slots of the table, or only its nodes if `lack` says that these are full. Refuses if there is no memory.
     fn grow(&self, lack: Lack, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
         if !grow_within(self.table, lack, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
             return Ok(Growth::Refused);
         }
-        // Those of an indexed table stay.
+        // References into an indexed table remain valid.
         if wants_references && !self.table.spec().is_indexed() { self.locate(waiting) } else { Ok(Growth::Done) }
     }
 
-    /// Finds the states of lists in a table that has grown, or was loaded.
+    /// Finds the states of the lists in a table that has grown or was loaded, and stores their new references.
     fn locate(&self, lists: [&mut Level; 2]) -> Result<Growth> {
         for level in lists {
             let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
@@ -326,13 +327,13 @@ fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
     parents.as_ref().map_or(0, |parents| parents.bytes())
 }
 
-/// Whether what states were found from gives its memory to the search.
+/// Whether the parents have given their memory to the search.
 fn gives_way(parents: &mut Option<&mut Parents>) -> bool {
     parents.as_mut().is_some_and(|parents| parents.give_way())
 }
 
 impl Level {
-    /// Adds states of others. False if there is no memory for them.
+    /// Appends the states of other lists. Returns false if there is no memory for them.
     fn take(&mut self, new: &[&Level]) -> bool {
         let words: Vec<&[u32]> = new.iter().map(|level| &*level.words).collect();
         let references: Vec<&[Reference]> = new.iter().map(|level| &*level.references).collect();
@@ -340,7 +341,7 @@ impl Level {
         add_all(&mut self.words, &words) && add_all(&mut self.references, &references) && add_all(&mut self.parents, &parents)
     }
 
-    /// Notes what the states from number `first` on were found from.
+    /// Moves the parents of the states from number `first` on to `parents`.
     fn note(&mut self, first: usize, parents: &mut Parents) {
         parents.add(self.references[first..].iter().copied().zip(self.parents.drain(..)));
     }
@@ -357,7 +358,7 @@ impl Level {
     }
 }
 
-/// Adds the values of several lists to one, by several threads. False, and nothing is added, if there is no memory for them.
+/// Appends several lists to one, by several threads. Returns false and adds nothing if there is no memory for them.
 fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
     let count = more.iter().map(|part| part.len()).sum();
     if list.try_reserve(count).is_err() {
@@ -371,7 +372,7 @@ fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
         room = rest;
     }
     copies.into_par_iter().for_each(|(to, part)| to.iter_mut().zip(part).for_each(|(to, from)| _ = to.write(*from)));
-    // SAFETY: `count` values behind the last one were reserved, and have been written.
+    // SAFETY: `count` values behind the last one were reserved and written.
     unsafe { list.set_len(list.len() + count) };
     true
 }

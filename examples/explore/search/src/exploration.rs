@@ -1,37 +1,37 @@
-//! The interface of every search: limits, counts, the end and the violation that was found.
+//! The interface of every search: limits, counts, endings and violations.
 
 use crate::checks::Violation;
 use crate::stopping::Stop;
 use anyhow::Result;
 
-/// Called between rounds with the counts so far. If it returns false, the exploration ends.
+/// Called between rounds with the counts so far. The exploration ends if it returns false.
 pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
 
-/// When to stop before all states are found.
+/// Limits that end a search before all states are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// No new round is begun with as many states.
+    /// Number of states from which on no new round begins.
     pub states: u64,
-    /// No state is expanded from this level on; the initial state's is 0.
+    /// Level from which on no state is expanded; the initial state has level 0.
     pub levels: u64,
-    /// Bytes that the table and the states waiting may take, both tables counted while one grows into the other.
+    /// Most bytes of the table and the waiting states. While a table grows, both the old and the new table count.
     pub bytes: u64,
-    /// No violation ends the exploration but a fault.
+    /// Only a fault ends the exploration; other violations do not.
     pub keep_going: bool,
-    /// Whether to stop, whatever has been done, and why. Asked some times a second.
+    /// Asked several times a second. If it returns a reason, the search stops at once.
     pub stop: fn() -> Option<Stop>,
 }
 
 impl Limits {
-    /// All states, whatever is found.
+    /// No limits: explores all states, whatever violation is found.
     pub const NONE: Self = Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
 
-    /// Whether what was found ends the search: a fault always does, another violation unless the search is to go on.
+    /// Whether a violation ends the search: a fault always does, any other unless `keep_going`.
     pub fn end_with(&self, found: Option<&Found>) -> bool {
         found.is_some_and(|found| found.is_fault() || !self.keep_going)
     }
 
-    /// For the first levels, whatever is found in them.
+    /// Limits for exploring the first `levels` levels, whatever violation is found in them.
     pub fn of_levels(self, levels: u64) -> Self {
         Self { states: u64::MAX, levels, keep_going: true, ..self }
     }
@@ -44,32 +44,32 @@ pub struct Counts {
     pub states: u64,
     /// Steps from the states expanded so far, with multiplicity.
     pub transitions: u64,
-    /// States without any step.
+    /// States without any successor.
     pub deadlocks: u64,
-    /// Levels begun.
+    /// Number of levels begun.
     pub levels: u64,
-    /// States of the widest level that was begun.
+    /// States of the widest level begun.
     pub widest_level: u64,
-    /// States of the level that have not been expanded yet.
+    /// States of the current level that have not been expanded yet.
     pub waiting: u64,
-    /// Stores that had to wrap their value.
+    /// Number of stores that had to wrap their value.
     pub overflows: u64,
 }
 
-/// How an exploration ended.
+/// The reason why an exploration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// All states were found and expanded.
     Complete,
-    /// At a violation.
+    /// A violation was found.
     Violation,
-    /// At [`Limits::states`].
+    /// [`Limits::states`] was reached.
     States,
-    /// At [`Limits::levels`].
+    /// [`Limits::levels`] was reached.
     Levels,
-    /// At [`Limits::bytes`], or the device has no more.
+    /// [`Limits::bytes`] was reached, or the device has no more memory.
     Memory,
-    /// At [`Limits::stop`].
+    /// [`Limits::stop`] gave a reason.
     Stopped(Stop),
     /// The observer ended it.
     Observer,
@@ -79,30 +79,30 @@ pub enum End {
 pub struct Exploration {
     pub counts: Counts,
     pub end: End,
-    /// The first that was found: none is at a lower level. But the fault, if there is one.
+    /// The first fault, or else the first violation: no other was found at a lower level.
     pub found: Option<Found>,
-    /// Most bytes that lists of states have taken, beside the table.
+    /// Largest size of the lists of states, in bytes, without the table.
     pub list_bytes: u64,
 }
 
 impl Exploration {
-    /// Without memory for the initial state.
+    /// An exploration that ended because there was no memory for the initial state.
     pub fn of_nothing() -> Self {
         Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0 }
     }
 }
 
-/// A violation, and where.
+/// A violation and its state.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub violation: Violation,
     pub state: Vec<u32>,
-    /// How many steps it is from the initial state.
+    /// Number of steps from the initial state.
     pub level: u64,
 }
 
 impl Found {
-    /// Whether this takes the place of an earlier violation in the report.
+    /// Whether this violation replaces an earlier one in the report: a fault replaces any other violation.
     pub fn replaces(&self, before: Option<&Found>) -> bool {
         before.is_none_or(|before| self.is_fault() && !before.is_fault())
     }
@@ -118,6 +118,6 @@ pub trait Explorer {
     /// Explores from the initial state, into an empty table.
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration>;
 
-    /// The states of a shortest path from the initial state to what the last exploration found. Clears the table.
+    /// The states of a shortest path from the initial state to the violation that the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 }

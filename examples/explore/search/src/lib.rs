@@ -1,10 +1,11 @@
-//! Searches of the states that a model can reach, over tables of warpset. They know no options, print nothing and write no
-//! reports: a program gives them a model, a table and limits, and gets counts, violations and paths.
+//! Searches of the states that a model can reach, over tables of warpset. A search knows no options, prints nothing and writes no
+//! reports: a program passes it a model, a table and limits, and receives counts, violations and paths.
 //!
-//! [`exploration`] has what every search takes and gives, and the trait [`Explorer`](exploration::Explorer). Engines are
-//! [`threads`] of this machine (over [`engine`]), `gpu`, and [`ranks`] of several devices; [`numbering`] gives the whole state
-//! space to a consumer. They get successors from the interpreter, from compiled code ([`codegen`]) or from both ([`switching`]).
-//! [`liveness`] searches for accepting cycles, [`checkpoint`] keeps a search in a file, [`path`] finds the way to a state.
+//! [`exploration`] defines the input and output of every search, and the trait [`Explorer`](exploration::Explorer). The engines
+//! are [`threads`] of this machine (over [`engine`]), `gpu`, and [`ranks`] of several devices; [`numbering`] passes the whole
+//! state space to a consumer. Successors come from the interpreter, from compiled code ([`codegen`]) or from both
+//! ([`switching`]). [`liveness`] searches for accepting cycles, [`checkpoint`] saves a search in a file, [`path`] finds the way
+//! to a state.
 
 pub mod checkpoint;
 pub mod codegen;
@@ -29,5 +30,5 @@ use warpset_model::{checks, interpreter, ir};
 use warpset_model::{diagnostic, input, language, network};
 use warpset_support::{exit, in_process, program, stopping};
 
-// States are vectors of warpset's tables.
+// A state must fit a vector of warpset's tables.
 const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);

@@ -1,18 +1,18 @@
-//! Measurements of a search on a GPU: where its time goes, and how much its table takes alone.
+//! Measurements of a search on a GPU: where its time goes, and the throughput of its table alone.
 
-/// Clock cycles of the first threads of all of a GPU's blocks together.
+/// Clock cycles, summed over the first thread of each block of a GPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycles {
     /// Reading states.
     pub fetching: u64,
-    /// Making successors and handing them to the cache.
+    /// Computing successors and passing them to the cache.
     pub generating: u64,
     /// Removing duplicates from the cache.
     pub caching: u64,
-    /// Finding or putting what is left in the table.
+    /// Calling find-or-put for the remaining successors.
     pub putting: u64,
-    /// For other blocks at the end of a level.
+    /// Waiting for other blocks at the end of a level.
     pub waiting: u64,
 }
 
@@ -20,8 +20,8 @@ pub struct Cycles {
 #[derive(Clone, Debug)]
 pub struct Measurements {
     pub cycles: Cycles,
-    /// Successors that were offered, duplicates included.
+    /// Successors offered, duplicates included.
     pub offered: u64,
-    /// How many a second the table takes of these alone, in batches of its own; or why that was not measured.
+    /// Successors per second that the table alone takes, in batches; or why that was not measured.
     pub table_alone: Result<f64, String>,
 }

@@ -1,11 +1,11 @@
-//! A search that numbers states in the order in which it meets them, and gives all transitions between the numbers.
+//! A search that numbers states in discovery order and passes all transitions between the numbers to a consumer.
 //!
-//! Threads find the successors of some states by the interpreter, which knows what steps are called; the table is offered them in
-//! one batch; then one thread gives numbers to those it has not met, in the order of their states and steps. So the numbers are
-//! the same with any number of threads, and those of a search by one thread, state after state. The table tells where a state is,
-//! an array by place its number: 4 bytes a slot, and the words of each state.
+//! Threads compute the successors of some states with the interpreter, which knows the names of the steps. The table takes all of
+//! these successors in one batch. Then one thread numbers the new states, in the order of their parents and steps. So the numbers
+//! do not depend on the number of threads; they are those of a search by one thread, state after state. The table maps a state to
+//! its slot, and an array maps the slot to the number: 4 bytes a slot, plus the words of each state.
 //!
-//! Questions about the states are answered as by the engine of threads, over the same table.
+//! The engine of threads answers questions about the states, over the same table.
 
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
@@ -24,28 +24,28 @@ use warpset::{Reference, Request, Storage, VectorTable};
 /// States that a thread expands at a time.
 const PIECE: usize = 256;
 
-/// States whose successors are offered at once.
+/// States whose successors are offered in one batch.
 const ROUND: usize = 1 << 14;
 
-/// States, at most: their numbers have 32 bits.
+/// Most states: numbers have 32 bits.
 const MOST_STATES: usize = u32::MAX as usize - 1;
 
 /// Entry of a slot without a numbered state.
 const NONE: u32 = u32::MAX;
 
-/// Gets a state space while it is found: all transitions of state 0, then those of state 1, and so on.
+/// Receives a state space during the search: all transitions of state 0, then all of state 1, and so on.
 pub trait StateSpace {
-    /// A transition. `None`: only the automaton of a property moves.
+    /// Receives a transition. `None`: only the automaton of a property moves.
     fn transition(&mut self, source: usize, target: u32, step: Option<Step>);
 
-    /// All transitions of the next state were given.
+    /// Called after all transitions of a state.
     fn end_of_state(&mut self);
 
-    /// All states and transitions were given.
+    /// Called after all states and transitions.
     fn complete(&mut self, counts: &Counts);
 }
 
-/// The search, and what gets the state space.
+/// The search, and the consumer of the state space.
 pub struct Numbering<'a, S: Storage, C> {
     /// The engine that answers questions.
     threads: Threads<'a, S, Interpreted<'a>>,
@@ -53,18 +53,18 @@ pub struct Numbering<'a, S: Storage, C> {
 }
 
 impl<'a, S: Storage, C> Numbering<'a, S, C> {
-    /// A search into an empty table.
+    /// Creates a search into an empty table.
     pub fn new(table: &'a VectorTable<S>, interpreted: &'a Interpreted<'a>, consumer: C) -> Self {
         let initial = interpreted.interpreter.model().initial_state();
         Self { threads: Threads::new(table, interpreted, initial), consumer }
     }
 }
 
-/// Successors of some states, with the steps to them; what else is found; and how many successors each state has.
+/// Successors of some states, with the steps to them and everything else found in these states.
 #[derive(Default)]
 struct Piece {
     expansion: Expansion,
-    /// `None`: only the automaton of a property moves.
+    /// The step to each successor. `None`: only the automaton of a property moves.
     steps: Vec<Option<Step>>,
 }
 
@@ -73,7 +73,7 @@ struct Numbered {
     width: usize,
     /// Words of all states, one after another.
     words: Vec<u32>,
-    /// By slot of the table.
+    /// Number of the state in each slot of the table, or `NONE`.
     of_slots: Vec<u32>,
 }
 
@@ -86,7 +86,8 @@ impl Numbered {
         4 * (self.words.capacity() + self.of_slots.capacity()) as u64
     }
 
-    /// The number of the state in a slot. None if there is no memory for it: an indexed table has some rows more than slots.
+    /// The number of the state in a slot. `None` if there is no memory for the entry: an indexed table has a few more rows than
+    /// slots.
     fn of_slot(&mut self, place: Reference) -> Option<&mut u32> {
         let slot = place.slot() as usize;
         if slot >= self.of_slots.len() {
@@ -96,7 +97,7 @@ impl Numbered {
         Some(&mut self.of_slots[slot])
     }
 
-    /// Finds all states again, in a table that has grown. False if there is no memory for it.
+    /// Finds all states again in a table that has grown. Returns false if there is no memory for it.
     fn locate<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
         self.of_slots = Vec::new();
         if self.of_slots.try_reserve_exact(table.slots() as usize).is_err() {
@@ -174,7 +175,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };
         let mut found: Option<Found> = None;
         let mut list_bytes = 0;
-        // States before `done` are expanded, those before `level_end` are of this level.
+        // States before `done` are expanded; states before `level_end` belong to this level or an earlier one.
         let (mut done, mut level_end) = (0, 1);
         let end = loop {
             if done == level_end {
@@ -236,14 +237,15 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
             let mut piece = Piece::default();
             let Piece { expansion, steps } = &mut piece;
             self.threads.source.expand_with(states, scratch, expansion, |step| steps.push(step));
-            // The steps of a state with a fault are none.
+            // Drop the steps of a state with a fault: it has no successors.
             piece.steps.truncate(piece.expansion.parents.len());
             piece
         };
         states.par_chunks(PIECE * self.threads.table.width()).map_init(Scratch::default, expand).collect()
     }
 
-    /// Numbers of the successors, those of new states in their order. `None` if there is no memory for them.
+    /// Returns the numbers of all successors and assigns numbers to new states in their order. `None` if there is no memory for
+    /// them.
     fn number(&self, numbered: &mut Numbered, pieces: &[Piece], limits: Limits) -> Result<Option<Vec<u32>>> {
         let (table, width) = (self.threads.table, numbered.width);
         let words: Vec<u32> = pieces.iter().flat_map(|piece| &piece.expansion.successors).copied().collect();
@@ -286,7 +288,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         Ok(Some(numbers))
     }
 
-    /// Gives the consumer the transitions of a range of states, in pieces; `numbers` are those of all their targets.
+    /// Passes the transitions of a range of states to the consumer. `numbers`: the numbers of all their targets.
     fn give(&mut self, states: Range<usize>, pieces: &[Piece], numbers: Vec<u32>) {
         let mut numbers = numbers.into_iter();
         for (Piece { expansion, steps }, first) in pieces.iter().zip(states.clone().step_by(PIECE)) {

@@ -1,10 +1,10 @@
-//! What each state was found from, by the number of its row in an indexed table: 4 bytes a row, or 5 from 2^32 rows on. A path is
-//! then a walk from state to state, without another exploration; a shortest one, as a state is found from one of the level before
-//! its own, and that is never changed.
+//! The parent of each state (the state from which it was found), by row number in an indexed table: 4 bytes a row, or 5 from 2^32
+//! rows on. A path is then a walk from state to parent, without another exploration. It is a shortest path, because a parent is
+//! in the level before its child and is never replaced.
 //!
-//! This is for threads, whose pieces tell which states are new; the thread that collects the pieces notes them. (The library's
-//! `by_reference` looks at the index for each row behind a hole, and batches of several threads leave holes. On a GPU, where the
-//! kernel writes them, they are such an array: gpu/by_rows.rs.)
+//! This module serves the engine of threads: pieces report which states are new, and the thread that collects the pieces stores
+//! their parents. The library's `by_reference` is no alternative: it searches the index for each row behind a hole, and batches
+//! of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
 
 use crate::exploration::Found;
 use anyhow::{Context, Result};
@@ -12,13 +12,13 @@ use warpset::{Reference, Storage, VectorTable};
 
 #[derive(Debug, Default)]
 pub struct Parents {
-    /// By row, the low 32 bits of one more than its parent's number, or than its own; 0: nothing is known.
+    /// By row, the low 32 bits of 1 + the parent's row number; 0: the parent is not known. The initial state is its own parent.
     low: Vec<u32>,
-    /// The bits above these, as far as any are set.
+    /// Bits 32 to 39 of the same numbers, as far as any are set.
     above: Vec<u8>,
-    /// There was no memory for all.
+    /// Parents were dropped because there was no memory for all of them.
     is_lost: bool,
-    /// They were asked for: a search whose `--memory` is not enough for them ends, instead of going on without.
+    /// The user asked for parents. If `--memory` is not enough for them, the search ends instead of going on without them.
     are_wanted: bool,
 }
 
@@ -27,7 +27,7 @@ impl Parents {
         Self { are_wanted, ..Self::default() }
     }
 
-    /// Forgets all, and gives the memory back. False if there is nothing to forget, or it was asked for.
+    /// Drops all parents and frees their memory. Returns false if there are none, or if the user asked for them.
     pub fn give_way(&mut self) -> bool {
         let gives_way = !self.are_wanted && !self.is_lost;
         if gives_way {
@@ -36,8 +36,8 @@ impl Parents {
         gives_way
     }
 
-    /// Notes what new states were found from; the initial state from itself. If there is no memory for that, all is forgotten: a
-    /// path then is found as without parents.
+    /// Stores the parents of new states; the initial state is its own parent. If there is no memory for them, all parents are
+    /// dropped, and a path is found as without parents.
     pub fn add(&mut self, new: impl Iterator<Item = (Reference, u64)>) {
         for (state, parent) in new {
             let fits = !self.is_lost && self.set(state.slot() as usize, parent + 1);
@@ -65,7 +65,7 @@ impl Parents {
         (self.low.capacity() * size_of::<u32>() + self.above.capacity()) as u64
     }
 
-    /// The states of a shortest path to what was found. None if there was no memory for parents.
+    /// The states of a shortest path to `found`. `None` if the parents were dropped.
     pub fn path<S: Storage>(&self, table: &VectorTable<S>, found: &Found) -> Result<Option<Vec<Vec<u32>>>> {
         if self.is_lost {
             return Ok(None);
@@ -82,10 +82,10 @@ impl Parents {
     }
 }
 
-/// Sets an element, behind the last one too. False, and nothing is changed, if there is no memory for it.
+/// Sets an element, extending the list if needed. Returns false and changes nothing if there is no memory.
 fn put<T: Copy + Default>(list: &mut Vec<T>, at: usize, value: T) -> bool {
     if at >= list.len() {
-        // In steps of a quarter: of memory that is short there is not to be twice as much as is used.
+        // Grow in steps of a quarter: if memory is short, doubling would waste up to half of it.
         let more = at + 1 - list.len();
         let fits = at < list.capacity()
             || list.try_reserve_exact(more.max(list.len() / 4)).is_ok()

@@ -1,14 +1,14 @@
-//! The shortest path to a state in which something is wrong.
+//! The shortest path to a state with a violation.
 //!
-//! In an indexed table an exploration may keep what each state was found from (parents.rs, gpu/by_rows.rs): 4 bytes a state, and
-//! the path is there. Else it stores nothing for paths.
+//! In an indexed table an exploration may keep the parent of each state (parents.rs, gpu/by_rows.rs): 4 bytes a state. The path
+//! then follows the parents. Otherwise an exploration stores nothing for paths.
 //!
-//! Once something is found, the levels before its own are explored again into the same table, cleared, and this time the
-//! references of each level are kept: 8 bytes a state. Then from the last state back: which state of the level before has this
-//! one as a successor? That expands every level at most once more, without putting anything. So a path takes about the time of
-//! the first pass, twice at most, and is found by what explores: threads here, or the GPU (gpu/mod.rs, explore.cu). Where states
-//! have no numbers that stay, parents stored from the beginning would cost every exploration 8 bytes a state and a write for
-//! each new one, and most explorations find nothing.
+//! Without parents, the levels before the violation are explored again into the same table, after it was cleared. This time the
+//! references of each level are kept: 8 bytes a state. Then the path is found backwards from its last state: in each level,
+//! search the state that has the current one as a successor. That expands every level at most once more and puts nothing. So a
+//! path takes about the time of the first exploration, at most twice. The engine that explored also finds the path: threads here,
+//! or the GPU (gpu/mod.rs, explore.cu). In tables whose references change, parents stored from the beginning would cost every
+//! exploration 8 bytes a state and a write for each new one, and most explorations find nothing.
 
 use crate::engine::Engine;
 use crate::exploration::{Counts, End, Found, Limits};
@@ -17,10 +17,10 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use warpset::{Reference, Storage, VectorTable};
 
-/// States of a level that a thread looks through at a time.
+/// States of a level that a thread searches at a time.
 const PIECE: usize = 4096;
 
-/// The states of a shortest path to what was found, by threads. Clears the table.
+/// The states of a shortest path to `found`, computed by threads. Clears the table.
 pub fn walk_back<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -40,7 +40,7 @@ pub fn walk_back<S: Storage, X: Successors>(
     Ok(states)
 }
 
-/// References of the states of the first levels, of so many.
+/// References of the states of the first `count` levels.
 fn levels<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -55,14 +55,15 @@ fn levels<S: Storage, X: Successors>(
         let observer = |_: &Counts| true;
         let engine = Engine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
-        // A table that was large enough before may be so by chance: places depend on the order of what is put.
+        // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts, so
+        // it was perhaps only large enough by chance.
         if table.slots() == slots {
             return Ok(levels);
         }
     }
 }
 
-/// An error unless the levels of a path were explored to the last.
+/// Returns an error unless the exploration reached the last level of the path.
 pub fn explored_again(end: End) -> Result<()> {
     match end {
         End::Levels => Ok(()),
@@ -74,7 +75,7 @@ pub fn explored_again(end: End) -> Result<()> {
     }
 }
 
-/// A state among those with these references that has this successor.
+/// Finds a state of `level` that has `successor` as a successor.
 pub fn predecessor<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,

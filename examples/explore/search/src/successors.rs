@@ -1,23 +1,23 @@
-//! Where successors come from, and what is found on the way.
+//! Computation of successors, with the violations, deadlocks and overflows found on the way.
 
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use warpset_model::product::Counted;
 
-/// Finds the successors of states and checks the states: by interpretation, or by compiled code.
+/// Computes the successors of states and checks the states: by interpretation or by compiled code.
 pub trait Successors: Sync {
-    /// Memory of a thread, to be used again.
+    /// Reusable memory of a thread.
     type Scratch: Default + Send;
 
-    /// Words a state.
+    /// Words per state.
     fn width(&self) -> usize;
 
-    /// Checks the states, which are so many times `width` words, and adds their successors to the expansion, with multiplicity.
+    /// Checks the states, each of `width` words, and adds their successors to the expansion, with multiplicity.
     ///
-    /// Stops at a state that has a fault, in a condition or a step: none of its successors is added, nor any of later states.
+    /// Stops at a state with a fault in a condition or a step: adds none of its successors, nor any of later states.
     fn expand(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion);
 
-    /// Adds the successors of all states but those that have a fault, and does not tell what is wrong with any.
+    /// Adds the successors of all states except those with a fault. Reports no violation.
     fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion) {
         let (width, mut first) = (self.width(), 0);
         loop {
@@ -32,18 +32,18 @@ pub trait Successors: Sync {
     }
 }
 
-/// What is found in some states.
+/// Results of expanding some states.
 #[derive(Clone, Debug, Default)]
 pub struct Expansion {
     /// The successors of all states, one after another.
     pub successors: Vec<u32>,
-    /// For each successor, the number of the state that it is of.
+    /// For each successor, the number of its parent among the expanded states.
     pub parents: Vec<u32>,
-    /// States in which the processes have no step.
+    /// Number of states in which the processes have no step.
     pub deadlocks: u64,
-    /// Stores that had to wrap their value.
+    /// Number of stores that had to wrap their value.
     pub overflows: u64,
-    /// The first state for which something is wrong, by its number, and what; but the fault, if there is one.
+    /// A fault, or else the first violation, with the number of its state.
     pub violation: Option<(usize, Violation)>,
 }
 
@@ -80,8 +80,8 @@ impl Successors for Interpreted<'_> {
 }
 
 impl Interpreted<'_> {
-    /// The same, and calls `visit` with the step to each successor, those too that are removed again for a fault. `None`: only
-    /// the automaton of a property moves.
+    /// As [`expand`](Successors::expand), and calls `visit` with the step to each successor, including successors that are
+    /// removed again because of a fault. `None`: only the automaton of a property moves.
     pub fn expand_with(
         &self,
         states: &[u32],
@@ -135,7 +135,7 @@ impl Interpreted<'_> {
     }
 }
 
-/// Adds a bit for each word, set if the states differ in it, in whole words.
+/// Appends a bit mask, in whole words: a bit is set for each word in which the states differ.
 pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
     for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
         let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);

@@ -1,4 +1,4 @@
-//! Interpretation that goes over to compiled code: small models never wait for a compiler, and large ones only until it is done.
+//! Interpretation that switches to compiled code: small models never wait for a compiler, and large ones only until it is done.
 
 use crate::codegen::on_cpu::Compiled;
 use crate::interpreter::Scratch;
@@ -6,16 +6,16 @@ use crate::successors::{Expansion, Interpreted, Successors};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
-/// States from which on compiling begins: some tenths of a second of interpretation. A compiler takes a second.
+/// Number of interpreted states from which on the compiler starts: some tenths of a second. A compiler takes a second.
 const COMPILE_FROM: u64 = 200_000;
 
-/// Successors by interpretation, and by compiled code as soon as there is some. Both find the same in the same order, so it makes
-/// no difference but to time where one takes over from the other: between any two calls.
+/// Computes successors by interpretation, and by compiled code as soon as it is ready. Both give the same successors in the same
+/// order, so the switch may happen between any two calls and affects only the time.
 pub struct Switching<'m> {
     interpreted: &'m Interpreted<'m>,
-    /// Why there is no compiled code, if the compiler has failed.
+    /// The compiled code, or why the compiler failed.
     compiled: OnceLock<Result<Compiled<'m>, String>>,
-    /// States that were interpreted.
+    /// Number of interpreted states.
     expanded: AtomicU64,
     compile_from: u64,
     phase: Mutex<Phase>,
@@ -24,10 +24,10 @@ pub struct Switching<'m> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Not worth a compiler yet.
+    /// Too few states for a compiler.
     Small,
     Large,
-    /// Whatever is compiled comes too late.
+    /// The search has ended; compiled code would come too late.
     Over,
 }
 
@@ -43,7 +43,7 @@ impl<'m> Switching<'m> {
         }
     }
 
-    /// Does `explore`, and compiles meanwhile if it gets long.
+    /// Runs `explore`, and compiles meanwhile if it takes long.
     pub fn during<R>(&self, explore: impl FnOnce() -> R) -> R {
         std::thread::scope(|scope| {
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_if_large()) {
@@ -55,7 +55,7 @@ impl<'m> Switching<'m> {
         })
     }
 
-    /// How successors were found.
+    /// Describes how successors were computed.
     pub fn engine(&self) -> String {
         match self.compiled.get() {
             None => "interpreted".into(),
@@ -90,7 +90,7 @@ impl<'m> Switching<'m> {
     }
 }
 
-/// Ends compiling when it is dropped: also if the exploration panics, for whose thread the other would wait.
+/// Ends compiling when it is dropped, also if the exploration panics; otherwise the scope would wait for the compiler's thread.
 struct End<'a, 'm>(&'a Switching<'m>);
 
 impl Drop for End<'_, '_> {
@@ -112,7 +112,7 @@ impl Successors for Switching<'_> {
             _ => {
                 self.interpreted.expand(states, scratch, expansion);
                 let count = (states.len() / self.width()) as u64;
-                // Relaxed: of all that add to it exactly one passes the limit, and it tells by the lock.
+                // Relaxed: exactly one addition passes the limit, and its thread announces that under the lock.
                 let before = self.expanded.fetch_add(count, Ordering::Relaxed);
                 if (before..before + count).contains(&self.compile_from) && self.is_in(Phase::Small) {
                     self.enter(Phase::Large);

@@ -11,7 +11,7 @@ pub enum TableKind {
     Tree,
     /// As `Tree`, with compact roots.
     TreeCompact,
-    /// Whole states in the order in which they were found, behind an index.
+    /// Whole states in discovery order, behind an index.
     Indexed,
 }
 

@@ -1,4 +1,4 @@
-//! The engine on threads of this machine, whatever the table's device.
+//! The engine on threads of this machine; the table may be on any device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
 use crate::engine::{Begin, Engine, Recorder};
@@ -19,21 +19,21 @@ pub struct Threads<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub initial: Vec<u32>,
-    /// Called with every vector that is offered, but not with those offered again for a path.
+    /// Called with every vector that is offered, but not with vectors offered again for a path.
     pub recorder: Option<&'a Recorder<'a>>,
-    /// The automaton of a product that is to be searched for accepting cycles on the way.
+    /// The automaton of a product, if the search for accepting cycles runs during the exploration.
     pub automaton: Option<&'a Automaton>,
-    /// What a search on the way has found.
+    /// Residue found by a search for accepting cycles during the exploration.
     pub found: Option<Residue>,
-    /// Where searches that nothing is asked about are kept, and where one goes on.
+    /// Checkpoints of searches that answer no questions; and the search to resume.
     pub checkpoints: Option<&'a Checkpoints>,
     pub resumed: Option<Resumed>,
-    /// What states were found from, where that is kept: in an indexed table. Not of a search that goes on.
+    /// Parents of the states, if they are kept: only in an indexed table, and not in a resumed search.
     pub parents: Option<Parents>,
 }
 
 impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
-    /// From the initial state on, and with nothing besides.
+    /// An engine that starts at the initial state, without any optional feature.
     pub fn new(table: &'a VectorTable<S>, source: &'a X, initial: Vec<u32>) -> Self {
         Self {
             table,

@@ -32,17 +32,17 @@ pub struct Report<'a> {
     pub spec: Spec,
     pub stats: Stats,
     pub exploration: &'a Exploration,
-    /// How successors are found.
+    /// How successors are computed.
     pub engine: String,
     pub time: Time,
-    /// What was measured on a GPU, if it was.
+    /// Measurements on a GPU, if there are any.
     pub measurements: Option<Measurements>,
-    /// Of several ranks.
+    /// Figures of the ranks, if there are several.
     pub ranks: Option<Numbers>,
     pub finding: Option<Finding<'a>>,
-    /// Of a product, what was asked and what has come of it.
+    /// For a product, the question and its result.
     pub conclusion: Option<(&'a Question, Conclusion)>,
-    /// Where states can lead: what was asked, and the answer.
+    /// The question about where states can lead, and its answer.
     pub answer: Option<(&'a Possible, &'a Outcome)>,
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
@@ -51,38 +51,37 @@ pub struct Report<'a> {
     pub not_exported: Option<String>,
     /// Outputs that could not be written.
     pub unwritten: Unwritten,
-    /// What `--memory` says.
+    /// The limit given by `--memory`.
     pub memory: Option<u64>,
     /// The last checkpoint, if checkpoints were asked for.
     pub checkpoint: Option<Status>,
-    /// States that were known before, of a search that goes on.
+    /// Number of states that a resumed search had found before.
     pub known: Option<u64>,
 }
 
-/// What all counts rest on: every kind of table keeps its vectors whole, or in parts that give them back.
+/// Basis of all counts: every kind of table stores its vectors completely, whole or in parts.
 const BASIS: &str = "whole states compared, nothing hashed away";
 
-/// What was found, and how to get there.
+/// The violation, and the path to it.
 pub struct Finding<'a> {
     pub found: &'a Found,
-    /// Or why there is none.
+    /// The path, or why it is missing.
     pub path: Result<Path>,
 }
 
-/// Where the time went.
+/// Durations of the phases of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Time {
-    /// To read and lower the model.
+    /// Time to read and lower the model.
     pub parse: Duration,
-    /// To open the device.
+    /// Time to open the device.
     pub device: Duration,
-    /// That, and to make the table.
+    /// Time to open the device and make the table.
     pub table: Duration,
-    /// To compile next-state functions, or the kernel with them, and load them. What is compiled beside the exploration does not
-    /// count.
+    /// Time to compile and load next-state functions, or the kernel with them. Compilation during the exploration does not count.
     pub compile: Duration,
     pub explore: Duration,
-    /// To find the path to what was found.
+    /// Time to find the path to the violation.
     pub path: Duration,
 }
 
@@ -101,7 +100,7 @@ impl Report<'_> {
 
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
-        // After the exploration, too.
+        // Errors and interruptions after the exploration count, too.
         let of_path = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
         let of_run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
         let of_answer = self.answer.and_then(|(_, outcome)| outcome.why.as_ref());
@@ -124,7 +123,7 @@ impl Report<'_> {
         }
     }
 
-    /// Stores that had to wrap their value, and values of the text that did not fit either.
+    /// Number of stores that had to wrap their value, plus values of the text that did not fit.
     fn overflows(&self) -> u64 {
         self.counts().overflows + self.warnings.values
     }
@@ -205,7 +204,7 @@ impl Report<'_> {
         }
     }
 
-    /// How memory ended: at which limit, and what was needed, as far as the table and the lists tell.
+    /// Describes how memory was exhausted: the limit, and the memory needed as far as the table and the lists show it.
     fn memory_text(&self) -> String {
         let Some(limit) = self.memory else { return "no more memory".into() };
         let at = format!("stopped at --memory {}", HumanBytes(limit));
@@ -329,7 +328,7 @@ impl Report<'_> {
         lines.chain(found).chain(run).collect()
     }
 
-    /// The path; or only the state, and why.
+    /// The path; or the state alone, and why the path is missing.
     fn found_text(&self, Finding { found, path }: &Finding) -> String {
         match path {
             Ok(path) => format!("\n{}", path.text(self.model, self.checks)),
@@ -341,7 +340,7 @@ impl Report<'_> {
     }
 }
 
-/// Why nothing was exported, by what the engine says.
+/// Why nothing was exported, according to the engine.
 pub fn why_not_exported(exported: Option<&Result<Exported>>) -> Option<String> {
     match exported {
         Some(Ok(_)) => None,
@@ -363,7 +362,7 @@ fn end_word(end: End) -> &'static str {
     }
 }
 
-/// Clock cycles by what they were spent on.
+/// Clock cycles by activity.
 fn named(cycles: Cycles) -> [(&'static str, u64); 5] {
     let Cycles { fetching, generating, caching, putting, waiting } = cycles;
     [("fetching", fetching), ("generating", generating), ("caching", caching), ("putting", putting), ("waiting", waiting)]
@@ -373,7 +372,7 @@ fn cycles_json(cycles: Cycles) -> Value {
     named(cycles).into_iter().map(|(name, cycles)| (name.to_string(), json!(cycles))).collect::<Map<_, _>>().into()
 }
 
-/// Shares of the whole.
+/// Shares of the total, as text.
 fn cycles_text(cycles: Cycles) -> String {
     let all = named(cycles).iter().map(|(_, cycles)| cycles).sum::<u64>().max(1) as f64;
     named(cycles).map(|(name, cycles)| format!("{name} {:.0} %", 100.0 * cycles as f64 / all)).join(", ")
@@ -405,7 +404,7 @@ fn checkpoint_json(Status { path, written, error }: &Status) -> Value {
     })
 }
 
-/// Seconds that a rank has waited, on average.
+/// Mean waiting time of a rank, in seconds.
 fn mean_waited(ranks: &Numbers) -> f64 {
     ranks.waited / ranks.states.len().max(1) as f64
 }

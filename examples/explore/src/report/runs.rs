@@ -29,7 +29,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The program's exit code, if nothing else was found.
+/// The program's exit code, if the search found nothing else.
 pub fn exit_code(conclusion: &Conclusion) -> u8 {
     match (conclusion.verdict, conclusion.end) {
         (_, Some(End::Stopped(Stop::Interrupted))) => exit::INTERRUPTED,
@@ -53,7 +53,7 @@ pub fn rows(conclusion: &Conclusion, question: &Question) -> Vec<(&'static str, 
     rows
 }
 
-/// The run that violates the property, or why there is none to be shown.
+/// The violating run, or why none can be shown.
 pub fn text(conclusion: &Conclusion, model: &Model) -> Option<String> {
     conclusion.lasso.as_ref().map(|lasso| match lasso {
         Ok(lasso) => format!("\n{}", lasso_text(lasso, model)),
@@ -61,7 +61,7 @@ pub fn text(conclusion: &Conclusion, model: &Model) -> Option<String> {
     })
 }
 
-/// The run, for other programs.
+/// The violating run as JSON.
 pub fn run_json(conclusion: &Conclusion, model: &Model, question: &Question) -> Option<Value> {
     let lasso = conclusion.lasso.as_ref().and_then(|lasso| lasso.as_ref().ok());
     lasso.map(|lasso| lasso_json(lasso, model, &question.text))
@@ -83,7 +83,7 @@ pub fn add_conclusion(report: &mut Value, conclusion: &Conclusion, question: &Qu
     report["no_lasso"] = json!(lasso.and_then(|lasso| lasso.as_ref().err()).map(|error| format!("{error:#}")));
 }
 
-/// A question about where states can lead, for people.
+/// The question about where states can lead, as text.
 fn question_text(possible: &Possible) -> String {
     match possible.role {
         Role::Progress => format!("no livelock: progress is {}", possible.text),
@@ -114,7 +114,7 @@ fn missing(outcome: &Outcome) -> &'static str {
     if outcome.verdict == Verdict::Unknown { "no answer" } else { "no path" }
 }
 
-/// For people: the initial state, then each step with what it changes; and where it begins again.
+/// The run as text: the initial state, each step with its changes, and where the loop begins.
 fn lasso_text(lasso: &Lasso, model: &Model) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
@@ -145,7 +145,7 @@ fn lasso_text(lasso: &Lasso, model: &Model) -> String {
     text
 }
 
-/// From where to where the automaton has moved, if it has.
+/// Source and target of the automaton's move, if it moves.
 fn moved<'m>(lasso: &Lasso, model: &'m Model, number: usize) -> Option<(&'m str, &'m str)> {
     let property = model.property.as_ref()?;
     let of = &property.moves[lasso.steps[number].moved];

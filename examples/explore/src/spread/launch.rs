@@ -1,16 +1,16 @@
-//! Which rank a process is, if it is one of several: what its launcher says in the environment, and the command line.
+//! Rank of this process, if it is one of several, by its launcher's environment and the command line.
 //!
-//! Pure functions of both, so that contradictions are errors before anything is opened or allocated.
+//! These functions depend only on both inputs, so that contradictions are errors before anything is opened or allocated.
 
 use anyhow::{Context, Result, bail, ensure};
 
 /// A variable of the environment.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Holds what the ranks of a run know, and others do not.
+/// Environment variable with a secret that only the ranks of a run know.
 pub const TOKEN: &str = "WARPSET_RENDEZVOUS_TOKEN";
 
-/// What the command line says of ranks that are processes.
+/// Options about ranks that are processes.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub rank: Option<usize>,
@@ -23,14 +23,14 @@ pub struct Wanted {
 pub struct Process {
     pub rank: usize,
     pub ranks: usize,
-    /// Its number among those of its host, if the launcher says it.
+    /// Number of the process on its host, if the launcher sets it.
     pub local_rank: Option<usize>,
-    /// Where they meet, and what they know.
+    /// Meeting place of the processes, and their secret.
     pub rendezvous: String,
     pub token: Option<String>,
 }
 
-/// A launcher's variables: the number of the process, how many there are, and its number on its host.
+/// A launcher's variables: rank of the process, number of ranks, and rank on its host.
 struct Launcher {
     name: &'static str,
     rank: &'static str,
@@ -38,7 +38,7 @@ struct Launcher {
     local_rank: &'static str,
 }
 
-/// The innermost first: mpirun and torchrun are started in a job of Slurm, whose variables they leave.
+/// Innermost launchers first: mpirun and torchrun run in a Slurm job and leave its variables set.
 const LAUNCHERS: [Launcher; 4] = [
     Launcher {
         name: "mpirun",
@@ -51,7 +51,7 @@ const LAUNCHERS: [Launcher; 4] = [
     Launcher { name: "srun", rank: "SLURM_PROCID", ranks: "SLURM_NTASKS", local_rank: "SLURM_LOCALID" },
 ];
 
-/// What a launcher says.
+/// Values set by a launcher.
 struct Launched {
     by: &'static Launcher,
     rank: usize,
@@ -59,12 +59,12 @@ struct Launched {
     local_rank: Option<usize>,
 }
 
-/// What the command line and the launcher say together; `None` if this process is the only one. Launchers count only where
+/// Combines the command line and the launcher; `None` if this process is the only one. Launchers count only if
 /// `follows_launchers`.
 ///
 /// # Errors
 ///
-/// They contradict each other or themselves, or something is missing.
+/// The inputs contradict each other or themselves, or a value is missing.
 pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers: bool) -> Result<Option<Process>> {
     if wanted.ranks == Some(1) {
         ensure!(wanted.rank.is_none_or(|rank| rank == 0), "--rank {} of --ranks 1: the only rank is 0", wanted.rank.unwrap_or(0));
@@ -120,7 +120,7 @@ pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers:
     Ok(Some(Process { rank, ranks, local_rank, rendezvous, token }))
 }
 
-/// What the first launcher says whose variables are there; `None` if it has started one process.
+/// Values of the first launcher whose variables are set; `None` if it has started only one process.
 fn launched(environment: Environment<'_>) -> Result<Option<Launched>> {
     for by in &LAUNCHERS {
         let number = |name: &str| -> Result<Option<usize>> {
@@ -137,7 +137,7 @@ fn launched(environment: Environment<'_>) -> Result<Option<Launched>> {
     Ok(None)
 }
 
-/// Where torchrun says that its processes meet. Its own agent may listen there: then it is the next port.
+/// Meeting place of torchrun's processes. If torchrun's own agent listens there, the next port is used.
 fn address(launched: Option<&Launched>, environment: Environment<'_>) -> Option<String> {
     launched.filter(|launched| launched.by.name == "torchrun")?;
     let (host, port) = (environment("MASTER_ADDR")?, environment("MASTER_PORT")?.trim().parse::<u16>().ok()?);
@@ -145,9 +145,9 @@ fn address(launched: Option<&Launched>, environment: Environment<'_>) -> Option<
     Some(format!("tcp:{host}:{}", if is_taken { port.checked_add(1)? } else { port }))
 }
 
-/// Which GPU a process takes, of so many that it sees: the one of its number on its host, unless it sees only one.
+/// Number of the GPU that a process uses, out of `visible` GPUs: the one with its number on its host, unless only one is visible.
 ///
-/// `listed`: those that the command line names; empty if it names none.
+/// `listed`: GPUs that the command line names; empty if it names none.
 #[cfg_attr(not(feature = "nccl"), allow(dead_code, reason = "only NCCL connects processes"))]
 pub fn gpu_of(process: &Process, listed: &[usize], visible: usize) -> Result<usize> {
     let local = process.local_rank.unwrap_or(if listed.is_empty() { process.rank % visible.max(1) } else { process.rank });
@@ -190,7 +190,7 @@ mod tests {
             let found = ask(&[MEET], &[(rank, "5"), (ranks, "8"), (local, "1")]).unwrap().unwrap();
             assert_eq!((found.rank, found.ranks, found.local_rank, &*found.rendezvous), (5, 8, Some(1), "file:/tmp/meet"));
             assert_eq!(ask(&[MEET], &[(rank, "5"), (ranks, "8")]).unwrap().unwrap().local_rank, None);
-            // Said twice, alike; half of it; of one process.
+            // The values are given twice and agree; only half of them is given; there is one process.
             assert_eq!(ask(&[MEET, ("rank", "5"), ("ranks", "8")], &[(rank, "5"), (ranks, "8")]).unwrap().unwrap().rank, 5);
             assert_eq!(ask(&[], &[(rank, "5")]), Ok(None));
             assert_eq!(ask(&[], &[(rank, "0"), (ranks, "1")]), Ok(None));
@@ -211,7 +211,7 @@ mod tests {
         let with_agent = [&torchrun[..], &[("TORCHELASTIC_USE_AGENT_STORE", "True")]].concat();
         assert_eq!(ask(&[], &with_agent).unwrap().unwrap().rendezvous, "tcp:n7:29401");
         assert_eq!(ask(&[MEET], &torchrun).unwrap().unwrap().rendezvous, "file:/tmp/meet");
-        // Nobody is asked where no processes can be connected.
+        // Launchers are ignored in a build that connects no processes.
         let none =
             process(&Wanted::default(), &|name| (name.ends_with("RANK") || name.ends_with("SIZE")).then(|| "7".into()), false);
         assert_eq!(none.unwrap(), None);

@@ -1,4 +1,4 @@
-//! Searches over several ranks, as the program runs them: where the ranks are ([`Seats`]), and what is printed by rank 0.
+//! Searches over several ranks, as the program runs them: the location of the ranks ([`Seats`]), and output by rank 0.
 
 mod launch;
 mod seats;
@@ -21,7 +21,7 @@ use anyhow::Result;
 use std::time::Instant;
 use warpset::{Device, Storage};
 
-/// Explores with the tables of this process's ranks, and prints what was found.
+/// Explores with the tables of this process's ranks, and prints the results.
 #[allow(clippy::too_many_arguments)] // all that an exploration depends on
 pub fn explore<S: Storage>(
     tables: Vec<Table<S>>,
@@ -60,7 +60,7 @@ pub fn explore<S: Storage>(
 
 struct Task<'a> {
     options: &'a Options,
-    /// As of one device.
+    /// Limits for one device.
     limits: Limits,
     interpreted: &'a Interpreted<'a>,
     warnings: &'a Warnings,

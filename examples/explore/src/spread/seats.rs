@@ -1,4 +1,4 @@
-//! Where the ranks are: on which devices, in which processes, and how they are connected.
+//! Location of the ranks: their devices, processes and connections.
 
 use super::launch::{Environment, Process, Wanted, process};
 use crate::device::DeviceChoice;
@@ -12,20 +12,20 @@ use std::time::Duration;
 use warpset::cluster::{Builder, Local, Transport};
 use warpset::{Device, Storage, TableBuilder};
 
-/// Ranks of one process know at once when one is gone. One that is slow is waited for, also if the process was suspended.
+/// Ranks of one process notice at once when one fails. They wait long for a slow one, in case the process was suspended.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Ranks that are processes may be gone without a word. The longest that one works while others wait: it compiles its kernel, or
-/// looks through a level for a path.
+/// Ranks that are processes may disappear silently. This is the longest time that one works while others wait: it compiles its
+/// kernel, or searches a level for a path.
 #[cfg(feature = "nccl")]
 const PATIENCE_OF_PROCESSES: Duration = Duration::from_secs(600);
 
-/// Which ranks there are, by the command line and the environment.
+/// The ranks of a search, by the command line and the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// One table, without ranks.
     Alone,
-    /// So many ranks in this process, or as many as there are devices.
+    /// This number of ranks in this process, or one per device.
     Here { ranks: Option<usize> },
     /// One of several processes.
     Process(Process),
@@ -34,10 +34,10 @@ pub enum Plan {
 impl Plan {
     /// # Errors
     ///
-    /// What was asked for contradicts itself, or is not in this build.
+    /// The options contradict each other, or this build lacks a requested feature.
     pub fn of(options: &Options, environment: Environment<'_>) -> Result<Self> {
         let wanted = Wanted { rank: options.rank, ranks: options.ranks, rendezvous: options.rendezvous.clone() };
-        // A build that connects no processes is not stopped by a launcher's environment, which a job's script may have, too.
+        // A build that cannot connect processes ignores a launcher's environment, because a job's script may have one, too.
         let Some(process) = process(&wanted, environment, cfg!(feature = "nccl"))? else {
             return Ok(match options.local_ranks {
                 None if !options.device.may_be_several() => Self::Alone,
@@ -64,7 +64,7 @@ impl Plan {
         Ok(Self::Process(process))
     }
 
-    /// Whether this process prints, and writes files.
+    /// Whether this process prints and writes files.
     pub fn prints(&self) -> bool {
         !matches!(self, Self::Process(process) if process.rank != 0)
     }
@@ -94,14 +94,14 @@ impl Connection {
     }
 }
 
-/// The ranks of this process, connected with each other and with those of others.
+/// The ranks of this process, connected with each other and with those of other processes.
 pub struct Seats {
     seats: Vec<Seat>,
     ranks: u64,
 }
 
 impl Seats {
-    /// Connects the ranks; `None` if there is only one device, and nobody has asked for ranks. Gives the device of the first.
+    /// Connects the ranks, and returns the device of the first one. Without ranks: one device, and no request for ranks.
     pub fn open(plan: &Plan, choice: &DeviceChoice) -> Result<(Device, Option<Self>)> {
         match plan {
             Plan::Alone => Ok((choice.open()?, None)),
@@ -117,7 +117,7 @@ impl Seats {
         }
     }
 
-    /// So many ranks in this process, on these devices: as many on each.
+    /// Creates `ranks` ranks in this process, equally many on each of these devices.
     pub fn here(devices: &[Device], ranks: usize) -> Result<Self> {
         let of_ranks = devices_of(devices, ranks)?;
         let sharing = (ranks / devices.len()) as u64;
@@ -144,19 +144,20 @@ impl Seats {
         anyhow::bail!("this build connects no processes: rank {} of {} needs the feature `nccl`", process.rank, process.ranks)
     }
 
-    /// The size of each rank's table: what the options say for all of them, or the least that is best for one of their devices.
+    /// The size of each rank's table: given by the options for all ranks together, or the smallest of the best sizes for their
+    /// devices.
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.seats, |seat| {
             let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &seat.device, sharing);
-            // All ranks have the slots that one would have, if they have memory for them.
+            // All ranks together get the slots that one table would have, if they have memory for them.
             let parts = if options.capacity.is_some() { ranks } else { seat.sharing };
             let own = size(1).and_then(|all| {
                 let fitting = size(seat.sharing)?;
                 Ok(Size { slots: all.slots.div_ceil(parts).min(fitting.slots), ..fitting })
             });
-            // Parts of states are shared by those of one rank only, so each needs nodes for nearly all of them. A rank that has
-            // failed tells 0.
+            // Only states of the same rank share parts, so each rank needs nodes for nearly all parts. A rank that has failed
+            // sends 0.
             let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.saturating_add(1), size.nodes]);
             let bytes: Vec<u8> = of_rank.iter().flat_map(|number| number.to_le_bytes()).collect();
             let mut all = vec![0; bytes.len() * ranks as usize];
@@ -170,7 +171,7 @@ impl Seats {
         Ok(first_error(sizes)?[0])
     }
 
-    /// The tables of the ranks of this process, each of so many slots.
+    /// Builds the tables of the ranks of this process, each with `slots` slots.
     pub fn build<S: Storage>(self, builder: &TableBuilder<S>, slots: u64) -> Result<Vec<Table<S>>> {
         let built = on_all(self.seats, |Seat { device, connection, .. }| {
             let builder = Builder::new(builder.clone().capacity(slots));

@@ -1,18 +1,18 @@
-//! Searches as files: what goes on finds what one go finds, whenever the one before ended.
+//! Checkpoints: a resumed search gives the results of an uninterrupted one, wherever the earlier search ended.
 
 use super::*;
 use flate2::Crc;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// So many counters to 12, each in a process: 13^n states.
+/// `n` counters to 12, each in a process: 13^n states.
 fn counters(n: u32) -> String {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 12; effect x = x + 1; }}; }}\n");
     (0..n).map(process).collect::<String>() + "system async;"
 }
 
-/// What all of it comes to. A level has as many states as there are ways to sum up to its number.
+/// Counts of the whole search. The states of a level are the ways to sum up to its number.
 fn all(n: u32) -> [u64; 5] {
     let mut levels = vec![1u64];
     for _ in 0..n {
@@ -23,10 +23,10 @@ fn all(n: u32) -> [u64; 5] {
     [states, count * 12 * states / 13, 1, levels.len() as u64, *levels.iter().max().unwrap()]
 }
 
-/// The exit code and the report of a search that goes on.
+/// The exit code and the report of a resumed search.
 #[track_caller]
 fn resumed(place: Place, model: &Path, file: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
-    // On a GPU no capacity is said either: the table is that of the file.
+    // No capacity is given on a GPU either: the table is the one in the file.
     json_on(place.device, model, &[&["--table", place.table, "--resume", file.to_str().unwrap()], arguments].concat())
 }
 
@@ -48,7 +48,7 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
             assert!(report["resumed_states"].as_u64() >= before["states"].as_u64(), "{report}");
         }
     }
-    // From one to the next one, in the same file; and by another engine, with other numbers of threads.
+    // Resumes from one checkpoint to the next in the same file, with different engines and numbers of threads.
     place.json(&path, &["--max-states", "1", "--checkpoint", name]);
     for (turn, most) in ["4", "20", "200", "2k", "20k"].iter().enumerate() {
         let engines = if place.is_gpu() { ["gpu", "interpreted"] } else { ["interpreted", "compiled"] };
@@ -59,19 +59,19 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
     }
     let (code, report) = resumed(place, &path, &file, &["--checkpoint", name]);
     assert_eq!((code, counts(&report), &report["checkpoint"]["states"]), (Some(0), all(4), &Value::Null));
-    // What is looked for must be said again.
+    // The goal must be given again.
     let (code, _) = place.json(&path, &["--max-states", "3k", "--checkpoint", name, "--goal", goal]);
     assert_eq!(code, Some(3));
     let (code, report) = resumed(place, &path, &file, &["--goal", goal]);
     assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(16)), "{report}");
 }
 
-/// Whenever it is killed, also while it writes.
+/// Kills searches at random times, also while they write.
 pub fn killed_searches_go_on(place: Place) {
     if !cfg!(unix) {
         return;
     }
-    // A launch on a GPU ends as its table grows, or after 0.2 s.
+    // A launch on a GPU ends when its table grows, or after 0.2 s.
     let n = if place.is_gpu() { 6 } else { 4 };
     let (folder, path) = written(&counters(n));
     let file = folder.path().join("search.checkpoint");
@@ -88,7 +88,7 @@ pub fn killed_searches_go_on(place: Place) {
             None => command.args(["--capacity", "64"]),
         };
         let mut child = spawned(&mut command);
-        // After one more checkpoint.
+        // Wait for one more checkpoint.
         while written_at() == before && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -180,7 +180,7 @@ pub fn checkpoints_overwrite_nothing_else() {
         assert!(output.status.code() == Some(2) && said.contains(why), "{arguments:?}: {output:?}");
     }
     assert_eq!(std::fs::read(&there).unwrap(), b"a text");
-    // A property of the model's own.
+    // The model has a property of its own.
     let property = "process R { state q; init q; accept q; trans q -> q {}; } system async property R;";
     let (_folder, path) = written(&counters(4).replace("system async;", property));
     let output = explore(&path, ["--checkpoint", folder.path().join("new").to_str().unwrap(), "--json"]);
@@ -216,7 +216,7 @@ impl Parts {
         Self { header, words: values, table: bytes[table + 4..].to_vec() }
     }
 
-    /// The file, with checksums that are right.
+    /// The file, with correct checksums.
     fn signed(&self) -> Vec<u8> {
         let header = self.header.to_string();
         let sum = crc(&[header.as_bytes()]);
@@ -242,7 +242,7 @@ impl Parts {
 }
 
 impl Parts {
-    /// With a bucket table that has the states of the lists, too.
+    /// Replaces the table by a bucket table that also contains the states of the lists.
     fn with_its_states(mut self) -> Self {
         let table = warpset::BucketTable::load(&warpset::Device::cpu(), &self.table[..]).unwrap();
         table.find_or_put_many(&self.words).unwrap().complete(&table).unwrap();
@@ -269,7 +269,7 @@ fn resumed_in_time(model: &Path, file: &Path, arguments: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Checksums are right, and the contents are those of no search.
+/// Files with correct checksums whose contents belong to no search.
 pub fn checkpoints_that_mislead_are_refused() {
     // Two words a state of seven fields, so that trees have nodes; index expressions that cannot leave their array.
     let process = |n| {
@@ -297,7 +297,7 @@ pub fn checkpoints_that_mislead_are_refused() {
                 refused(Parts::of(&bytes).with_a_last_node(node), "behind the last bucket");
             }
         }
-        // States that the next-state functions are not made for.
+        // States for which the next-state functions are not defined.
         let width = Parts::of(&bytes).header["words"].as_u64().unwrap() as usize;
         for at in [0, width - 1, width] {
             for bits in [u32::MAX, 0xAAAA_AAAA] {
@@ -309,7 +309,7 @@ pub fn checkpoints_that_mislead_are_refused() {
                 refused(parts, "a state that the model cannot reach");
             }
         }
-        // Counts that others are computed with.
+        // Counts from which other values are computed.
         for (count, value, why) in [
             ("levels", json!(u64::MAX), "do not fit each other"),
             ("levels", json!(0), "do not fit each other"),
@@ -333,13 +333,13 @@ pub fn checkpoints_that_mislead_are_refused() {
     }
 }
 
-/// Links that have the names of files which are about to be written, or left by killed processes.
+/// Links with the names of files that are about to be written, or that killed processes left.
 #[cfg(unix)]
 pub fn links_beside_a_checkpoint_are_not_followed() {
     let (folder, path) = written(&counters(3));
     let (file, target) = (folder.path().join("search.checkpoint"), folder.path().join("target"));
     std::fs::write(&target, "precious").unwrap();
-    // The number of the process is known only when it runs: it gives its place to the checker.
+    // The process number is only known when the shell runs, which then replaces itself by the checker.
     let script = "for n in '' .0 .1 .2 .3 .4 .5 .6 .7 .8 .9; do ln -s target .search.checkpoint.$$$n.part || exit 9; done
         exec \"$@\"";
     let mut command = Command::new("sh");

@@ -166,8 +166,8 @@ fn search(mistake: Mistake) -> Found {
     Found { counts: [seen.len() as u64, transitions, deadlocks, levels], wrong_after }
 }
 
-/// The model's states are those of the algorithm. Its assertions hold in all of them, and fail, with a shortest path, where one
-/// step is wrong.
+/// The model has the states of the algorithm. Its assertions hold in all of them. If one step is wrong, they fail with a shortest
+/// path.
 pub fn claiming_keeps_its_promises(place: Place) {
     for (name, mistake, expected) in &*MODELS {
         let wrong = *mistake != Mistake::None;
@@ -190,7 +190,7 @@ fn answered(thread: u32) -> String {
     ["new", "seen", "full"].map(|answer| format!("Thread_{thread}.{answer}")).join(" or ")
 }
 
-/// No thread waits for another: each thread that goes on gets its answer, whatever the others do, and also if one stops halfway.
+/// No thread waits for another: each thread that continues gets its answer, whatever the others do, even if one stops halfway.
 pub fn claiming_waits_for_nothing(place: Place) {
     let verdict = |arguments: [&str; 2]| {
         let (code, report) = place.json(&model("claiming"), &arguments);
@@ -207,7 +207,7 @@ pub fn claiming_waits_for_nothing(place: Place) {
     assert!(!verdict(["--ltl", &format!("F ({})", answered(2))]));
 }
 
-/// The models with a mistake are `claiming.dve` but for `Thread_1`.
+/// The models with a mistake equal `claiming.dve` except for `Thread_1`.
 pub fn claiming_has_one_mistake_at_most() {
     let parts = |name: &str| {
         let text = std::fs::read_to_string(model(name)).expect("a model");
@@ -221,7 +221,7 @@ pub fn claiming_has_one_mistake_at_most() {
         assert_eq!(found[..2], right[..2], "{name}");
         assert_eq!(found[2] == right[2], *mistake == Mistake::None, "{name}");
     }
-    // The threads of the algorithm differ in their numbers only, and in that the last one may stop.
+    // The threads of the algorithm differ only in their numbers, except that the last one may stop.
     let [before, _, second] = &right;
     let first = &before[before.find("process Thread_0").expect("a process")..];
     let renumbered = second.replace("Thread_1", "Thread_0").replace("vector[3 + chunk]", "vector[chunk]");

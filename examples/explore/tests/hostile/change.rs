@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
-/// Numbers at the borders of what programs compute with.
+/// Numbers at limits of integer types and of other ranges.
 const NUMBERS: [&str; 22] = [
     "0",
     "-1",
@@ -70,7 +70,7 @@ fn change_token(text: &[u8], random: &mut StdRng) -> Vec<u8> {
         4 => tokens[at] = tokens[other].clone(),
         5 => drop(tokens.remove(at)),
         6 => tokens.insert(at, tokens[other].clone()),
-        // Nested as deep as no parser's stack.
+        // Nesting deeper than a parser's stack.
         _ => tokens[at] = tokens[at].repeat([2, 100, 20_000][random.random_range(0..3)]),
     }
     tokens.concat()

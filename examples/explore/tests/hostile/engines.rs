@@ -1,8 +1,8 @@
-//! Random models in every engine, table and number of ranks: all find what the interpreter with a table of buckets finds.
+//! Random models in every engine, table and number of ranks, compared with the interpreter and a bucket table.
 //!
-//! Models are of two kinds: changed models of the folder `models` that are still models, in every language, and texts that a
-//! generator makes, with every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if it is not
-//! set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
+//! Models are of two kinds: models of the folder `models` in every language, with changes after which they are still models; and
+//! texts from a generator that uses every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if
+//! it is not set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
 
 use super::{change, full, path_of, program, read, run, setting, written};
 use proptest::strategy::{Strategy, ValueTree};
@@ -67,7 +67,7 @@ fn there_is_a_gpu() -> bool {
     false
 }
 
-/// Compares a model, if the text is one with few states.
+/// Compares a model, if the text is a model with few states. Returns whether it is.
 fn compared(path: &str, question: &[&str]) -> bool {
     let explore = |options: &[&str]| {
         let most = ["--max-states", "3000", "--timeout", "100", path];
@@ -85,7 +85,7 @@ fn compared(path: &str, question: &[&str]) -> bool {
     true
 }
 
-/// Compares models until there were enough. `make` writes one into a folder, and returns its path.
+/// Compares models until enough were compared. `make` writes a model into a folder, and returns its path.
 fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
     let wanted = setting("WARPSET_FUZZ_MODELS").unwrap_or(if full() { 20 } else { 6 });
     let first = setting("WARPSET_FUZZ_FIRST").unwrap_or(0);
@@ -158,7 +158,7 @@ fn generated_models() {
     });
 }
 
-/// The model that everything else is compared on counts as expected: the comparison sees states.
+/// The reference search of a known model is successful: the comparison does compare something.
 #[test]
 fn the_comparison_compares() {
     assert!(compared(&path_of("peterson.dve"), &[]));

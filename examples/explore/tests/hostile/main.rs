@@ -24,7 +24,7 @@ use warpset_testing::table_file::TableFile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-/// A run ends long before this; only one that hangs does not.
+/// Time limit of a run, which only a hanging run reaches.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Address space of a run, in KiB: tables reserve more than they use, but a number in a file must not take all memory.
@@ -128,7 +128,7 @@ fn changed(format: &str, name: &str, mut make: impl FnMut(&Path, &mut StdRng) ->
         }
     }
     println!("{format}: exit codes 0 to 3 of {name} {codes:?}");
-    // Most changes are noticed, and some change nothing that matters.
+    // Most changes are detected, and some change nothing important.
     let count = numbers().count();
     assert!(count < 60 || (codes[2] > 0 && codes[2] < count), "{format}: {codes:?}");
 }
@@ -139,7 +139,7 @@ fn written(folder: &Path, name: &str, bytes: &[u8]) -> String {
     path.to_str().expect("a name").to_owned()
 }
 
-/// Random options of a search, with a time limit that is not reached by a search of so few states.
+/// Random options of a search, with a time limit that a search of so few states does not reach.
 fn with_options(mut arguments: Vec<String>, random: &mut StdRng) -> Vec<String> {
     arguments.extend(["--max-states", "2000", "--timeout", "60"].map(String::from));
     let options: [&[&str]; 8] = [
@@ -233,7 +233,7 @@ fn formulas_and_conditions() {
     ];
     changed("conditions", "explore", |_, random| {
         let (option, text) = texts.choose(random).expect("a condition");
-        // An argument has no zero in it.
+        // An argument cannot contain a zero byte.
         let text = String::from_utf8_lossy(&change::text(text.as_bytes(), random)).replace('\0', " ");
         vec![model.clone(), format!("{option}={}", text.chars().take(100_000).collect::<String>())]
     });
@@ -310,8 +310,8 @@ fn graphs_as_arrays() {
     changed("NPZ", "decompose", |folder, random| vec![written(folder, "graph.npz", &change_archive(&original, random))]);
 }
 
-/// Vectors as `--record` writes them, for the library's example `replay`. `cargo test` of the workspace has built that, one of
-/// this package alone does not.
+/// Vectors written by `--record`, for the library's example `replay`. `cargo test` of the workspace has built it; `cargo test` of
+/// this package alone has not.
 #[test]
 fn recorded_vectors() {
     let name = "examples/replay";
@@ -341,7 +341,7 @@ struct Checkpoint {
 impl Checkpoint {
     const START: usize = 20;
 
-    /// Takes a file apart that has fewer than 2^18 words of states: they are one block.
+    /// Splits a file with fewer than 2^18 words of states: they are one block.
     fn of(file: &[u8]) -> Self {
         let length = u32::from_le_bytes(file[12..16].try_into().expect("four bytes")) as usize;
         let (header, rest) = file[Self::START..].split_at(length);

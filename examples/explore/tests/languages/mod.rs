@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The same of models in other languages than DVE, with the widest level.
+/// States, transitions, deadlocks, levels and the widest level of models in other languages than DVE.
 const GOLDEN_OF_OTHERS: [(&str, [u64; 5]); 3] =
     [("vending.slco", [109, 146, 4, 24, 10]), ("crossing.exp", [18, 45, 0, 6, 5]), ("buffer.aut", [7, 12, 0, 3, 4])];
 
@@ -46,10 +46,10 @@ pub fn large_networks(place: Place) {
     }
 }
 
-/// Conditions are those of the language; a network's components are treated fairly as processes are.
+/// Conditions use the syntax of each language; fairness applies to a network's components as to processes.
 pub fn runs_are_asked_about_in_every_language(place: Place) {
     for (name, arguments, verdict) in [
-        // The other train may go round for ever, but not in a fair run.
+        // Without fairness, the other train may go round forever.
         ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)"][..], "violated"),
         ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)", "--fair", "weak"], "holds"),
         ("crossing.exp", &["--ltl", "G (gate == 0 imply train_1 != 2)"], "violated"),
@@ -97,7 +97,7 @@ pub fn networks_are_checked_with_paths(place: Place) {
     }
 }
 
-/// Of a product, as it is explored; and what is asked is answered as without an export.
+/// The export of a product contains the product as it is explored, and the verdict is the same as without an export.
 pub fn products_are_exported_with_their_verdict() {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("product.aut");
@@ -123,8 +123,8 @@ pub fn products_are_exported_with_their_verdict() {
     }
 }
 
-/// What is exported and read again has the same states, transitions, deadlocks and levels; with any table, and any number of
-/// threads, it is the same file.
+/// A state space that is exported and read again has the same states, transitions, deadlocks and levels. The file does not depend
+/// on the table or the number of threads.
 pub fn exported_state_spaces_are_models() {
     let folder = TempDir::new().unwrap();
     let protocol = networks::lossy_protocol(2, 1);
@@ -145,7 +145,7 @@ pub fn exported_state_spaces_are_models() {
         }
         assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "{}", path.display());
         let text = String::from_utf8(texts.pop().unwrap()).unwrap();
-        // States are numbered as they are met.
+        // States are numbered in discovery order.
         let mut known = 0;
         for line in text.lines().skip(1) {
             let target: u64 = line.trim_end_matches(')').rsplit(", ").next().unwrap().parse().unwrap();
@@ -191,7 +191,7 @@ pub fn exports_are_whole_or_nothing() {
     };
     fails(&["--export", "x.txt"], "is to be an .aut or an .npz file");
     fails(&[&export[..], &["--engine", "compiled"]].concat(), "--export is for --engine interpreted");
-    // Nor is it a file that the model is made of.
+    // An export does not overwrite a file that is part of the model.
     let network = networks::cyclers(2, 3);
     let component = network.folder().join("cycler.aut");
     let before = std::fs::read(&component).unwrap();
@@ -237,7 +237,7 @@ pub fn languages_are_told_by_extension_or_name() {
     }
 }
 
-/// A component of 200,000 transitions beside one that it meets: no code is made of them.
+/// A component of 200,000 transitions, synchronized with another one: its transitions generate no code.
 pub fn large_components_are_tables() {
     let folder = TempDir::new().unwrap();
     let states = 50_000;
@@ -261,7 +261,7 @@ pub fn large_components_are_tables() {
     }
 }
 
-/// The path to a fault, with its place in the text; and stores that wrap, which are counted.
+/// Checks the path to a fault, with its place in the text; and the count of stores that wrap.
 pub fn slco_has_faults_and_overflows(place: Place) {
     let model = |statements: &str| {
         format!(
@@ -297,7 +297,7 @@ pub fn slco_models_have_their_counts(folder: &Path) {
 pub fn networks_have_their_counts(folder: &Path) {
     let written = TempDir::new().unwrap();
     have_their_counts(folder, "networks", 1_000_000, |name| {
-        // Rates are ordinary labels only if that is asked for.
+        // Rates are ordinary labels only without `--interleave rate`.
         match name.strip_prefix("samples/").map(|name| name.strip_suffix("@plain").ok_or(name)) {
             Some(Ok(plain)) => (with_extension(folder.join("samples").join(plain), "exp"), &[]),
             Some(Err(sample)) => (with_extension(folder.join("samples").join(sample), "exp"), &["--interleave", "rate"]),
@@ -312,21 +312,20 @@ pub fn networks_have_their_counts(folder: &Path) {
     });
 }
 
-/// A tree of so many inner states, each with two steps of labels of their own; states in the order of a search.
+/// A tree of `inner` inner states, each with two steps of labels of their own; states are in discovery order.
 fn tree_of_labels(inner: u64) -> String {
     let step = |at: u64| format!("({}, \"STEP !{at}\", {})\n", at / 2, at + 1);
     format!("des (0, {}, {})\n", 2 * inner, 2 * inner + 1) + &(0..2 * inner).map(step).collect::<String>()
 }
 
-/// A state space with a label for each transition is no larger model than another one: by every engine, with conditions on
-/// labels.
+/// A state space with a label for each transition is handled like any other by every engine, with conditions on labels.
 pub fn each_transition_may_have_a_label(place: Place) {
     let (_folder, path) = written_as("tree.aut", &tree_of_labels(20_000));
     let engines: &[&str] = if place.is_gpu() { &["gpu", "interpreted"] } else { &["interpreted", "compiled"] };
     for engine in engines {
         let (code, report) = place.json(&path, &["--engine", engine]);
         assert_eq!((code, counts(&report)), (Some(0), [40_001, 40_000, 20_001, 16, 16_384]), "{engine}");
-        // Step 38,000 is of state 19,000, which is 14 steps from the first one.
+        // Step 38,000 starts in state 19,000, which is 14 steps from the first state.
         let (code, report) = place.json(&path, &["--engine", engine, "--goal", "enabled(\"STEP !38000\")"]);
         let path = &report["path"];
         assert_eq!((code, path["length"].as_u64()), (Some(1), Some(14)), "{engine}: {report}");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A network in a folder of its own, and what must be found.
+/// A network in a folder of its own, and its expected counts.
 pub struct Network {
     folder: TempDir,
     pub states: u64,
@@ -39,15 +39,16 @@ pub fn aut(states: u64, transitions: &[(u64, String, u64)]) -> String {
     text
 }
 
-/// `n` rings of `k` states, each by itself: k^n states, n k^n transitions.
+/// `n` independent rings of `k` states: k^n states, n k^n transitions.
 pub fn cyclers(n: u32, k: u64) -> Network {
     let ring: Vec<_> = (0..k).map(|at| (at, format!("STEP !{at}"), (at + 1) % k)).collect();
     let states = k.pow(n);
     Network::new(&[("cycler.aut", aut(k, &ring))], &parallel("cycler.aut", n, " ||| "), [states, u64::from(n) * states, 0])
 }
 
-/// `n` stations of 6 states, of which one can return in two ways: 6^n states, 7 n 6^(n - 1) transitions. With n = 10 both are
-/// those of the model `broadcast` in table 1 of GPUexplore 1.0 (Wijs and Bosnacki 2014), whose structure is not known.
+/// `n` stations of 6 states; state 5 has two transitions to state 0: 6^n states, 7 n 6^(n - 1) transitions. With n = 10 both
+/// equal the counts of the model `broadcast` in table 1 of GPUexplore 1.0 (Wijs and Bosnacki 2014), whose structure is not
+/// known.
 pub fn broadcast(n: u32) -> Network {
     let mut station: Vec<_> = (0..6).map(|at| (at, format!("MOVE_{at}"), (at + 1) % 6)).collect();
     station.push((5, "REPEAT".into(), 0));
@@ -59,7 +60,7 @@ fn parallel(file: &str, n: u32, operator: &str) -> String {
     vec![format!("\"{file}\""); n as usize].join(operator)
 }
 
-/// A token goes round `n` stations, each of which may want it and use it: n 2^n states, n 2^n + n (n - 1) 2^(n - 1) transitions.
+/// A token goes round `n` stations; each may want and use it: n 2^n states, n 2^n + n (n - 1) 2^(n - 1) transitions.
 pub fn ring(n: u32) -> Network {
     let mut files = Vec::new();
     let mut branches = Vec::new();
@@ -121,9 +122,9 @@ pub fn lossy_protocol(n: u32, d: u64) -> Network {
     let (mut sender, mut receiver, mut data, mut answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for bit in 0..2 {
         let other = 1 - bit;
-        // Of the sender: ready for a value, about to send it, waiting for the answer.
+        // States of the sender: ready for a value, about to send it, waiting for the answer.
         let (ready, send, wait) = (|bit: u64| bit, |value: u64| 2 + 4 * value + 2 * bit, |value: u64| 3 + 4 * value + 2 * bit);
-        // Of the receiver: waiting, about to answer, about to hand over a value.
+        // States of the receiver: waiting, about to answer, about to deliver a value.
         let (idle, answer, give) = (|bit: u64| bit, |bit: u64| 2 + bit, |value: u64| 4 + 2 * value + bit);
         for value in 0..d {
             sender.extend([

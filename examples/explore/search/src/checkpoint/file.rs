@@ -1,4 +1,5 @@
-//! The file: a header, words with checksums, and whatever has its own. It is complete or not there.
+//! The file of a checkpoint: a header, words with checksums, and a table with checksums of its own. A file is complete or does
+//! not exist.
 //!
 //! | bytes | |
 //! |---|---|
@@ -25,22 +26,22 @@ const MAGIC: [u8; 8] = *b"\x93WPX\r\n\x1a\n";
 const VERSION: u32 = 1;
 const BLOCK_WORDS: usize = 1 << 18;
 
-/// Longest header: a state has at most 256 words, a condition the length of a command line.
+/// Longest header: a state has at most 256 words, and a condition is at most as long as a command line.
 const MOST_HEADER_BYTES: u32 = 64 << 20;
 
 /// A file that was written.
 #[derive(Debug)]
 pub struct Written {
     pub bytes: u64,
-    /// Why it might be lost if the machine crashed now.
+    /// Why the file might be lost if the machine crashed now.
     pub unsettled: Option<io::Error>,
 }
 
-/// Writes a file beside its place and gives it its name when all of it is on the disk: as the library saves tables.
+/// Writes a file under a temporary name and renames it when all of it is on the disk, as the library saves tables.
 ///
 /// # Errors
 ///
-/// It cannot be written. What had its name before is as it was.
+/// The file cannot be written. An earlier file of that name is unchanged.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<Written> {
     remove_left_over(path);
     let new = NewFile::beside(path)?;
@@ -52,7 +53,7 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>
     Ok(Written { bytes, unsettled: new.publish()?.settle().err() })
 }
 
-/// An error if a file cannot be written there, or if there is one that is something else.
+/// Returns an error if a file cannot be written at `path`, or if a file there is not a checkpoint.
 pub fn ensure_can_be_written(path: &Path) -> Result<()> {
     if path.exists() {
         ensure!(path.is_file(), "it is not a plain file");
@@ -64,8 +65,8 @@ pub fn ensure_can_be_written(path: &Path) -> Result<()> {
     Ok(NewFile::beside(path).map(drop)?)
 }
 
-/// Removes what killed processes of this machine have left beside a file; and what an earlier process of this one's number has
-/// left: this one writes one file at a time.
+/// Removes temporary files left beside `path` by killed processes of this machine, and by an earlier process that had this one's
+/// process number. This process writes one file at a time.
 fn remove_left_over(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for entry in folder.read_dir().into_iter().flatten().flatten() {
@@ -76,7 +77,7 @@ fn remove_left_over(path: &Path) {
     }
 }
 
-/// Whether there is such a process; also where that is not known.
+/// Whether a process with this number runs; true if the system cannot say.
 fn is_running(id: u32) -> bool {
     let (mut system, id) = (System::new(), Pid::from_u32(id));
     system.refresh_processes(ProcessesToUpdate::Some(&[id]), true);
@@ -116,7 +117,7 @@ fn sum_of_block(header: u32, number: u64, block: &[u8]) -> u32 {
     crc(&[&header.to_le_bytes(), &number.to_le_bytes(), block])
 }
 
-/// A file that is read: its header has been.
+/// A file that is being read; its header has been read already.
 pub struct Reading {
     pub header: Value,
     file: BufReader<File>,
@@ -126,7 +127,7 @@ pub struct Reading {
 impl Reading {
     /// # Errors
     ///
-    /// It cannot be read, or is something else, of a later version, cut off or damaged.
+    /// The file cannot be read, is not a checkpoint, has a later version, is cut off or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         ensure!(!path.is_dir(), "it is a directory");
         let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
@@ -147,7 +148,7 @@ impl Reading {
         Ok(Self { header, file, sum })
     }
 
-    /// So many words, which come next.
+    /// Reads the next `count` words.
     pub fn words(&mut self, count: u64) -> Result<Vec<u32>> {
         let mut words = Vec::new();
         let mut block = Vec::new();
@@ -160,19 +161,19 @@ impl Reading {
                 sum == sum_of_block(self.sum, number, &block),
                 "it is damaged: the checksum of block {number} of its states is wrong"
             );
-            // As the words come: what the header says takes no memory.
+            // Reserve memory only as words arrive, so that a false count in the header takes none.
             words.try_reserve(size).context("there is no memory for the states of its level")?;
             words.extend(block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))));
         }
         Ok(words)
     }
 
-    /// What comes behind the words.
+    /// The part of the file after the words.
     pub fn rest(&mut self) -> &mut impl Read {
         &mut self.file
     }
 
-    /// An error if more comes.
+    /// Returns an error if more bytes follow.
     pub fn end(mut self) -> Result<()> {
         ensure!(self.file.read(&mut [0])? == 0, "it is damaged: bytes come after its end");
         Ok(())

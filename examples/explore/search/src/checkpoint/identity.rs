@@ -1,4 +1,4 @@
-//! What must be the same when a search goes on: the model and what is checked of its states.
+//! Identity of a search: the model and the checks that must be the same when it is resumed.
 
 use crate::checks::{Checks, Role};
 use crate::ir::Model;
@@ -8,16 +8,16 @@ use flate2::Crc;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Debug, Write};
 
-/// A model and its checks, as far as a search depends on them.
+/// The parts of a model and its checks that a search depends on.
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,
-    /// What of the model has which checksum.
+    /// Parts of the model, with the checksum of each.
     parts: Vec<(&'static str, String)>,
     deadlocks: bool,
-    /// Each with what it is: in their order.
+    /// Conditions in their order, each with its role.
     conditions: Vec<String>,
-    /// Their checksum as they were understood: constants of the model are no part of a text.
+    /// Checksum of the evaluated conditions: their texts do not contain the values of the model's constants.
     meaning: String,
 }
 
@@ -42,7 +42,7 @@ impl Identity {
                 "meaning": self.meaning })
     }
 
-    /// An error that says what is not as it was when this was written.
+    /// Returns an error that names the first difference from the saved identity.
     pub fn ensure_is(&self, saved: &Value) -> Result<()> {
         let name = saved["name"].as_str().unwrap_or("?");
         for (part, sum) in &self.parts {
@@ -74,7 +74,7 @@ impl Identity {
     }
 }
 
-/// Conditions as the command line has them.
+/// Conditions as the command line shows them.
 fn list<T: AsRef<str>>(conditions: &[T]) -> String {
     let asked = |condition: &T| {
         let condition = condition.as_ref();
@@ -89,7 +89,7 @@ fn list<T: AsRef<str>>(conditions: &[T]) -> String {
     if conditions.is_empty() { "none".into() } else { conditions.iter().map(asked).collect::<Vec<_>>().join(", ") }
 }
 
-/// Bytes and CRC-32 of a text that is not kept.
+/// Length in bytes and CRC-32 of a text that is not stored.
 #[derive(Default)]
 struct Sum {
     bytes: u64,
@@ -120,7 +120,7 @@ fn checksum(part: &impl Debug) -> String {
     sum.text()
 }
 
-/// The same of what may have millions of transitions and labels.
+/// As `checksum`, without formatting: a network may have millions of transitions and labels.
 fn checksum_of_network(network: &Network) -> String {
     let mut sum = Sum::default();
     for component in &network.components {

@@ -1,30 +1,30 @@
-//! Checkpoints: a search as a file, from which it goes on.
+//! Checkpoints: files from which a search can be resumed.
 //!
-//! A search is its table, the states of its level that have not been expanded, those of the next one that were found, and what
-//! was counted and found. States are kept as words: so a table may be loaded where references lie otherwise, on another device,
-//! and a search may go on by another engine. Paths need nothing more, as levels are explored again for them (path.rs).
+//! A search consists of its table, the unexpanded states of its level, the states of the next level found so far, and the counts
+//! and the violation found. States are saved as words. So a table may be loaded where references differ, on another device, and
+//! another engine may resume the search. Paths need nothing more, because levels are explored again for them (path.rs).
 //!
-//! Engines write one between two rounds, when nothing is under way. On a GPU that is between two launches.
+//! Engines write a checkpoint between two rounds, when no work is under way; on a GPU, between two launches.
 //!
 //! # What a file can claim
 //!
-//! Checksums find damage, and not a file that was made to mislead. What memory safety or the end of a search depends on is
+//! Checksums detect damage, but not a file that was made to mislead. Every field that memory safety or termination depends on is
 //! checked before it is used:
 //!
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
 //! | magic, version, bytes of the header | the layout of the file | `Reading::open` |
-//! | model, conditions, deadlocks | which next-state functions the states are given to | `Identity::ensure_is` |
-//! | words | where states begin in the lists | `Opened::table_of`: those of the model |
-//! | table | which kind of table is loaded | `Opened::table_of`; the library, which looks at the table's own header |
-//! | states | counts | the number that the table has stored |
-//! | transitions, overflows | counts that go on | at most 2^62 |
-//! | deadlocks, levels, widest level | counts; how many levels a path may have | at most as many as states; at least one level |
-//! | waiting, next, offered | how many words follow | `Reading::words`: memory is taken as they come; no more waiting and next ones than states |
-//! | found: state, level | the interpreter is given the state; the path has as many steps | as other states; a level that has begun; the interpreter must find what is wrong with it |
-//! | states of the lists | next-state functions, which check no index and no location that cannot be outside | `Intervals::strange` (ir/bounds.rs), of each state |
-//! | that they are in the table | references to them | `contains_many` |
-//! | table: slots, nodes, rows | all that a table relies on | the library (src/saved/mod.rs). States in the table that are in no list are compared, and never expanded |
+//! | model, conditions, deadlocks | the next-state functions that get the states | `Identity::ensure_is` |
+//! | words | starts of states in the lists | `Opened::table_of`: the width of the model's states |
+//! | table | the kind of table to load | `Opened::table_of`; the library, which reads the table's own header |
+//! | states | counts | number of states stored in the table |
+//! | transitions, overflows | counts that continue from there | at most 2^62 |
+//! | deadlocks, levels, widest level | counts; length of a path | at most the number of states; at least one level |
+//! | waiting, next, offered | number of words that follow | `Reading::words`: memory is allocated as words arrive; waiting + next is at most the number of states |
+//! | found: state, level | the interpreter gets the state; the path has `level` steps | as for other states; the level must have begun; the interpreter must find a violation |
+//! | states of the lists | next-state functions, which do not check indices and locations that are always in range | `Intervals::strange` (ir/bounds.rs), for each state |
+//! | states of the lists: presence in the table | references to them | `contains_many` |
+//! | table: slots, nodes, rows | every operation on the table | the library (src/saved/mod.rs). States of the table that are in no list are only compared, never expanded |
 
 mod file;
 mod identity;
@@ -53,22 +53,22 @@ use warpset::{Device, Outcome, Request, Storage, VectorTable};
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 20;
 
-/// Most transitions and overflows that a checkpoint may have counted, so that a search can go on counting.
+/// Most transitions and overflows that a checkpoint may have counted, so that a resumed search does not overflow its counters.
 const MOST_COUNTED: u64 = 1 << 62;
 
-/// Where a search is.
+/// State of a search at the time of a checkpoint.
 pub struct Snapshot<'a> {
     pub counts: Counts,
     pub found: Option<&'a Found>,
-    /// Words of the states of the level that have not been expanded.
+    /// Words of the unexpanded states of the level.
     pub level: &'a [&'a [u32]],
-    /// Words of the states of the next level that were found.
+    /// Words of the states of the next level found so far.
     pub next: &'a [u32],
     /// Words of successors that found the table full.
     pub offered: &'a [u32],
 }
 
-/// A search that goes on.
+/// State of a search that was loaded from a checkpoint.
 pub struct Resumed {
     pub counts: Counts,
     pub found: Option<Found>,
@@ -76,18 +76,18 @@ pub struct Resumed {
     pub next: Vec<u32>,
 }
 
-/// Where checkpoints are written, and how often.
+/// Path and interval of checkpoints.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pub path: PathBuf,
     pub every: Duration,
-    /// After how many levels one is written at the latest.
+    /// Most levels between two checkpoints.
     pub levels: Option<u64>,
     /// Shows a warning at once.
     pub warn: fn(&str),
 }
 
-/// When checkpoints are written, where, and what has come of it.
+/// Writer of a search's checkpoints, with the result of the last one.
 pub struct Checkpoints {
     schedule: Schedule,
     identity: Identity,
@@ -97,10 +97,10 @@ pub struct Checkpoints {
 
 struct Last {
     time: Instant,
-    /// The level that it was written in; the first one if none was.
+    /// Level of the last checkpoint; the first level if none was written.
     level: u64,
     written: Option<Written>,
-    /// Why there was none the last time.
+    /// Why the last checkpoint could not be written.
     error: Option<String>,
 }
 
@@ -112,17 +112,17 @@ pub struct Written {
     pub took: Duration,
 }
 
-/// What has come of checkpoints.
+/// Result of the checkpoints so far.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub path: PathBuf,
     pub written: Option<Written>,
-    /// Why the last one was not written.
+    /// Why the last checkpoint was not written.
     pub error: Option<String>,
 }
 
 impl Checkpoints {
-    /// Checkpoints of a search. `begun`: levels that have begun already.
+    /// Creates the writer of a search's checkpoints. `begun`: levels that have begun already.
     pub fn new(schedule: Schedule, identity: Identity, table: TableKind, begun: u64) -> Self {
         let last = Last { time: Instant::now(), level: begun.max(1), written: None, error: None };
         Self { schedule, identity, table, last: last.into() }
@@ -132,14 +132,14 @@ impl Checkpoints {
         self.last.lock().expect("no thread panics while it has the lock")
     }
 
-    /// Whether it is time for one.
+    /// Whether a checkpoint is due.
     pub fn is_due(&self, counts: &Counts) -> bool {
         let last = self.last();
         last.time.elapsed() >= self.schedule.every
             || self.schedule.levels.is_some_and(|levels| counts.levels >= last.level.saturating_add(levels))
     }
 
-    /// Writes one. What goes wrong does not end the search: the file before is as it was.
+    /// Writes a checkpoint. An error does not end the search, and leaves the earlier file unchanged.
     pub fn write<S: Storage>(&self, table: &VectorTable<S>, snapshot: &Snapshot) {
         let start = Instant::now();
         let written = file::write(&self.schedule.path, |to| {
@@ -150,7 +150,7 @@ impl Checkpoints {
         self.conclude(&snapshot.counts, written.map(|written| (written, start.elapsed())));
     }
 
-    /// Says that there is none this time.
+    /// Records why no checkpoint is written this time.
     pub fn fail(&self, counts: &Counts, why: &str) {
         self.conclude(counts, Err(anyhow::anyhow!("{why}")));
     }
@@ -197,7 +197,7 @@ impl Checkpoints {
         })
     }
 
-    /// What has come of it.
+    /// The result of the checkpoints so far.
     pub fn status(&self) -> Status {
         let Last { written, error, .. } = &*self.last();
         Status { path: self.schedule.path.clone(), written: *written, error: error.clone() }
@@ -219,11 +219,11 @@ impl Opened {
         Ok(Self { path: path.into(), reading })
     }
 
-    /// The kind of table that it has, which must be the one that was asked for.
+    /// Returns the kind of its table, which must be the kind `asked` for, if any.
     ///
     /// # Errors
     ///
-    /// It has another one, or is of another model, or of a search for something else.
+    /// The table is of another kind, or the checkpoint is of another model or of a search with other checks.
     pub fn table_of(&self, identity: &Identity, words: usize, asked: Option<TableKind>) -> Result<TableKind> {
         let of = || {
             let header = &self.reading.header;
@@ -249,12 +249,12 @@ impl Opened {
         format!("--resume: {} cannot be gone on from", self.path.display())
     }
 
-    /// The table, and where the search is. `limit`: bytes that the table may take, if it must grow for states that have found it
-    /// full.
+    /// Loads the table and the state of the search. `limit`: most bytes of the table, if it must grow for states that had found
+    /// it full.
     ///
     /// # Errors
     ///
-    /// The file is damaged or cut off; there is no memory for it.
+    /// The file is damaged or cut off, or there is no memory for it.
     pub fn load<S: Storage>(self, device: &Device, interpreted: &Interpreted, limit: u64) -> Result<(VectorTable<S>, Resumed)> {
         let failed = self.failed();
         let load = || {
@@ -296,7 +296,7 @@ impl Opened {
             }
             counts.states += offer_again(&table, &mut offered, &mut next, limit)?;
             if level.is_empty() && !next.is_empty() {
-                // All of the level had been expanded, and what it offered found the table full.
+                // The whole level had been expanded, and its last successors found the table full.
                 std::mem::swap(&mut level, &mut next);
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max((level.len() / width) as u64);
@@ -311,7 +311,7 @@ fn count(header: &Value, name: &str) -> Result<u64> {
     header[name].as_u64().with_context(|| format!("it is damaged: its header has no number `{name}`"))
 }
 
-/// An error if some of these states cannot be reached: next-state functions must not be given them.
+/// Returns an error if some of these states cannot be reached: next-state functions must not get them.
 fn ensure_can_be_reached(intervals: &Intervals, states: &[u32], width: usize) -> Result<()> {
     match states.par_chunks(width).find_map_any(|state| intervals.strange(state)) {
         None => Ok(()),
@@ -319,8 +319,8 @@ fn ensure_can_be_reached(intervals: &Intervals, states: &[u32], width: usize) ->
     }
 }
 
-/// Reads the violation that was found: its state, and its level, which must be one of the `levels` that have begun. The
-/// interpreter finds out again what is wrong with the state.
+/// Reads the state and level of the violation that was found. The level must be one of the `levels` that have begun. The
+/// interpreter determines again which violation the state has.
 fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, levels: u64) -> Result<Option<Found>> {
     if found.is_null() {
         return Ok(None);
@@ -334,14 +334,15 @@ fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, lev
     Ok(Some(Found { violation, state, level }))
 }
 
-/// What is wrong with a state.
+/// The violation of a state, if it has one.
 fn violation_of(interpreted: &Interpreted, state: &[u32]) -> Option<Violation> {
     let mut expansion = Expansion::default();
     interpreted.expand(state, &mut Default::default(), &mut expansion);
     expansion.violation.map(|(_, violation)| violation)
 }
 
-/// Puts what has found the table full: it grows, if it still is. New states are added to `next`; returned is how many.
+/// Puts states that had found the table full, and grows the table if it still is. Adds the new states to `next` and returns their
+/// number.
 fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next: &mut Vec<u32>, limit: u64) -> Result<u64> {
     let (width, before) = (table.width(), next.len());
     loop {
@@ -367,7 +368,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
     }
 }
 
-/// What ends a search so that it can go on.
+/// Whether the search ended in a way that allows resuming it.
 pub fn can_go_on(exploration: &Exploration) -> bool {
     matches!(exploration.end, End::States | End::Memory | End::Stopped(_))
 }

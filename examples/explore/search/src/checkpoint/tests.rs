@@ -1,4 +1,4 @@
-//! Searches that go on: of every kind of table, from wherever they may end.
+//! Resumed searches, with every kind of table, from every point at which a search may end.
 
 use super::*;
 use crate::checks::Checks;
@@ -19,7 +19,7 @@ fn schedule(folder: &TempDir) -> Schedule {
     Schedule { path, every: Duration::from_secs(600), levels: None, warn: |warning| panic!("{warning}") }
 }
 
-/// Explores until a limit, goes on from the checkpoint until the next one, and so to the end.
+/// Explores until a limit, resumes from the checkpoint until the next one, and so on to the end.
 fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: Option<&str>) -> (Exploration, Vec<End>) {
     let dve = counters(6);
     let checks = goal.map_or_else(Checks::default, |goal| with_goal(&dve, goal, Checks::default()));
@@ -54,7 +54,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
     panic!("{ends:?}");
 }
 
-/// All states, as in one go.
+/// Counts of an uninterrupted search.
 fn all() -> Counts {
     Counts { states: 46_656, transitions: 233_280, deadlocks: 1, levels: 31, widest_level: 4332, waiting: 0, overflows: 0 }
 }
@@ -75,7 +75,7 @@ fn in_every_table(limits: impl Fn(u64) -> Limits + Copy, slots: u64) -> [Vec<End
 
 #[test]
 fn searches_go_on_from_every_level() {
-    // No round begins with as many, so each ends some levels later.
+    // No round begins above the limit of states, so each turn ends some levels later.
     for ends in in_every_table(|turn| Limits { states: 1 << turn.min(40), ..Limits::NONE }, 64) {
         assert!(ends.len() > 10 && ends[0] == End::States, "{ends:?}");
     }
@@ -83,7 +83,7 @@ fn searches_go_on_from_every_level() {
 
 #[test]
 fn searches_go_on_when_the_table_was_full() {
-    // There is memory for no larger table the first times: states are rejected, and kept.
+    // In the first turns there is no memory for a larger table: states are rejected, and kept.
     for ends in in_every_table(|turn| Limits { bytes: 150_000 << turn, ..Limits::NONE }, 2000) {
         assert!(ends.len() > 1 && ends[0] == End::Memory, "{ends:?}");
     }
@@ -91,7 +91,7 @@ fn searches_go_on_when_the_table_was_full() {
 
 #[test]
 fn searches_go_on_when_they_were_stopped_in_a_level() {
-    /// How often it was asked since the search went on.
+    /// Number of calls since the search was resumed.
     static ASKED: AtomicU64 = AtomicU64::new(0);
     fn stop() -> Option<Stop> {
         // Relaxed: only the number matters.
@@ -115,10 +115,11 @@ fn what_was_found_stays_found() {
     assert_eq!((found.level, found.violation), (4, Violation::Condition(0)));
 }
 
-/// What a search ends with is its end, though it was stopped before the round was over; and there is nothing to go on with.
+/// If a violation ends a search, it stays the ending even if the search is stopped before the round is over; the search cannot be
+/// resumed.
 #[test]
 fn what_ends_a_search_does_so_when_it_is_stopped() {
-    /// How often it may be asked yet.
+    /// Number of calls that are left before `stop` gives a reason.
     static LEFT: AtomicU64 = AtomicU64::new(0);
     fn stop() -> Option<Stop> {
         // Relaxed: only the number matters.
@@ -129,7 +130,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
     let checks = with_goal(&dve, "P_0.x == 5 and P_1.x == 5 and P_2.x == 5", Checks::default());
     let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     let mut ends = Vec::new();
-    // The last one is never stopped.
+    // The last search is never stopped.
     for asked in (0..1200).step_by(20).chain([u64::MAX]) {
         LEFT.store(asked, Ordering::Relaxed);
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
@@ -163,7 +164,7 @@ fn constants_that_conditions_name_are_part_of_an_identity() {
 fn what_killed_processes_left_is_removed() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.checkpoint");
-    // No process has the first number; the second one always runs.
+    // No process has the first number; process 1 always runs.
     let names = [".a.checkpoint.4000000000.0.part", ".a.checkpoint.1.0.part", ".a.checkpoint.x.0.part"];
     let parts = names.map(|name| folder.path().join(name));
     parts.iter().for_each(|part| std::fs::write(part, "part").unwrap());
@@ -171,7 +172,7 @@ fn what_killed_processes_left_is_removed() {
     let is_there = parts.map(|part| part.exists());
     assert_eq!((is_there[0], is_there[2], path.exists()), (false, true, false));
     assert!(is_there[1] || cfg!(not(unix)));
-    // A file that cannot be filled is not there, and the one before is as it was.
+    // A file that cannot be filled does not appear, and the earlier file is unchanged.
     file::write(&path, |to| file::put(to, &json!({}), &[&[1, 2]])).unwrap();
     let before = std::fs::read(&path).unwrap();
     file::write(&path, |_| anyhow::bail!("no")).unwrap_err();
@@ -180,7 +181,8 @@ fn what_killed_processes_left_is_removed() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
 }
 
-/// Whichever call fails, the file is as it was; but for the last one: then it is replaced, and says that it might be lost.
+/// Whichever call fails, the file is unchanged; except for the last call: then the file is replaced, and the result says that it
+/// might be lost.
 #[test]
 fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     let folder = TempDir::new().unwrap();
@@ -201,7 +203,7 @@ fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     }
 }
 
-/// Links in the folder of a checkpoint, under the names of files that are about to be written.
+/// Links in the folder of a checkpoint, with the names of files that are about to be written.
 #[cfg(unix)]
 #[test]
 fn links_beside_a_checkpoint_are_not_followed() {
@@ -224,14 +226,14 @@ fn links_beside_a_checkpoint_are_not_followed() {
     link_all();
     file::ensure_can_be_written(&path).unwrap();
     is_right("tried");
-    // While a file is being written, too.
+    // Links that appear while a file is written are not followed either.
     file::write(&path, |to| {
         link_all();
         file::put(to, &json!({}), &[])
     })
     .unwrap();
     is_right("written again");
-    // A link in the checkpoint's own place is replaced.
+    // A link at the checkpoint's own path is replaced.
     std::fs::remove_file(&path).unwrap();
     symlink(&target, &path).unwrap();
     file::write(&path, |to| file::put(to, &json!({}), &[])).unwrap();

@@ -1,4 +1,4 @@
-// Steps of a transition system by itself, behind components.cuh: each of its transitions is one, whatever the label.
+// Steps of a single transition system, after components.cuh: each of its transitions is a step, whatever its label.
 
 namespace explore {
 
@@ -18,7 +18,7 @@ struct Cursor {
         end = row[1];
     }
 
-    // Makes `to`, which is equal to `from`, the state that the next step leads to. False if there is none.
+    // Makes `to`, which must equal `from`, the target of the next step. Returns false if there is none.
     template <class State>
     EXPLORE_FN bool next(const State&, State& to)
     {

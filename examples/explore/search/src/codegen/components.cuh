@@ -1,9 +1,9 @@
-// Components of a network: the same code for all, which reads them from tables. What the words of these are is told by
-// network.rs, which writes them.
+// Components of a network: the same code for all components, which it reads from tables. network.rs writes the tables and
+// documents their words.
 
 namespace explore {
 
-// Words of a component: where its state is, and where its parts are in `tables`.
+// Words of a component: the field of its state, and the places of its parts in `tables`.
 constexpr u32 component_words = 8;
 constexpr u32 state_word = 0, state_shift = 1, state_mask = 2, rows_at = 3, labels_at = 4, targets_at = 5, led_at = 6, led_rules_at = 7;
 
@@ -13,7 +13,7 @@ EXPLORE_FN u32 state_of(const u32* component, const State& from)
     return (from.template select<0, state_words>(component[state_word]) >> component[state_shift]) & component[state_mask];
 }
 
-// The first of the transitions [begin, end) whose label is not below this one.
+// The first of the transitions [begin, end) whose label is at least `label`.
 EXPLORE_FN u32 first_of(const u32* labels, u32 begin, u32 end, u32 label)
 {
     EXPLORE_NO_UNROLL
@@ -27,7 +27,7 @@ EXPLORE_FN u32 first_of(const u32* labels, u32 begin, u32 end, u32 label)
     return begin;
 }
 
-// The transitions of a label that a component has in a state.
+// The transitions with a given label that a component has in a state.
 struct Ways {
     u32 first = 0, count = 0;
 

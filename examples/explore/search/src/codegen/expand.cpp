@@ -1,4 +1,4 @@
-// What the generated next-state functions are called through as CPU code. `MODEL` is their text.
+// Entry points of the generated next-state functions as CPU code. `MODEL` is their text.
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline
@@ -28,7 +28,7 @@ struct State {
     }
 };
 
-// How a successor by the processes becomes those of the product, if there is a property.
+// Joins a successor by the processes with the moves of the property's automaton, if there is a property.
 struct Joint {
     explore::Moves<explore::property_moves> moves;
     explore::i32 location;
@@ -38,7 +38,7 @@ struct Joint {
         explore::find_moves(tables, from, moves, notes);
     }
 
-    // The first row is a successor: makes one with each move of it. Returns how many there are then.
+    // Replaces the successor in the first row by its combinations with each move. Returns their number.
     explore::u32 add(u64 at, State* rows, explore::u32* sources) const
     {
         if constexpr (explore::property_moves == 0) return 1;
@@ -60,12 +60,12 @@ extern "C" {
 
 // Mirrored by `Counts` in on_cpu.rs.
 struct Counts {
-    u64 states;      // expanded, each wholly; those after them are not
-    u64 rows;        // their successors
+    u64 states;      // states expanded completely; later ones are not expanded
+    u64 rows;        // successors of these states
     u64 deadlocks;   // states in which the processes have no step
     u64 overflows;
-    u64 violating;   // the first state that violates a condition; all ones if none does
-    u64 deadlocked;  // the first deadlock; likewise
+    u64 violating;   // the first state that violates a condition, or `none`
+    u64 deadlocked;  // the first deadlock, or `none`
     u64 has_fault;   // 1: state number `states` has a fault
 };
 
@@ -73,7 +73,7 @@ constexpr u64 none = ~0ull;
 
 unsigned explore_width() { return explore::state_words; }
 
-// The steps that a state has at most.
+// Most steps of a state.
 u64 explore_most_steps()
 {
     u64 most = 0;
@@ -82,9 +82,9 @@ u64 explore_most_steps()
     return most == 0 ? explore::property_moves : most * explore::property_moves;
 }
 
-// The successors of `count` states, one after another, as far as `room` rows are surely enough, or until a state has a fault.
-// `sources` gets the number of the state that each row is a successor of. One row behind the last is written, too. `tables` are
-// those of the model's network.
+// Computes the successors of `count` states, one after another, until `room` rows might not suffice for the next state, or until
+// a state has a fault. `sources` gets for each row the number of the state that it is a successor of. The function may also write
+// the row after the last one. `tables` are those of the model's network.
 void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
 {
     using namespace explore;

@@ -5,20 +5,20 @@ use super::shared::Shared;
 use crate::ir::range::{Range, range, unbounded};
 use crate::ir::{Binary, Expression, Model, Place, Unary};
 
-/// Where expressions stand.
+/// Context of an expression.
 #[derive(Clone, Copy)]
 pub struct Scope<'m> {
     pub model: &'m Model,
     pub names: &'m Names,
-    /// What faults are laid to.
+    /// Number of the transition to which faults are attributed.
     pub transition: usize,
-    /// The state that is read: `from` or `to`.
+    /// The state to read: `from` or `to`.
     pub state: &'static str,
-    /// Conditions on `from` that are functions of their own.
+    /// Conditions on `from` that have functions of their own.
     pub shared: Option<&'m Shared<'m>>,
 }
 
-/// Whether evaluating it may be a fault.
+/// Whether evaluating the expression may cause a fault.
 pub fn can_fault(model: &Model, expression: &Expression) -> bool {
     match expression {
         Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => false,
@@ -36,7 +36,7 @@ pub fn can_fault(model: &Model, expression: &Expression) -> bool {
 }
 
 impl Scope<'_> {
-    /// A C++ expression: an operand of any operator as it is.
+    /// The expression in C++, usable as an operand of any operator without further brackets.
     pub fn text(self, expression: &Expression) -> String {
         match expression {
             Expression::Constant(i32::MIN) => "(-2147483647 - 1)".into(),
@@ -61,7 +61,7 @@ impl Scope<'_> {
         }
     }
 
-    /// An index, checked if need be.
+    /// An index, checked unless it is always within its array.
     pub fn index(self, array: usize, index: &Expression) -> String {
         let (elements, text) = (self.model.variables[array].initial.len(), self.text(index));
         if range(self.model, index).is_below(elements) {
@@ -82,8 +82,8 @@ impl Scope<'_> {
 
     fn binary(self, operator: Binary, left: &Expression, right: &Expression) -> String {
         let (a, b) = (self.text(left), self.text(right));
-        // Without jumps, where it makes no difference what is evaluated: threads of a warp stay together, and compilers, which
-        // take minutes for conditions of a thousand parts with jumps, a second.
+        // Write operators without jumps if evaluating both sides makes no difference. Then the threads of a warp stay together.
+        // Compilers, too, take a second for conditions of a thousand parts, but minutes with jumps.
         let truth =
             |text: &str, of| if range(self.model, of).is_in(Range::TRUTH) { text.into() } else { format!("({text} != 0)") };
         let together = |sign: &str| format!("({} {sign} {})", truth(&a, left), truth(&b, right));
@@ -126,7 +126,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A statement that stores the value of a C++ expression, which is in `values`.
+    /// A statement that stores the value of a C++ expression. `values`: range of that value.
     pub fn store(self, place: &Place, value: &str, values: Range) -> String {
         let (variable, name) = (&self.model.variables[place.variable], self.names.variable(place.variable));
         let kept = if values.is_in(Range::of_type(variable.ty)) {
@@ -136,7 +136,7 @@ impl Scope<'_> {
         };
         match &place.index {
             None => format!("set_{name}(to, {kept});"),
-            // The index first: which of two faults is the first one depends on it.
+            // Evaluate the index first: the order decides which of two faults is reported.
             Some(index) => {
                 format!("{{ const i32 index = {}; set_{name}(to, index, {kept}); }}", self.index(place.variable, index))
             }

@@ -1,27 +1,26 @@
-//! From a model to C++: its next-state functions, for NVRTC and for the system's compiler alike.
+//! Translation of a model to C++: its next-state functions, for NVRTC and for the system's compiler.
 //!
-//! The steps of a state are numbered by *units* and *choices*. A unit has the steps of a process: those that it makes alone or as
-//! a sender. Choice c of a unit in a state is the c-th of what the process can try from where it is:
+//! The steps of a state are numbered by *units* and *choices*. A unit has the steps of a process: those that it takes alone or as
+//! a sender. Choice c of a unit in a state is the c-th step that the process can try from its location:
 //!
 //! ```text
 //! template <class State>
 //! bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)
 //! ```
 //!
-//! makes `to`, which the caller has made equal to `from`, the successor by that choice, and tells whether there is one; if not,
-//! `to` is as it was. All units with all choices below `choices(unit)` are all steps of a state, each once. Threads that try the
-//! same choice in different states run the same code, but for where the process is: so the 32 states of a warp are best gone
-//! through together.
+//! changes `to`, which the caller must have made equal to `from`, to the successor by that choice, and returns whether there is
+//! one. If not, `to` is unchanged. All units with all choices below `choices(unit)` give all steps of a state, each once. Threads
+//! that try the same choice in different states run the same code, except where the process is in different locations. So the 32
+//! states of a warp should be expanded together.
 //!
-//! Units from `first_component` on are components of a network (network.rs). Of those, choices are to be tried in their order,
-//! by one cursor for a state and a unit; and when `cursor.more()` is false, those after it are none. All tables are data, of
-//! which the cursor has the address: [`tables`].
+//! Units from `first_component` on are components of a network (network.rs). Their choices must be tried in order, by one cursor
+//! for a state and a unit; once `cursor.more()` is false, no further choice gives a step. All tables are data, whose address the
+//! cursor has: [`tables`].
 //!
-//! `notes.fault` is to be looked at after each call, whatever it returns. `violated` tells which of the conditions fails in a
-//! state.
+//! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fails in a state.
 //!
-//! The text begins with state.cuh and is made of functions that have the names of the model in theirs; each choice tells the
-//! lines of the source that it comes from.
+//! The text begins with state.cuh. The names of its functions contain the names of the model, and a comment at each choice gives
+//! the source lines of its transitions.
 
 mod expression;
 mod names;
@@ -43,7 +42,7 @@ use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
 
-/// An error with the numbers if a model is too large for a text of its steps.
+/// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
     steps::ensure_fits(model)?;
     network::ensure_fits(model)
@@ -51,7 +50,8 @@ pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
 
 const PRELUDE: &str = include_str!("state.cuh");
 
-/// The next-state functions of a model, in namespace `explore`; and which of the conditions, to be checked in every state, is 0.
+/// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
+/// with the value 0. It is called for every state.
 pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     let names = Names::new(model);
     let mut source = String::from(PRELUDE);
@@ -89,7 +89,7 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     source
 }
 
-/// How locations and variables are read and written.
+/// Generates readers and writers of locations and variables.
 fn fields(model: &Model, names: &Names, to: &mut String) {
     let reader = "template <class State> EXPLORE_FN i32";
     let writer = "template <class State> EXPLORE_FN void";
@@ -141,7 +141,7 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
     }
 }
 
-/// `step` and `choices`.
+/// Generates `step` and `choices`.
 fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
     let of_components = model.network.iter().flat_map(|network| network.most_steps_led());
     let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).collect();
@@ -165,7 +165,7 @@ fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
     to.push_str("    return take_pair(result - first_pair, from, to, notes);\n}\n\n");
 }
 
-/// `violated`
+/// Generates `violated`.
 fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut String) {
     let none = conditions.len();
     writeln!(
@@ -175,7 +175,7 @@ fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut
     )
     .unwrap();
     writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
-    // All are evaluated: a fault in one counts, whatever another is.
+    // Evaluate all conditions: a fault in one counts, whatever the values of the others.
     writeln!(to, "EXPLORE_FN u32 violated(const u32* tables, const State& from, Notes& notes)\n{{\n    u32 first = {none};")
         .unwrap();
     for (id, condition) in conditions.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! What the parts of a model are called in C++.
+//! C++ names for the parts of a model.
 
 use crate::ir::Model;
 
-/// Names that tell what is meant, and numbers that make them different.
+/// Readable names, with numbers that make them unique.
 pub struct Names {
     variables: Vec<String>,
     processes: Vec<String>,
@@ -15,18 +15,18 @@ impl Names {
         Self { variables: variables.collect(), processes: processes.collect() }
     }
 
-    /// Behind `get_` and `set_`.
+    /// Follows `get_` and `set_`.
     pub fn variable(&self, id: usize) -> &str {
         &self.variables[id]
     }
 
-    /// Behind `at_`, `move_` and `steps_of_`.
+    /// Follows `at_`, `move_` and `steps_of_`.
     pub fn process(&self, id: usize) -> &str {
         &self.processes[id]
     }
 }
 
-/// The text with what C++ does not allow in names replaced.
+/// Replaces the characters that C++ does not allow in names.
 fn identifier(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }

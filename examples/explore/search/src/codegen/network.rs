@@ -1,5 +1,5 @@
-//! Networks as generated code has them: a text that is the same for all of them, and tables in memory. No code is made of a
-//! transition or a rule, so components may have millions of transitions.
+//! Networks in generated code: a text that is the same for all networks, and tables in memory. Transitions and rules generate no
+//! code, so components may have millions of transitions.
 
 use crate::ir::Model;
 use crate::ir::network::{Listed, Network, Rules};
@@ -7,12 +7,12 @@ use anyhow::{Result, ensure};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What reads the tables: components, and steps by rules or without.
+/// Texts that read the tables: components, and steps with or without rules.
 const COMPONENTS: &str = include_str!("components.cuh");
 const BY_RULES: &str = include_str!("rules.cuh");
 const ALONE: &str = include_str!("alone.cuh");
 
-/// What stands for it where there is no network.
+/// Replacement for a model without a network.
 const NOTHING: &str = "namespace explore {
 
 struct Cursor {
@@ -27,13 +27,13 @@ struct Cursor {
 /// Words of a component in the tables.
 const COMPONENT_WORDS: usize = 8;
 
-/// Steps from one state, at most: compiled code for CPUs wants room for those of a state.
+/// Most steps from one state: compiled code for CPUs needs room for all steps of a state.
 const MOST_STEPS: u64 = 1 << 20;
 
-/// Words of tables, at most: places in them have 32 bits.
+/// Most words of tables: places in them have 32 bits.
 const MOST_WORDS: usize = u32::MAX as usize;
 
-/// An error with the numbers if a network is too large for tables.
+/// Returns an error with the numbers if a network is too large for tables.
 pub fn ensure_fits(model: &Model) -> Result<()> {
     let Some(network) = &model.network else { return Ok(()) };
     let steps = network.most_steps();
@@ -43,20 +43,20 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// Where the parts of the tables begin.
+/// Starts of the parts of the tables.
 struct Plan {
-    /// By component: rows, labels and targets, which are one for all components of a table.
+    /// By component: rows, labels and targets. Components with the same table share them.
     components: Vec<[usize; 3]>,
     rules: Option<RulesPlan>,
     words: usize,
 }
 
-/// Where rules are that are in a list.
+/// Starts of the parts for listed rules.
 struct RulesPlan {
     rules: usize,
     of_labels: usize,
     parts: usize,
-    /// By component: led labels, led rules.
+    /// By component: offsets by label and numbers of the rules that it leads.
     led: Vec<[usize; 2]>,
 }
 
@@ -90,12 +90,13 @@ impl Plan {
     }
 }
 
-/// The words of the tables; none if there is no network.
+/// The words of the tables; empty without a network.
 ///
-/// Components come first, with 8 words each: the word, the lowest bit and the mask of its state in a packed state; then the
-/// places of its rows, labels and targets, of the offsets of the rules that it leads and of these. Then what these places are of,
-/// but rules. If there are rules in a list, two words for each: the place of its parts and how many; by label the places of its
-/// rules, which come next; the parts, two words each; and the rules that components lead.
+/// Components come first, with 8 words each: the word, the lowest bit and the mask of the component's state in a packed state;
+/// then the places of its rows, labels and targets, of the offsets of the rules that it leads and of the numbers of these rules.
+/// The rows, labels and targets follow. If rules are listed, the tables go on with two words for each rule: the place of its
+/// parts and their number; by label the places of its rules' numbers, and these numbers; the parts, two words each; and the rules
+/// that components lead.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
     let plan = Plan::of(network);
@@ -139,7 +140,7 @@ fn put_rules(
     put(first, of_labels);
 }
 
-/// What steps of a network are found by, in namespace `explore`; or what there is instead.
+/// The text that finds the steps of a network, in namespace `explore`; or its replacement.
 pub fn text(model: &Model) -> String {
     let Some(network) = &model.network else { return NOTHING.into() };
     let Some(RulesPlan { rules, of_labels, .. }) = Plan::of(network).rules else { return format!("{COMPONENTS}\n{ALONE}\n") };

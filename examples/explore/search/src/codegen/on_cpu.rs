@@ -1,4 +1,4 @@
-//! Next-state functions compiled by the system's C++ compiler, and called.
+//! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
 use super::generate;
 use crate::checks::Violation;
@@ -11,31 +11,31 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What calls them, in C++.
+/// C++ text that calls the functions.
 const EXPAND: &str = include_str!("expand.cpp");
 
-/// Those that are tried, in this order, unless the environment's `CXX` names one.
+/// Compilers to try, in this order, unless the environment variable `CXX` names one.
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 
-/// Expressions have up to 500 operators in each other, with up to two brackets for each (`ir::expression::MAX_DEPTH`): more than
-/// Clang takes unless it is told to. No other compiler knows the option.
+/// Expressions nest up to 500 operators, with up to two brackets for each (`ir::expression::MAX_DEPTH`). Clang needs this option
+/// for that depth of brackets; no other compiler knows it.
 const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 
-/// Transitions from which on code is optimised less, which takes half the time.
+/// Number of transitions from which on code is optimised less, which halves the compile time.
 const MANY_TRANSITIONS: usize = 4096;
 
-/// How often a compiler that may be stopped is looked at.
+/// Interval at which a running compiler is checked for an end or a stop.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Successors by a model's next-state functions as code of this machine.
+/// Successors by a model's next-state functions, compiled for this machine.
 pub struct Compiled<'m> {
-    /// Says what is wrong with a state that the functions have found.
+    /// Determines the violation of a state that the functions have found.
     interpreted: &'m Interpreted<'m>,
     expand: Expand,
     most_steps: usize,
-    /// Of the model's network.
+    /// Tables of the model's network.
     tables: Vec<u32>,
-    /// What the functions are in.
+    /// Library that contains the functions.
     _library: Library,
 }
 
@@ -55,24 +55,24 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model, unless it gets true meanwhile that they are not wanted any more: then
-    /// there is nothing. That is asked many times a second.
+    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` becomes true meanwhile; it is called many
+    /// times a second.
     ///
     /// # Errors
     ///
-    /// No compiler is found, or it does not take the text; what it says is in the error.
+    /// No compiler is found, or the compiler rejects the text; then the error contains its messages.
     pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
         let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
         Self::with(interpreted, if many { "-O1" } else { "-O2" }, is_stopped)
     }
 
-    /// The functions, whatever happens meanwhile.
+    /// Compiles the functions without a possibility to stop.
     #[cfg(test)]
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
         Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
     }
 
-    /// The same functions, compiled fast.
+    /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
         Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
@@ -89,7 +89,7 @@ impl<'m> Compiled<'m> {
         if !compile(&harness, &library, optimisation, is_stopped)? {
             return Ok(None);
         }
-        // SAFETY: it is what was just compiled, which does nothing when it is loaded.
+        // SAFETY: the library was just compiled, and does nothing when it is loaded.
         let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
         // SAFETY: the types are those in expand.cpp.
         let (expand, width, most_steps) = unsafe {
@@ -101,8 +101,8 @@ impl<'m> Compiled<'m> {
         Ok(Some(Self { interpreted, expand, most_steps, tables: super::tables(model), _library: library }))
     }
 
-    /// The successors of states, as many of these as a good number of rows is surely enough for, and of one at least; behind
-    /// those of the expansion, whose parents are counted from `first` on.
+    /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
+    /// at least one. The parents of these successors count from `first` on.
     fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
         let (width, before) = (self.width(), expansion.parents.len());
         // The function writes a row before it knows whether there is a step.
@@ -110,8 +110,8 @@ impl<'m> Compiled<'m> {
         expansion.successors.resize((before + rows) * width, 0);
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
-        // SAFETY: `states` are so many, each of `width` words; there is room for `rows` successors, from those before on; the
-        // tables are those of the model that was compiled.
+        // SAFETY: `states` has `states.len() / width` states of `width` words; there is room for `rows` successors after the
+        // earlier ones; the tables are those of the model that was compiled.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
@@ -134,7 +134,7 @@ impl<'m> Compiled<'m> {
         counts
     }
 
-    /// What the interpreter finds wrong with a state.
+    /// The violation that the interpreter finds in a state.
     fn look_at(&self, states: &[u32], number: usize) -> Option<Violation> {
         let mut expansion = Expansion::default();
         let state = &states[number * self.width()..][..self.width()];
@@ -173,7 +173,7 @@ impl Successors for Compiled<'_> {
     }
 }
 
-/// False if it was stopped.
+/// Compiles the source. Returns false if it was stopped.
 fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
     let folder = source.parent().context("a file is in a folder")?;
     let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
@@ -185,7 +185,7 @@ fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn F
         if String::from_utf8_lossy(&about.stdout).contains("clang") {
             command.arg(BRACKETS_OF_CLANG);
         }
-        // What is left of a compiler that was stopped goes with the folder.
+        // Temporary files of a stopped compiler are removed with the folder.
         command.arg("-o").args([library, source]).env("TMPDIR", folder);
         let messages = folder.join("messages");
         let Some(status) = run(&mut command, &messages, is_stopped)? else { return Ok(false) };
@@ -203,12 +203,12 @@ fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn F
     bail!("no C++ compiler was found: {} were tried; the variable CXX names another", tried.display())
 }
 
-/// How the command ends, its messages in a file; `None` if it was stopped.
+/// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped.
 fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
     loop {
         if let Some(status) = child.try_wait()? {
-            // Ctrl-C goes to the compiler, too, perhaps before this program has seen it.
+            // Ctrl-C also reaches the compiler, perhaps before this program has noticed it.
             return Ok(if is_interrupted(status) { None } else { Some(status) });
         }
         if is_stopped() {

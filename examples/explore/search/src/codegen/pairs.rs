@@ -1,7 +1,7 @@
 //! Steps of two processes: a sender and a receiver on one channel.
 //!
-//! There may be many more pairs than transitions, so each transition is in the text once: the pairs are data, and what a
-//! transition has to do with one is a case of a function for all.
+//! There may be many more pairs than transitions, so the text contains each transition only once: the pairs are data, and a
+//! transition's part in any pair is a case of a function for all transitions.
 
 use super::expression::Scope;
 use super::names::Names;
@@ -59,7 +59,7 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
     both.sort_unstable();
     let fields = model.channels.iter().map(|channel| channel.fields.len()).max().unwrap_or(0).max(1);
     let cases = |ids: &[TransitionId], statements: &dyn Fn(TransitionId) -> Vec<String>| {
-        // Transitions that do the same are one case: what is sent is often a number.
+        // Transitions with equal statements share a case: for many, the value sent is a number.
         let mut alike: Vec<(Vec<String>, Vec<TransitionId>)> = Vec::new();
         let mut numbers = HashMap::new();
         for id in ids {

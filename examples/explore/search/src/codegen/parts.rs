@@ -1,25 +1,25 @@
-//! Large functions in parts: compilers take time with the square of a function's size, so thousands of cases in one took minutes.
-//! In parts each takes two milliseconds, or one without all optimisations.
+//! Large functions in parts. The time of a compiler grows with the square of a function's size, so thousands of cases in one
+//! function took minutes. In parts each case takes two milliseconds, or one without full optimisation.
 
 use std::fmt::Write;
 
-/// Cases that are in one function: they cost a compiler a second at most, and a GPU nothing, which would have to keep a state in
-/// memory for a function that is called.
+/// Most cases in one function. They cost a compiler at most a second and a GPU nothing, whereas a call makes a GPU keep the state
+/// in memory.
 pub const FEW: usize = 512;
 
-/// Numbers whose cases are in a function of their own, where there are more than a few.
+/// Numbers whose cases share a function, if there are more than [`FEW`] cases.
 const PART: usize = 128;
 
 /// A function that is a switch over a number.
 pub struct Switch<'t> {
-    /// `u32`, `bool` or `void`
+    /// `u32`, `bool` or `void`.
     pub result: &'t str,
     pub name: &'t str,
-    /// In brackets, with their types.
+    /// Parameters with their types, as between the brackets.
     pub parameters: &'t str,
-    /// The same names without types.
+    /// The names of the parameters.
     pub arguments: &'t str,
-    /// What the switch is over; an expression of parameters.
+    /// The number to switch over: an expression of parameters.
     pub number: &'t str,
     /// Statements before the switch.
     pub begin: &'t str,
@@ -28,8 +28,8 @@ pub struct Switch<'t> {
 }
 
 impl Switch<'_> {
-    /// The function, or the functions: one, if there are few cases, else one for so many numbers each. `cases` makes the cases of
-    /// numbers, which come in ascending order.
+    /// The text of the function: one function for few cases, else one for each range of `PART` numbers. `cases` generates the
+    /// cases of numbers, which come in ascending order.
     pub fn text(&self, numbers: &[usize], mut cases: impl FnMut(&[usize]) -> String) -> String {
         let Self { result, name, parameters, arguments, number, begin, end } = self;
         let head = |kind: &str, name: &str| format!("template <class State>\n{kind} {result} {name}({parameters})\n{{\n");

@@ -1,7 +1,7 @@
 //! The moves of a property automaton, for products (`ir::property`).
 //!
-//! A product step is a step of the processes and a move, so the moves that a state has are found once, and each successor by the
-//! processes is taken over with each of them.
+//! A product step is a step of the processes joined with a move. The moves of a state are found once, and each successor by the
+//! processes is joined with each of them.
 
 use super::expression::Scope;
 use super::names::Names;
@@ -22,10 +22,10 @@ EXPLORE_FN i32 property_location(const State&) { return 0; }
 
 ";
 
-/// `property_moves`, `find_moves`, `move_property` and `property_location`; without a property there are no moves, and these do
-/// nothing.
+/// Generates `property_moves`, `find_moves`, `move_property` and `property_location`. Without a property there are no moves, and
+/// these functions do nothing.
 ///
-/// Faults of guards are laid to "transition" `first_fault` + the move's number.
+/// Faults of guards are attributed to "transition" `first_fault` + the move's number.
 pub fn text(model: &Model, names: &Names, first_fault: usize) -> String {
     let mut text = String::from("// Most moves of the property's automaton from a location; 0 if there is no property.\n");
     let Some(property) = &model.property else {

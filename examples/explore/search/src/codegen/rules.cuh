@@ -1,21 +1,21 @@
-// Steps of a network by rules, behind components.cuh: the same code for all. Before this text comes where rules are in the
-// tables. Steps come in the order that ir/network.rs gives.
+// Steps of a network by rules, after components.cuh: the same code for all networks. The generated text before this one says
+// where rules are in the tables. Steps come in the order that ir/network.rs defines.
 
 namespace explore {
 
-// Where the search for the steps is that a component leads.
+// Position of the search for the steps that a component leads.
 struct Cursor {
     const u32* tables;
     u32 component = 0;
-    u32 next_label = 0, end = 0;              // its transitions from the next label on
-    Ways own;                                 // those of this label
+    u32 next_label = 0, end = 0;              // transitions of the component from the next label on
+    Ways own;                                 // its transitions with the current label
     u32 next_rule = 0, last_rule = 0;         // rules that it leads with this label
-    u32 rule = 0;                             // the one of which the combinations are
-    u32 combination = 0, combinations = 0;    // of transitions of the rule's components
+    u32 rule = 0;                             // the current rule
+    u32 combination = 0, combinations = 0;    // combinations of transitions of the rule's components
 
     EXPLORE_FN explicit Cursor(const u32* tables_) : tables(tables_) {}
 
-    // False if no step is left. There may be none if it is true.
+    // False if no step is left. If it is true, there may be a step or not.
     EXPLORE_FN bool more() const { return next_label != end || next_rule != last_rule || combination != combinations; }
 
     template <class State>
@@ -29,7 +29,7 @@ struct Cursor {
         next_rule = last_rule = combination = combinations = 0;
     }
 
-    // Makes `to`, which is equal to `from`, the state that the next step leads to. False if there is none.
+    // Makes `to`, which must equal `from`, the target of the next step. Returns false if there is none.
     template <class State>
     EXPLORE_FN bool next(const State& from, State& to)
     {
@@ -69,14 +69,14 @@ struct Cursor {
         return true;
     }
 
-    // The transitions that a part of the rule has. The leader's are known.
+    // The transitions of the component of a part of the rule; those of the leader are known.
     template <class State>
     EXPLORE_FN Ways ways_of(const u32* part, const State& from) const
     {
         return part[0] == component ? own : Ways(tables, tables + part[0] * component_words, part[1], from);
     }
 
-    // Steps of the rule: none unless all its components have a transition for it.
+    // Number of steps of the rule: 0 unless all its components have a transition for it.
     template <class State>
     EXPLORE_FN u32 combinations_of_rule(const State& from) const
     {
@@ -88,7 +88,7 @@ struct Cursor {
     }
 };
 
-// Whether some rule with this label has a step.
+// Whether any rule with this label has a step.
 template <class State>
 EXPLORE_FN i32 is_enabled_label(const u32* tables, u32 label, const State& from)
 {

@@ -1,14 +1,14 @@
-//! Large conditions that several guards have in common: each is a function of its own, and is compiled once.
+//! Large conditions that several guards have in common: each gets a function of its own, so that it is compiled once.
 
 use super::expression::can_fault;
 use crate::ir::{Expression, Model};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Parts of an expression from which on it is worth a call.
+/// Size of an expression, in operators and operands, from which on a call is worthwhile.
 const LARGE: usize = 40;
 
-/// The conditions, by what they are made of.
+/// The conditions, by hashes of their contents.
 #[derive(Default)]
 pub struct Shared<'m> {
     numbers: HashMap<u64, usize>,
@@ -16,7 +16,7 @@ pub struct Shared<'m> {
 }
 
 impl<'m> Shared<'m> {
-    /// What a model's guards have in common.
+    /// Collects the conditions that a model's guards have in common.
     pub fn of_guards(model: &'m Model) -> Self {
         let guards = || model.transitions.iter().filter_map(|transition| transition.guard.as_ref());
         let mut times = HashMap::new();
@@ -32,7 +32,7 @@ impl<'m> Shared<'m> {
         shared
     }
 
-    /// The largest parts that occur more than once.
+    /// Adds the largest parts that occur more than once.
     fn add(&mut self, expression: &'m Expression, times: &HashMap<u64, usize>) {
         let hash = hash(expression);
         if times.get(&hash).is_some_and(|times| *times > 1) {
@@ -45,7 +45,7 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// The number of an expression that is one of them.
+    /// The number of a shared expression.
     pub fn number(&self, expression: &Expression) -> Option<usize> {
         if self.numbers.is_empty() { None } else { self.numbers.get(&hash(expression)).copied() }
     }
@@ -64,8 +64,8 @@ fn hash(expression: &Expression) -> u64 {
     visit(expression, &mut |_, _| {})
 }
 
-/// Calls `f` with every operator of the expression with two sides and its hash, wherever in the source it is; gives that of the
-/// whole.
+/// Calls `f` with each binary operator of the expression and its hash, which does not depend on its position in the source.
+/// Returns the hash of the whole expression.
 fn visit<'e>(expression: &'e Expression, f: &mut impl FnMut(&'e Expression, u64)) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(expression).hash(&mut hasher);

@@ -1,23 +1,23 @@
-// What generated next-state functions are written in: fields of packed states, arithmetic that wraps, faults and overflows.
+// Building blocks of generated next-state functions: fields of packed states, wrapping arithmetic, faults and overflows.
 //
-// It compiles with NVRTC and with a C++17 compiler and includes nothing. Whoever includes it defines EXPLORE_FN (what a function
-// begins with), EXPLORE_OUT_OF_LINE (the same, for a large one that is called from several places), EXPLORE_DATA (what a constant
-// array begins with) and EXPLORE_NO_UNROLL (before loops); and provides the type of states: `words[i]`, and for arrays of several
-// words `select<first, count>(i)` and `replace<first, count>(i, word)` of `words[first + i]`.
+// This text compiles with NVRTC and with a C++17 compiler, and includes nothing. The including text defines EXPLORE_FN (prefix of
+// a function), EXPLORE_OUT_OF_LINE (prefix of a large function that is called from several places), EXPLORE_DATA (prefix of a
+// constant array) and EXPLORE_NO_UNROLL (before loops). It also provides the type of states: `words[i]`, and for arrays of
+// several words `select<first, count>(i)` and `replace<first, count>(i, word)` of `words[first + i]`.
 
 namespace explore {
 
 using i32 = int;
 using u32 = unsigned int;
 
-// What a step has noted besides its successor.
+// Faults and overflows of a step.
 struct Notes {
-    u32 fault = 0;        // the first one: 1 an index outside its array, 2 a division by zero
-    u32 transition = 0;   // which has it
+    u32 fault = 0;        // first fault: 1 an index outside its array, 2 a division by zero
+    u32 transition = 0;   // the transition with that fault
     u32 overflows = 0;    // stores that changed the value
 };
 
-// Which of `most` moves of a property's automaton a state has.
+// The set of moves of a property's automaton that a state has, out of `most`.
 template <u32 most>
 struct Moves {
     u32 bits[most / 32 + 1] = {};
@@ -28,7 +28,7 @@ struct Moves {
 
 constexpr u32 fault_index = 1, fault_division = 2;
 
-// What comes of a choice: no step, one that has been taken, or one of two processes that is still to be tried.
+// Result of a choice: no step, a step that was taken, or the number of a pair of processes that is still to try.
 constexpr u32 no_step = 0, a_step = 1, first_pair = 2;
 
 EXPLORE_FN void note_fault(Notes& notes, u32 fault, u32 transition)
@@ -38,7 +38,7 @@ EXPLORE_FN void note_fault(Notes& notes, u32 fault, u32 transition)
     notes.transition = transition;
 }
 
-// After a fault anything may be computed that is defined: the step is not taken.
+// After a fault any defined value will do: the step is not taken.
 EXPLORE_FN i32 index_in(i32 index, u32 elements, u32 transition, Notes& notes)
 {
     if (static_cast<u32>(index) < elements) return index;
@@ -65,7 +65,7 @@ EXPLORE_FN i32 remainder(i32 a, i32 b, u32 transition, Notes& notes)
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-// a to the power of b, and 1 over that of -b, truncated.
+// a to the power of b; for a negative b, 1 / (a to the power of -b), truncated.
 EXPLORE_FN i32 power(i32 a, i32 b, u32 transition, Notes& notes)
 {
     if (b < 0) {
@@ -89,7 +89,7 @@ EXPLORE_FN i32 extract(u32 word, u32 shift)
     return is_signed ? static_cast<i32>(top) >> (32 - bits) : static_cast<i32>(top >> (32 - bits));
 }
 
-// A word with the low `bits` bits of a value there instead.
+// Replaces `bits` bits of a word from `shift` on by the low bits of a value.
 template <u32 bits>
 EXPLORE_FN u32 insert(u32 word, u32 shift, i32 value)
 {
@@ -97,14 +97,14 @@ EXPLORE_FN u32 insert(u32 word, u32 shift, i32 value)
     return (word & ~mask) | (static_cast<u32>(value) << shift & mask);
 }
 
-// What a store to a variable of so many bits leaves of a value.
+// The value that a variable of `bits` bits has after a store.
 template <u32 bits, bool is_signed>
 EXPLORE_FN i32 wrap(i32 value)
 {
     return extract<bits, is_signed>(static_cast<u32>(value), 0);
 }
 
-// The same, counted if it is another value.
+// As `wrap`, and counts an overflow if the value changes.
 template <u32 bits, bool is_signed>
 EXPLORE_FN i32 wrap_noted(i32 value, Notes& notes)
 {
@@ -126,7 +126,7 @@ EXPLORE_FN void set(State& state, i32 value)
     state.words[bit / 32] = insert<bits>(state.words[bit / 32], bit % 32, value);
 }
 
-// Where the elements of an array lie: `bits` bits each, a power of two, from a multiple of that on.
+// Position of an element of an array: `bits` bits each, a power of two; the array starts at a multiple of `bits`.
 template <u32 bit, u32 bits, u32 elements>
 struct Elements {
     static constexpr u32 first = bit / 32, words = (bit + bits * elements - 1) / 32 - first + 1;

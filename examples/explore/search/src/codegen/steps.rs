@@ -9,16 +9,16 @@ use crate::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
-/// Pairs from which on a process has a table of them instead of cases.
+/// Number of pairs from which on a process has a table of them instead of cases.
 const MANY_PAIRS: usize = 32;
 
-/// Elements of such a table, at most: it has one for each choice in each location, whether it is a pair or not.
+/// Most elements of such a table: it has one for each choice in each location, pair or not.
 const MOST_DATA: usize = 1 << 20;
 
-/// Numbers of a process's choices in all its locations, at most: they are of 32 bits, with a sign.
+/// Most choices of a process in all its locations together: their numbers are signed and have 32 bits.
 const MOST_NUMBERS: usize = i32::MAX as usize;
 
-/// Pairs of senders and receivers that there is text for, at most.
+/// Most pairs of senders and receivers for which text is generated.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A sender and a receiver that may meet.
@@ -33,11 +33,11 @@ pub struct Pair {
 enum Choice {
     Alone(TransitionId),
     Pair(Pair),
-    /// Nobody is to be sent to or received from here, but evaluating the guard may be a fault, which counts.
+    /// A send or receive without a partner, whose guard must be evaluated because it may cause a fault.
     Guard(TransitionId),
 }
 
-/// An error with the numbers if a model is too large for a text of its steps.
+/// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> Result<()> {
     let pairs: usize = model.channels.iter().map(|channel| channel.senders.len() * channel.receivers.len()).sum();
     ensure!(pairs <= MOST_PAIRS, "not compiled: it has {pairs} pairs of senders and receivers, and {MOST_PAIRS} are possible");
@@ -59,7 +59,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// The text of `steps_of_...`, and how many choices there are at most in a location. Pairs are added to `pairs`.
+/// Generates `steps_of_...`, and returns it with the most choices of a location. Adds the pairs to `pairs`.
 pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair>) -> (String, usize) {
     let Context { model, names, .. } = context;
     let locations = model.processes[process].locations.len();
@@ -101,7 +101,7 @@ pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair
     (text, most)
 }
 
-/// The pairs of a process as data, which costs no time to compile: by location and choice.
+/// The pairs of a process as data, by location and choice: data costs no time to compile.
 fn pairs_of(context: Context<'_>, process: ProcessId, choices: &[Vec<Choice>], most: usize, pairs: &mut Vec<Pair>) -> String {
     let mut text = format!("EXPLORE_DATA u32 pairs_of_{}[] = {{\n", context.names.process(process));
     for choices in choices {
@@ -138,7 +138,7 @@ fn choices(model: &Model, process: ProcessId, location: usize) -> Vec<Choice> {
     .collect()
 }
 
-/// Which transition it is, for people.
+/// Describes a transition for readers of the text.
 pub fn describe(model: &Model, id: TransitionId) -> String {
     let Transition { process, from, to, span, action, .. } = &model.transitions[id];
     let process = &model.processes[*process];
@@ -154,7 +154,7 @@ fn describe_pair(model: &Model, pair: Pair) -> String {
     format!("{} with {}", describe(model, pair.sender), describe(model, pair.receiver))
 }
 
-/// A statement by which the transition's process moves.
+/// A statement that moves the transition's process.
 fn moving(model: &Model, names: &Names, id: TransitionId) -> Option<String> {
     let Transition { process, from, to, .. } = &model.transitions[id];
     (from != to).then(|| format!("move_{}(to, {to});", names.process(*process)))
@@ -169,7 +169,7 @@ pub fn effects(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
     effects.collect()
 }
 
-/// What all steps are written with.
+/// Inputs shared by all steps.
 #[derive(Clone, Copy)]
 pub struct Context<'m> {
     pub model: &'m Model,

@@ -1,4 +1,4 @@
-//! Compiled code against the interpreter, and NVRTC's opinion of the kernel.
+//! Compiled code compared with the interpreter, and compilation of the kernels by NVRTC.
 
 use super::on_cpu::Compiled;
 use crate::checks::{Checks, Role, Violation};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use warpset_model::dve::Dve;
 use warpset_model::slco::Slco;
 
-/// States of a model that are compared, at most.
+/// Most states of a model that are compared.
 const STATES: usize = 3000;
 
 fn read(name: &str, text: String) -> Dve {
@@ -24,7 +24,7 @@ fn read(name: &str, text: String) -> Dve {
         .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)))
 }
 
-/// What is found in one state, with its successors.
+/// Expands one state. Returns its successors and everything else found in it.
 fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion) {
     let mut expansion = Expansion::default();
     source.expand(state, &mut X::Scratch::default(), &mut expansion);
@@ -33,14 +33,14 @@ fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion)
     (successors, expansion)
 }
 
-/// Both find the same in each state, in the same order. Returns the states' successors.
+/// Asserts that both sources find the same in each state, in the same order. Returns the states' successors.
 fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let (mut all, mut faults) = (Vec::new(), 0);
     for state in states {
         let ((successors, a), (others, b)) = (found(one, state), found(other, state));
         assert_eq!(a.violation, b.violation, "{name}: {state:x?}");
         if matches!(a.violation, Some((_, Violation::Fault(_)))) {
-            faults += 1; // what else is found does not count, here and in states after it
+            faults += 1; // other findings do not count, here and in later states
             continue;
         }
         assert_eq!(successors, others, "{name}: successors of {state:x?}");
@@ -50,7 +50,7 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     if faults > 0 {
         return all;
     }
-    // All at once is the same.
+    // Expanding all states at once gives the same.
     let words = states.concat();
     let mut together = [Expansion::default(), Expansion::default()];
     one.expand(&words, &mut X::Scratch::default(), &mut together[0]);
@@ -61,7 +61,7 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     all
 }
 
-/// Breadth-first from the initial state, then on from a few of what was found last, so that deep states are met, too.
+/// Compares breadth-first from the initial state, then from a few of the last states found, to reach deep states, too.
 fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'m>) {
     let model = interpreted.interpreter.model();
     let mut frontier = vec![model.initial_state()];
@@ -74,7 +74,7 @@ fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'
     }
 }
 
-/// `None`, visibly, if there is no compiler; with `WARPSET_REQUIRE_CXX` in the environment, that is a failure.
+/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
 fn compile<'m>(interpreted: &'m Interpreted<'m>) -> Option<Compiled<'m>> {
     or_skip(interpreted, Compiled::new(interpreted))
 }
@@ -93,7 +93,7 @@ fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<
 pub fn own_models() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
     let files = std::fs::read_dir(folder).expect("the models").map(|file| file.expect("a file").path());
-    // What `decompose` reads is none.
+    // Files for `decompose` are not models.
     files.filter(|path| path.extension().is_none_or(|kind| kind != "tra")).collect()
 }
 
@@ -109,8 +109,8 @@ fn beem_models() -> Vec<PathBuf> {
     files.map(|file| file.expect("a file").path()).filter(|path| path.extension().is_some_and(|kind| kind == "dve")).collect()
 }
 
-/// Those whose code is optimised, or compiled for a GPU: that takes a second or more each. With `WARPSET_BEEM_ALL` in the
-/// environment, all.
+/// Models whose code is optimised or compiled for a GPU: few, because each takes a second or more. With `WARPSET_BEEM_ALL` in the
+/// environment, all models.
 fn some_beem_models() -> Vec<PathBuf> {
     let few = ["anderson.4", "bridge.2", "lup.2", "needham.2", "peterson.4", "phils.1", "sorter.3", "rether.1.prop2"];
     let is_one = |path: &PathBuf| few.iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name));
@@ -133,8 +133,8 @@ fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> a
     }
 }
 
-/// A network with steps of one, two and all components, several transitions of a label, one with a single state, labels in no
-/// rule, and conditions on what is enabled.
+/// A network with steps of one, two and all components, several transitions with one label, a component with a single state,
+/// labels without a rule, and conditions on enabled labels.
 pub fn network() -> (tempfile::TempDir, Text, Checks) {
     let folder = tempfile::tempdir().unwrap();
     let many: String =
@@ -159,7 +159,7 @@ pub fn network() -> (tempfile::TempDir, Text, Checks) {
     (folder, text, checks)
 }
 
-/// A state space by itself with a label for each transition, but for some that have one twice, also in one state.
+/// A single state space with a different label for each transition, except some labels that occur twice, also in one state.
 pub fn state_space() -> (tempfile::TempDir, Text, Checks) {
     let folder = tempfile::tempdir().unwrap();
     let line = |at: u32| {
@@ -205,7 +205,7 @@ fn compiled_code_does_what_the_interpreter_does() {
     models.par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::new(interpreted)));
 }
 
-/// The network with an automaton of more moves than a GPU takes at a time, which asks for what is enabled.
+/// The network with an automaton that has more moves than a GPU takes at a time, and guards on enabled labels.
 pub fn product_of(network: &Text) -> Model {
     let guard = |text: &str| {
         let source = Source { name: "guard".into(), text: text.into() };
@@ -231,14 +231,14 @@ fn compiled_code_of_products_of_networks_does_what_the_interpreter_does() {
     }
 }
 
-/// The text means the same however it is compiled.
+/// The optimisation level does not change the results.
 #[test]
 fn generated_code_of_every_model_does_what_the_interpreter_does() {
     beem_models().par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::unoptimised(interpreted)));
 }
 
-/// Committed states, typed, buffered and untyped channels, messages of several values, receiving into an element, guards that
-/// fault only if they are evaluated, conditions that fail.
+/// Committed states; typed, buffered and untyped channels; messages of several values; receiving into an element; guards that
+/// cause a fault only if they are evaluated; conditions that fail.
 #[test]
 fn compiled_code_knows_all_constructs() {
     let text = "
@@ -276,7 +276,7 @@ fn compiled_code_knows_all_constructs() {
     }
 }
 
-/// What only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards of what is received.
+/// Constructs that only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards on received values.
 #[test]
 fn compiled_code_knows_what_slco_has() {
     let text = "
@@ -334,12 +334,12 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// A value for every field of a state, of those that it can have.
+/// A state in which every field has a random legal value.
 fn any_state(model: &Model, mut seed: u64) -> Vec<u32> {
     let mut next = || {
         seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
         let bits = (seed >> 33) as i32;
-        // Small values are the interesting ones.
+        // Prefer small values, which are more interesting.
         if bits & 3 == 0 { bits >> 2 } else { bits >> 2 & 7 }
     };
     let mut state = model.initial_state();
@@ -388,7 +388,7 @@ proptest! {
     }
 }
 
-/// The kernel of every model compiles for both kinds of tables; not run, so no GPU is needed.
+/// Compiles the kernel of every model for both kinds of tables; does not run it, so it needs no GPU.
 #[cfg(feature = "cuda")]
 #[test]
 fn nvrtc_takes_the_kernels() {
@@ -434,7 +434,7 @@ fn nvrtc_takes_the_kernels() {
     }
 }
 
-/// One process of so many transitions, in as many states or in one; they are alone, or send to another process.
+/// A process of `transitions` transitions in `states` states; the transitions are internal, or send to another process.
 fn large(transitions: usize, states: usize, communication: &str) -> Dve {
     let names = |count: usize| (0..count).map(|at| format!("s{at}")).collect::<Vec<_>>().join(", ");
     let step = |at: usize| {

@@ -1,5 +1,5 @@
-//! A round: threads take pieces of a level's states, and each collects what it finds in memory of its own, which stays for the
-//! next round.
+//! A round: threads take pieces of a level's states. Each thread collects its findings in memory of its own, which is reused in
+//! the next round.
 
 use super::{Engine, Level};
 use crate::checks::Violation;
@@ -10,19 +10,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use warpset::{Buffers, Reference, Storage};
 
-/// States that a thread takes at a time. Their successors fit the second-level cache; a batch is large enough to hide the call.
+/// States that a thread takes at a time. Their successors fit the second-level cache, and a batch is large enough to hide the
+/// cost of the call.
 pub const PIECE: usize = 512;
 
-/// The fewest: towards the end of a round pieces get smaller, so that all threads end together.
+/// Smallest piece. Towards the end of a round pieces get smaller, so that all threads end at about the same time.
 const SMALLEST_PIECE: usize = 32;
 
-/// Successors a batch, at most, where the table is on the CPU: for more it would take other threads, which are busy here.
+/// Most successors per batch if the table is on the CPU: a larger batch would use other threads, which are busy expanding.
 const BATCH: usize = 4096;
 
-/// States of a piece where the table is on a GPU: a batch must be worth a transfer and a launch.
+/// States of a piece if the table is on a GPU: a batch must be worth a transfer and a launch.
 const PIECE_FOR_GPU: usize = 1 << 15;
 
-/// A thread's memory, and what it has found in a round. On cache lines that are its own: it is written all the time.
+/// Memory and findings of a thread in a round. Aligned to cache lines of its own because it is written all the time.
 #[repr(align(128))]
 pub struct Worker<X: Successors> {
     scratch: X::Scratch,
@@ -33,23 +34,23 @@ pub struct Worker<X: Successors> {
     found: Findings,
 }
 
-/// What was found in some states of a level.
+/// Counts, new states and violations found in some states of a level.
 #[derive(Default)]
 pub struct Findings {
     pub new: Level,
     /// Successors that found the table full.
     pub rejected: Level,
-    /// How many of these lacked a node.
+    /// Number of rejected successors that lacked a node.
     pub for_nodes: u64,
     pub transitions: u64,
     pub deadlocks: u64,
     pub overflows: u64,
-    /// The first of each piece that has one: the number of the piece's first state, the state, and what is wrong with it.
+    /// First violation of each piece that has one: number of the piece's first state, the state, and the violation.
     pub violations: Vec<(usize, Vec<u32>, Violation)>,
 }
 
 impl Findings {
-    /// Forgets all, and keeps the memory.
+    /// Forgets all findings and keeps the memory.
     pub fn clear(&mut self) {
         self.new.clear();
         self.rejected.clear();
@@ -71,19 +72,19 @@ impl<X: Successors> Default for Worker<X> {
     }
 }
 
-/// What each has found.
+/// The findings of each worker.
 pub fn found_by<X: Successors>(workers: &mut [Worker<X>]) -> impl Iterator<Item = &mut Findings> {
     workers.iter_mut().map(|worker| &mut worker.found)
 }
 
 impl<S: Storage, X: Successors> Engine<'_, S, X> {
-    /// One for each thread.
+    /// Creates a worker for each thread.
     pub(super) fn workers(&self) -> Vec<Worker<X>> {
         (0..rayon::current_num_threads()).map(|_| Worker::default()).collect()
     }
 
-    /// Expands some states of a level: all, unless it is stopped. What is found is added to what the workers have found. Gives
-    /// the first state that was not expanded; all before it were.
+    /// Expands some states of a level: all, unless the search is stopped. Adds to the findings of the workers. Returns the first
+    /// state that was not expanded; all states before it were.
     pub(super) fn expand(
         &self,
         level: &Level,
@@ -93,14 +94,14 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         keeps_parents: bool,
     ) -> Result<usize> {
         let (next, threads, is_gpu) = (AtomicUsize::new(states.start), workers.len(), self.table.device().is_gpu());
-        // Of the piece that begins with this state; none behind the last one.
+        // Returns the end of the piece that begins at `start`, or `None` behind the last state.
         let end_of = |start: usize| {
             let left = states.end.checked_sub(start).filter(|left| *left > 0)?;
             let size = if is_gpu { PIECE_FOR_GPU } else { (left / (4 * threads)).clamp(SMALLEST_PIECE, PIECE) };
             Some(start + size.min(left))
         };
         let work = |worker: &mut Worker<X>| -> Result<()> {
-            // Looked at before a piece is taken: a piece that is taken is expanded.
+            // Check before a piece is taken: a piece that was taken must be expanded.
             while (self.limits.stop)().is_none() {
                 // Relaxed: only the uniqueness of the pieces matters; what is found in them is read after the threads are joined.
                 let Ok(start) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end_of) else { break };
@@ -111,7 +112,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
         };
         match end_of(states.start) {
             Some(end) if end < states.end => workers.par_iter_mut().with_max_len(1).map(work).collect::<Result<()>>()?,
-            // To wake other threads would take longer.
+            // For a single piece, waking other threads would take longer.
             _ => work(&mut workers[0])?,
         }
         Ok(next.into_inner())

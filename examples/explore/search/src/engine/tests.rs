@@ -1,4 +1,4 @@
-//! The engine of threads, with every table, against the plainest search; and models that other engines are tested with.
+//! The engine of threads, with every table, compared with a reference search; and models for the tests of other engines.
 
 use super::*;
 use crate::checks::{Checks, Role, Violation};
@@ -22,7 +22,7 @@ fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
-/// The plainest breadth-first search, until a fault or so many states.
+/// Reference breadth-first search. `None` at a fault or above `most` states.
 fn reference(dve: &Dve, most: usize) -> Option<Counts> {
     let interpreter = Interpreter::new(&dve.model);
     let mut level = vec![dve.model.initial_state()];
@@ -53,7 +53,7 @@ fn reference(dve: &Dve, most: usize) -> Option<Counts> {
     Some(Counts { states: seen.len() as u64, ..counts })
 }
 
-/// The same model with states that have room for all values of the variables' types.
+/// The model with fields that hold all values of the variables' types.
 fn widened(dve: &Dve) -> Dve {
     let mut wide = dve.clone();
     wide.model.variables.iter_mut().for_each(|variable| variable.values = Range::of_type(variable.ty));
@@ -61,7 +61,7 @@ fn widened(dve: &Dve) -> Dve {
     wide
 }
 
-/// Whether a state is made of legal values, and 0 bits otherwise.
+/// Whether a state has only legal values, and zeros in unused bits.
 fn is_canonical(dve: &Dve, state: &[u32]) -> bool {
     let model = &dve.model;
     let mut same = vec![0; model.layout.words];
@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap()
 }
 
-/// Counts to 5 in a number of processes: 6^n states.
+/// Counts to 5 in each of `processes` processes: 6^n states.
 pub fn counters(processes: usize) -> Dve {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
@@ -123,7 +123,7 @@ fn wide_counters() -> Dve {
     widened(&read(&((0..5).map(process).collect::<String>() + "system async;")))
 }
 
-/// Where there are slots, and nodes are full, only nodes grow.
+/// If nodes are full and slots are free, only the nodes grow.
 #[test]
 fn nodes_grow_without_slots() {
     fn grown<S: Storage>(builder: warpset::TableBuilder<S>) {
@@ -138,11 +138,11 @@ fn nodes_grow_without_slots() {
         };
         let exploration = run(&table);
         assert_eq!((exploration.counts.states, exploration.end), (6u64.pow(5), End::Complete));
-        // Compact roots of more nodes have more bits, which may take some more slots.
+        // More nodes make compact roots longer, which may take a few more slots.
         let is_compact = table.spec().key_and_slot_bits().is_some();
         assert!(table.slots() == slots || (is_compact && table.slots() < 2 * slots), "{slots} slots, then {}", table.slots());
         assert!(nodes < 50 && table.node_slots() > 4 * nodes, "{nodes} nodes, then {}", table.node_slots());
-        // There is no memory for more nodes, also where slots would have it.
+        // Memory is too short for more nodes, although it would do for slots.
         table = VectorTable::<S>::builder(dve.model.layout.words).capacity(100_000).build(table.device()).unwrap();
         let limits = Limits { bytes: table.bytes() + 1, ..NO_LIMITS };
         assert!(!grow_within(&table, Lack::Nodes, [2], table.bytes(), limits.bytes).unwrap());
@@ -155,7 +155,7 @@ fn nodes_grow_without_slots() {
     assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
 }
 
-/// The path to what was found, by parents that were kept, beside an exploration in a table that begins with so many slots.
+/// Explores in a table that begins with `slots` slots, and finds the path to the violation by its parents.
 fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (Exploration, Vec<Vec<u32>>) {
     let words = dve.model.layout.words;
     let table = VectorTable::<Indexed>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
@@ -166,7 +166,7 @@ fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (E
     let found = exploration.found.clone().expect("something is found");
     let path = parents.path(&table, &found).unwrap().expect("there is memory for parents");
     assert!(parents.bytes() >= 4 * exploration.counts.states, "{} bytes", parents.bytes());
-    // Steps, from the initial state to what was found.
+    // The path consists of steps from the initial state to the violation.
     assert_eq!((&path[0], path.last()), (&initial, Some(&found.state)));
     for pair in path.windows(2) {
         let mut expansion = crate::successors::Expansion::default();
@@ -183,7 +183,7 @@ fn parents_lead_back_by_a_shortest_path() {
     let goals = [("P_0.x == 1", 1), ("P_2.x == 5", 5), ("P_0.x + P_1.x + P_2.x == 15", 15), (&everywhere, 24)];
     for (goal, steps) in goals {
         let checks = with_goal(&dve, goal, Checks::default());
-        // Tables that are full at times, and grow.
+        // Includes tables that become full and grow.
         for slots in [1, 1000, 100_000] {
             for keep_going in [false, true] {
                 let (exploration, path) = path_by_parents(&dve, &checks, Limits { keep_going, ..NO_LIMITS }, slots);
@@ -194,7 +194,7 @@ fn parents_lead_back_by_a_shortest_path() {
     }
 }
 
-/// Where there is memory for the search, but not for parents, it goes on without them, unless they were asked for.
+/// If memory suffices for the search but not for parents, the search continues without them, unless they were asked for.
 #[test]
 fn parents_give_way_to_the_search() {
     let dve = counters(5);
@@ -223,7 +223,7 @@ fn limits_end_it_with_what_there_is() {
     let exploration = explore::<Bucket>(&dve, &Checks::default(), limits, 100_000);
     assert_eq!(exploration.end, End::States);
     assert!((1000..46_656).contains(&exploration.counts.states));
-    // The table may not grow: every state that it has room for is found, none twice.
+    // The table may not grow: it stores as many states as it has slots for, none twice.
     let limits = Limits { bytes: 60_000, ..NO_LIMITS };
     for exploration in
         [explore::<Bucket>(&dve, &Checks::default(), limits, 1000), explore::<Tree>(&dve, &Checks::default(), limits, 1000)]
@@ -233,21 +233,21 @@ fn limits_end_it_with_what_there_is() {
     }
 }
 
-/// Checks whether a condition can be reached, besides others.
+/// Adds the question whether a condition can be reached to other checks.
 pub fn with_goal(dve: &Dve, condition: &str, mut others: Checks) -> Checks {
     let condition = dve.condition(&Source { name: String::new(), text: condition.into() }).unwrap().0;
     others.add(Role::Goal, String::new(), condition);
     others
 }
 
-/// What has a violation at level 7, of 216 states, and a deadlock at the end.
+/// A model of 216 states with a violation at level 7 and a deadlock at the end.
 pub fn three_counters_to_seven() -> (Dve, Checks) {
     let dve = counters(3);
     let checks = with_goal(&dve, "P_0.x + P_1.x + P_2.x == 7", Checks { deadlocks: true, ..Checks::default() });
     (dve, checks)
 }
 
-/// What reaches its goal at level 1, and has a fault at level 3.
+/// A model that reaches its goal at level 1 and has a fault at level 3.
 pub fn a_goal_and_then_a_fault() -> (Dve, Checks) {
     let dve = read(
         "byte x, a[2]; process P { state s; init s; trans
@@ -286,7 +286,7 @@ fn it_stops_with_what_there_is_when_it_is_asked_to() {
     let exploration = explore::<Tree>(&dve, &Checks::default(), limits, 1000);
     assert_eq!(exploration.end, End::Stopped(Stop::Interrupted));
     assert_eq!((exploration.counts.states, exploration.counts.levels, exploration.counts.waiting), (1, 1, 1));
-    // Nor is a path looked for.
+    // The search for a path stops as well.
     let checks = Checks::default();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
@@ -318,7 +318,7 @@ proptest! {
     #[test]
     fn random_models_have_the_same_states_in_every_table(text in random::model()) {
         let dve = read(&text);
-        // No value is lost in fields that are narrower than their types; nor would one without the table.
+        // No value is lost in fields that are narrower than their types; a search without the table would lose none either.
         let Some(expected) = reference(&widened(&dve), 20_000) else { return Ok(()) };
         prop_assert_eq!(reference(&dve, usize::MAX), Some(expected));
         let of_bucket = explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, 64);

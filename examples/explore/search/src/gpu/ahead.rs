@@ -1,7 +1,6 @@
-//! What a search on a GPU is compiled from, begun while the GPU is opened.
+//! Early compilation of the kernels of a search, while the GPU is being opened.
 //!
-//! It is begun by a guess of what is compiled later. A wrong guess costs time of threads
-//! that would have waited.
+//! The search is guessed. A wrong guess costs only the time of threads that would have waited.
 
 use crate::checks::Checks;
 use crate::codegen::ensure_fits;
@@ -16,19 +15,19 @@ pub struct Expected {
     /// The number of the GPU; `None` for the best one.
     pub gpu: Option<usize>,
     pub table: TableKind,
-    /// The model's functions run on the GPU, not only the table's.
+    /// Whether the model's functions run on the GPU, not only the table's.
     pub on_gpu: bool,
-    /// The kernel measures its time.
+    /// Whether the kernel measures its time.
     pub timed: bool,
 }
 
-/// Begins to compile the table's kernels and the model's. Errors are reported when the kernels are used.
+/// Begins to compile the kernels of the table and the model. Errors are reported when the kernels are used.
 pub fn begin(expected: Expected, model: &Model, checks: &Checks) -> Option<Ahead> {
     let mut ahead = Ahead::new();
     let gpus = Device::gpus().ok()?;
     let gpu = match expected.gpu {
         Some(ordinal) => gpus.get(ordinal),
-        // Machines have GPUs of one kind, or this may be another one than is opened.
+        // Usually all GPUs of a machine are of one kind. If not, the guess may differ from the GPU that is opened.
         None => gpus.iter().max_by_key(|gpu| gpu.memory_bytes),
     };
     let capability = gpu?.compute_capability;
@@ -37,7 +36,7 @@ pub fn begin(expected: Expected, model: &Model, checks: &Checks) -> Option<Ahead
     match expected.table {
         TableKind::Bucket => table(&mut ahead, VectorTable::<Bucket>::builder(words), capability, text),
         TableKind::Tree => table(&mut ahead, VectorTable::<Tree>::builder(words), capability, text),
-        // What they are compiled for depends on their size, and that on memory that nobody can ask for yet.
+        // These kernels depend on the table's size, and that on the GPU's free memory, which is not known yet.
         _ => Ok(()),
     }
     .ok()?;

@@ -1,8 +1,8 @@
-//! Searches whose states are the rows of an indexed table.
+//! Searches on a GPU whose states are the rows of an indexed table.
 //!
-//! They lie in the order in which they are found. So levels are ranges of rows, and no list of references is kept beside the
-//! table. Beside each row is what its state was found from (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a
-//! path is there without another exploration.
+//! Rows are in discovery order. So a level is a range of rows, and no list of references is kept beside the table. Beside each
+//! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a path
+//! needs no second exploration.
 
 use super::unlisted::Unlisted;
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
@@ -14,12 +14,12 @@ use std::ops::Range;
 use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
 use warpset::{Indexed, Request, Storage, Values, VectorTable};
 
-/// What each row's state was found from: one more than the number of that row; 0 of a row without a state.
+/// Parent of each row's state: the parent's row + 1; 0 if the row has no state.
 pub(super) struct Parents {
     low: Values<u32>,
-    /// The bits above, where there may be so many rows.
+    /// The upper bits, if the table may have 2^32 rows.
     above: Option<Values<u8>>,
-    /// Where they are: addresses stay.
+    /// Addresses of both arrays, which never move.
     states: States,
 }
 
@@ -40,14 +40,14 @@ pub(super) fn indexed<S: Storage>(table: &VectorTable<S>) -> Option<&VectorTable
 }
 
 impl Parents {
-    /// None if there is no memory for them.
+    /// Allocates the parents of a table. `None` if there is no memory for them.
     fn new(table: &VectorTable<Indexed>) -> Result<Option<Self>> {
         let Some(low) = if_it_fits(table.by_reference())? else { return Ok(None) };
         let mut parents = Self { low, above: None, states: States::default() };
         Ok(parents.make_room(table)?.then_some(parents))
     }
 
-    /// Makes room for all rows that the table can have now. False if there is no memory for it.
+    /// Commits memory for all rows that the table can have now. Returns false if there is no memory for it.
     fn make_room(&mut self, table: &VectorTable<Indexed>) -> Result<bool> {
         let low = self.low.device().map(|values| (values.address(), values.len()));
         let Some((first, rows)) = if_it_fits(low)? else { return Ok(false) };
@@ -60,7 +60,7 @@ impl Parents {
         let above = self.above.as_mut().map_or(Ok(0), |values| values.device().map(|values| values.address()));
         let Some(second) = if_it_fits(above)? else { return Ok(false) };
         self.states = States { first, second };
-        // Nor would there be a view of the table without memory for all of its rows.
+        // The kernel's view of the table needs memory for all rows, too.
         Ok(if_it_fits(table.kernel_argument())?.is_some())
     }
 
@@ -68,32 +68,33 @@ impl Parents {
         self.low.bytes() + self.above.as_ref().map_or(0, Values::bytes)
     }
 
-    /// Rows that have been given; some of them may be holes.
+    /// Number of rows that have been assigned; some of them may be holes.
     fn rows(&self) -> Result<u64> {
         Ok(self.low.len()?)
     }
 
-    /// Where they are.
+    /// Addresses of the parents.
     pub fn states(&self) -> States {
         self.states
     }
 }
 
 impl<S: Storage> Engine<'_, S> {
-    /// Puts the initial state. There are no parents if there is no memory for them.
+    /// Puts the initial state. `Progress::parents` is `None` if there is no memory for parents.
     pub(super) fn begin_by_rows(&self, table: &VectorTable<Indexed>) -> Result<Progress> {
         let start = table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, super::no_room(table));
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut parents = Parents::new(table)?;
         if let Some(Parents { low, .. }) = &mut parents {
-            // Its own: there is none before it, and 0 would be a hole. Copied, as no kernel is worth compiling for that.
+            // The initial state is its own parent, because 0 would mark a hole. A copy from the host, because one element is not
+            // worth a kernel.
             ensure!(reference.slot() == 0, "the table is empty, and does not begin with row 0: please report this as a bug");
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
         let search = Search { first, next: first, last, ..Search::of_initial_state() };
-        // Without parents no kernel is launched; the state is counted as where there is no memory for an order.
+        // Without parents no kernel is launched; the state is counted as in a search without memory for an order.
         let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
@@ -101,11 +102,11 @@ impl<S: Storage> Engine<'_, S> {
         Ok(Progress { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
     }
 
-    /// Makes the table larger. Its rows stay where they are, with what is beside them. If states found it full, the level is done
-    /// again: its successors that are stored are behind it.
+    /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is
+    /// repeated: its successors that are stored are rows after the level.
     pub(super) fn grow_by_rows(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
         let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
-        // Of what is beside the index only this is in proportion to it.
+        // Only the parents grow in proportion to the index.
         if !grow_within(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
             return Ok(Growth::Refused);
         }
@@ -122,12 +123,13 @@ impl<S: Storage> Engine<'_, S> {
         Ok(Growth::Done)
     }
 
-    /// The ranges of rows of the level and of what was found of the next one.
+    /// The ranges of rows of the current level and of the part of the next level found so far.
     pub(super) fn lists_by_rows(&self, parents: &Parents, search: &Search) -> Result<[Range<u64>; 2]> {
         Ok([search.first..search.last, search.last..parents.rows()?.max(search.last)])
     }
 
-    /// References of the states in a range of rows: a part of the memory that comes with it. None if there is no memory for them.
+    /// Lists the references of the states in a range of rows. Returns the list and its length; `None` if there is no memory for
+    /// it.
     pub(super) fn states_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<(CudaSlice<u64>, usize)>> {
         let Some(mut references) = room_for::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
         let mut count = self.stream.alloc_zeros::<u64>(1)?;
@@ -137,14 +139,14 @@ impl<S: Storage> Engine<'_, S> {
         launch.arg(&states).arg(&start).arg(&end).arg(&mut references).arg(&mut count);
         // SAFETY:
         // - the arguments are those of `list_states` in its order, each of the layout that it has in explore.cu;
-        // - the rows have been given, so there are parents beside them, which stay where they are;
-        // - `references` has room for as many as there are rows.
+        // - the rows have been assigned, so they have parents, which stay where they are;
+        // - `references` has room for all rows of the range.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
         let count = self.read(&count)? as usize;
         Ok(Some((references, count)))
     }
 
-    /// The same on the host, of a few rows.
+    /// Lists the references of the states in a small range of rows, on the host.
     pub(super) fn states_in(&self, parents: &Parents, rows: Range<u64>) -> Result<Vec<u64>> {
         let (references, count) = self.states_of_rows(parents, rows)?.context("there is no memory for a list of rows")?;
         self.downloaded(&references, count)
@@ -154,8 +156,8 @@ impl<S: Storage> Engine<'_, S> {
         Ok(if count == 0 { Vec::new() } else { self.stream.clone_dtoh(&references.slice(..count))? })
     }
 
-    /// The words of the states in a range of rows; none if there is no memory for them. Without a kernel that could put: for that
-    /// there may be no memory.
+    /// The words of the states in a range of rows; `None` if there is no memory for them. Uses no kernel that puts states,
+    /// because that would need more memory.
     pub(super) fn words_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<Vec<u32>>> {
         let Some((references, count)) = self.states_of_rows(parents, rows)? else { return Ok(None) };
         let rows = self.downloaded(&references, count)?;
@@ -163,7 +165,7 @@ impl<S: Storage> Engine<'_, S> {
         if_it_fits(self.table.get_many(&references))
     }
 
-    /// The states of a path to what was found, by what each was found from.
+    /// The states of a path to `found`, by the parents of its states.
     pub(super) fn walk_to_parents(&self, parents: &Parents, found: &Found) -> Result<Vec<Vec<u32>>> {
         let last = self.table.locate_many(&found.state)?[0].context("the state that was found is not stored")?;
         let mut rows = self.stream.clone_htod(&vec![NONE; found.level as usize + 1])?;
@@ -174,8 +176,8 @@ impl<S: Storage> Engine<'_, S> {
         launch.arg(&states).arg(&found.level).arg(&mut rows);
         // SAFETY:
         // - the arguments are those of `walk_to_parents` in its order, each of the layout that it has in explore.cu;
-        // - `rows` has an element more than `level`, whose last one is a row that is stored;
-        // - a state's parent is a row that is stored, too, so there is one beside it.
+        // - `rows` has `level + 1` elements, and its last one is a row that is stored;
+        // - a state's parent is a stored row, so it has a parent, too.
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
         let rows = self.stream.clone_dtoh(&rows)?;
         let references: Option<Vec<_>> = rows.iter().map(|row| self.table.reference(*row)).collect();

@@ -1,5 +1,5 @@
-//! Checkpoints of the engine on the GPU: written between two launches, at the beginning of a level; or in one that found the
-//! table full, which is done again then.
+//! Checkpoints of the engine on the GPU. They are written between two launches: at the beginning of a level, or after a launch
+//! that found the table full. In the second case the level is repeated.
 
 use super::unlisted::{Unlisted, in_pieces};
 use super::{Engine, NONE, Offers, Progress, Search, room_for};
@@ -12,22 +12,22 @@ use warpset::Storage;
 use warpset::cudarc::driver::CudaSlice;
 use warpset::gpu::DeviceBatch;
 
-/// Most and fewest states that are copied at a time; memory decides between them.
+/// Most and fewest states that are copied at a time; free memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];
 
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 22;
 
 impl<'a, S: Storage> Engine<'a, S> {
-    /// Where the search is to be kept, and where it goes on.
+    /// Sets where the search is saved, and the search to resume.
     pub fn keep_in(&mut self, checkpoints: Option<&'a Checkpoints>, resumed: Option<Resumed>) {
         (self.checkpoints, self.resumed) = (checkpoints, resumed);
     }
 
-    /// Writes a checkpoint. That there is no memory for it is told, and no error.
+    /// Writes a checkpoint. Running out of memory is only a warning.
     pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &Progress, found: Option<&Found>) -> Result<()> {
         let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
-        // A level that is done again counts from before it; its successors that are stored are of the next one.
+        // A repeated level counts from its beginning; its successors that are stored belong to the next level.
         let [transitions, deadlocks, overflows] = match offers.full {
             0 => [search.transitions, search.deadlocks, search.overflows],
             _ => search.before,
@@ -43,7 +43,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         };
         let lists = match &progress.parents {
             Some(parents) => self.lists_by_rows(parents, &search)?,
-            // These are places in the order, or in what is known without one.
+            // Places in the order, or in the words kept without one.
             None => [search.first..search.last, search.last..offers.new_references.max(search.last)],
         };
         let [Some(level), Some(next)] =
@@ -56,7 +56,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(())
     }
 
-    /// The words of states by their places in the order; none if there is no memory for them. `first` is that of the level.
+    /// The words of states at given places in the order; `None` if there is no memory for them. `first`: place of the level's
+    /// first state.
     fn words(&self, progress: &Progress, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
         if let Some(unlisted) = &progress.unlisted {
             let read = |words: &CudaSlice<u32>, range| Ok(self.stream.clone_dtoh(&words.slice(range))?);
@@ -74,15 +75,15 @@ impl<'a, S: Storage> Engine<'a, S> {
         })
     }
 
-    /// The words of states, by the memory that the table has for results; none if there is none.
+    /// The words of states, through the table's own buffers for results; `None` if there is no memory for them.
     fn words_by_table(&self, slots: &[u64]) -> Result<Option<Vec<u32>>> {
         let references: Option<Vec<_>> = slots.iter().map(|slot| self.table.reference(*slot)).collect();
         if_it_fits(self.table.get_many(&references.context("the order has a slot that is none: please report this as a bug")?))
     }
 
-    /// Finds the states of a search in its table, which was loaded.
+    /// Finds the states of a resumed search in the loaded table.
     ///
-    /// Without memory for a list of them the search ends at once, and can be kept as it was.
+    /// Without memory for a list of them, the search ends at once, and can be saved unchanged.
     pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<Progress> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
@@ -116,7 +117,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Progress { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
     }
 
-    /// The list with the references of the states of a search.
+    /// Lists the references of a resumed search's states.
     fn listed_again(&self, mut order: CudaSlice<u64>, resumed: &Resumed) -> Result<CudaSlice<u64>> {
         let (width, mut at) = (self.table.width(), 0);
         for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
@@ -134,7 +135,7 @@ impl<'a, S: Storage> Engine<'a, S> {
 }
 
 impl super::Kernel {
-    /// States that a block takes at a time of a level of so many, as at the ends of levels (explore.cu).
+    /// States that a block takes at a time in a level of `states` states; explore.cu computes the same at the end of a level.
     fn tile(&self, states: usize) -> u64 {
         let (blocks, warps) = (self.launch.grid_dim.0 as usize, self.launch.block_dim.0 as usize / 32);
         (32 * ((states / blocks + 32) / 32).min(warps)) as u64

@@ -1,5 +1,5 @@
-//! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states that the table on
-//! the GPU holds. Beside the table it takes two bytes a slot and eight a state.
+//! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states in the table on
+//! the GPU. Beside the table it takes two bytes a slot and eight bytes a state.
 
 use super::{Engine, GLANCE, Kernel, Progress, room_for};
 use crate::exploration::{End, Limits};
@@ -16,7 +16,7 @@ use warpset::{Reference, Storage, VectorTable};
 pub const FLAGS: &str = include_str!("residue.cuh");
 pub const KERNELS: &str = include_str!("residue.cu");
 
-/// What is allocated in advance takes so much of the free memory at most.
+/// Memory allocated in advance is at most 1 / `SHARE` of the free memory.
 const SHARE: u64 = 8;
 
 /// `explore::Sweep` in residue.cu.
@@ -37,7 +37,7 @@ pub(super) struct Sweep {
     pub(super) generation: u32,
 }
 
-/// `explore::Trail` in residue.cu: addresses, null unless a task wants them, and room for how many steps.
+/// `explore::Trail` in residue.cu: addresses, null unless a task needs them, and the most steps that fit `steps`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
@@ -63,42 +63,42 @@ pub(super) enum Task {
 unsafe impl DeviceRepr for Trail {}
 // SAFETY: `repr(C)` of integers without padding, as in residue.cu.
 unsafe impl DeviceRepr for Sweep {}
-// SAFETY: all zeros are numbers.
+// SAFETY: all zeros are valid integers.
 unsafe impl ValidAsZeroBits for Sweep {}
 
-/// The same blocks without shared memory, of which a kernel must be told before it may have much.
+/// As `launch`, without shared memory: a kernel needs an attribute set before it may have much of it.
 fn without_shared(launch: LaunchConfig) -> LaunchConfig {
     LaunchConfig { shared_mem_bytes: 0, ..launch }
 }
 
-/// Where the states are: listed by the search that has found them, or else somewhere in the table.
+/// Location of the states: listed by the search that has found them, or else in unknown slots of the table.
 pub(super) struct States<'a> {
     pub(super) order: Option<&'a CudaSlice<u64>>,
-    /// How many are listed; or of the table, its slots.
+    /// Number of listed states; without a list, the number of slots of the table.
     pub(super) count: u64,
 }
 
 impl States<'_> {
-    /// The list's address, or 0.
+    /// Address of the list, or 0.
     pub(super) fn address(&self, stream: &CudaStream) -> u64 {
         // All work on the list is on this one stream.
         self.order.map_or(0, |order| order.device_ptr(stream).0)
     }
 }
 
-/// What the passes work on, in device memory.
+/// Device memory that the passes use.
 pub(super) struct Memory {
     pub(super) flags: CudaSlice<u16>,
     pub(super) queue: CudaSlice<u64>,
-    /// What the automaton's locations are, as `about` in residue.cu has it.
+    /// Component and acceptance of the automaton's locations, as `about` in residue.cu reads them.
     locations: CudaSlice<u32>,
     sweep: CudaSlice<Sweep>,
-    /// By slot, for the numbers of members, if there is memory already.
+    /// By slot, the numbers of members; allocated if there was memory in advance.
     pub(super) numbers: Option<CudaSlice<u32>>,
 }
 
 impl Memory {
-    /// Without the numbers.
+    /// Bytes without the numbers.
     pub(super) fn bytes(&self) -> u64 {
         (self.flags.num_bytes() + self.queue.num_bytes()) as u64
     }
@@ -108,7 +108,8 @@ impl Memory {
     }
 }
 
-/// The kernels behind those of the search. A driver loads each when it is asked for first, which takes as long as a small search.
+/// The kernels compiled together with those of the search. A driver loads each kernel when it is first requested, which takes as
+/// long as a small search.
 pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<Kernel>> {
     let kernels = Kernel::of(search.module.clone(), "sweep_levels", stream, search.spec)?;
     for name in ["begin_residue", "seed_reset", "seed_elimination", "tally_residue", "list_residue", "find_first", "read_members"]
@@ -118,8 +119,8 @@ pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<K
     Ok(Arc::new(kernels))
 }
 
-/// Memory by slot before anything is measured by the clock: gigabytes take milliseconds. None if it is more than a small part of
-/// what is free, or would be beyond so many bytes with the table and the list of states.
+/// Allocates memory by slot before any time is measured: allocating gigabytes takes milliseconds. `None` if it would take more
+/// than a small part of the free memory, or if it exceeded `most_bytes` together with the table and the list of states.
 pub(super) fn memory_in_advance<S: Storage>(
     table: &VectorTable<S>,
     automaton: &Automaton,
@@ -143,7 +144,7 @@ pub struct OnGpu {
     passes: u64,
     pub(super) inside: u64,
     end: Option<End>,
-    /// There are flags of the states alone that the search has listed, and not of other slots.
+    /// Only slots of states that the search has listed have valid flags.
     is_listed: bool,
 }
 
@@ -156,7 +157,7 @@ impl OnGpu {
         self.end == Some(End::Memory)
     }
 
-    /// What there is to tell, without what it consists of.
+    /// The numbers of the residue, without its flags and members.
     pub fn told(&self) -> Residue {
         let OnGpu { accepting, passes, inside, end, .. } = *self;
         Residue { flags: Vec::new(), members: Vec::new(), inside, accepting, passes, end }
@@ -164,7 +165,7 @@ impl OnGpu {
 }
 
 impl<S: Storage> Engine<'_, S> {
-    /// Whether the part that was found until now has an accepting cycle. Its memory stays for the next time, if it has none.
+    /// Whether the states found so far contain an accepting cycle. If not, its memory is kept for the next search.
     pub(super) fn cycle_on_the_way(
         &mut self,
         progress: &Progress,
@@ -180,7 +181,8 @@ impl<S: Storage> Engine<'_, S> {
         Ok(None)
     }
 
-    /// Finds the residue: of the states of the search, if there is one that has listed all. That memory ends is no error.
+    /// Finds the residue, over the states listed by `progress` if it lists all, else over the table. Running out of memory is not
+    /// an error; it is reported in `end`.
     pub(super) fn residue_on_gpu(
         &self,
         progress: Option<&Progress>,
@@ -225,7 +227,7 @@ impl<S: Storage> Engine<'_, S> {
         Ok(residue)
     }
 
-    /// The same in memory of the host, for a run to be looked for in it by threads.
+    /// Copies the residue to the host, where threads search it for a run.
     pub(super) fn download(&self, progress: Option<&Progress>, mut residue: OnGpu) -> Result<Residue> {
         let mut all = residue.told();
         if let Some(mut memory) = residue.memory.take().filter(|_| residue.has_cycle()) {
@@ -233,7 +235,7 @@ impl<S: Storage> Engine<'_, S> {
             ensure!(states.order.is_some() == residue.is_listed, "the list of states is lost: please report this as a bug");
             self.list_members(&*self.sweeps()?, &states, &mut memory, [0; 2])?;
             let members = self.stream.clone_dtoh(&memory.queue.slice(..residue.inside as usize))?;
-            // Zeros that are read take memory, others none. But for its slot each reference is like the first.
+            // Only pages that are written or read take memory. All references equal the first one except for the slot.
             all.flags = zeroed_vec(self.table.slots() as usize);
             let first = self.table.reference(0).context("a table has a slot")?.to_bits();
             all.members = members.into_iter().filter_map(|slot| Reference::from_bits(first | slot)).collect();
@@ -242,8 +244,8 @@ impl<S: Storage> Engine<'_, S> {
         Ok(all)
     }
 
-    /// Lists the members in the queue: any order. At the addresses, unless they are null, each gets its number, by slot, and its
-    /// kind, by number.
+    /// Lists the members in the queue, in any order. If an address is not null, writes there each member's number by slot, or its
+    /// kind by number.
     pub(super) fn list_members(
         &self,
         kernels: &Kernel,
@@ -256,14 +258,14 @@ impl<S: Storage> Engine<'_, S> {
         let mut launch = self.stream.launch_builder(&list);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&mut memory.queue).arg(&mut memory.sweep);
         launch.arg(&numbers).arg(&kinds);
-        // SAFETY: the arguments of `list_residue` in its order; `order` is null, or lists so many states; there are two bytes for
-        // each slot, and `queue` has room for all states of the table; what is not null has a word for each slot, and for each
-        // member.
+        // SAFETY: the arguments of `list_residue` in its order; `order` is null, or lists `count` states; each slot has two bytes
+        // of flags; `queue` has room for all states of the table; addresses that are not null have a word for each slot (numbers)
+        // or each member (kinds).
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         Ok(())
     }
 
-    /// The kernels, for the table as it is now.
+    /// The kernels, compiled for the table as it is now.
     pub(super) fn sweeps(&self) -> Result<Arc<Kernel>> {
         let spec = self.table.spec();
         match self.sweeps.as_ref().filter(|sweeps| sweeps.spec == spec) {
@@ -273,7 +275,7 @@ impl<S: Storage> Engine<'_, S> {
         }
     }
 
-    /// Those of a search, if it has listed all.
+    /// The states listed by a search, if it lists all, else the slots of the table.
     pub(super) fn states<'b>(&self, progress: Option<&'b Progress>) -> Result<States<'b>> {
         Ok(match progress.filter(|progress| progress.lists_all()) {
             Some(progress) => States { order: Some(&progress.order), count: self.read(&progress.offers)?.new_references },
@@ -281,7 +283,7 @@ impl<S: Storage> Engine<'_, S> {
         })
     }
 
-    /// A pass: its first states, then all that follow from these. How it has ended, if before that.
+    /// Runs a pass: its first states, then all that follow from these. Returns the reason if it ended early.
     fn pass(
         &self,
         kernels: &Kernel,
@@ -295,26 +297,26 @@ impl<S: Storage> Engine<'_, S> {
         let mut launch = self.stream.launch_builder(&function);
         let order = states.address(&self.stream);
         launch.arg(&order).arg(&states.count).arg(&mut memory.flags).arg(&mut memory.queue).arg(&mut memory.sweep);
-        // SAFETY: the arguments of both seeds in their order; `order` is null, or lists so many states; there are two bytes for
-        // each slot, and `queue` has room for all states of the table, each of which is appended once a pass.
+        // SAFETY: the arguments of both seeds in their order; `order` is null, or lists `count` states; each slot has two bytes
+        // of flags; `queue` has room for all states of the table, and a pass appends each at most once.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         let mut sweep = self.read(&memory.sweep)?;
         sweep.last = sweep.appended;
         let queue = memory.queue.device_ptr(&self.stream).0;
-        // SAFETY: `queue` has room for all states of the table, each of which is appended once a pass; no trail is wanted.
+        // SAFETY: `queue` has room for all states of the table, and a pass appends each at most once; the task uses no trail.
         let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, task, Trail::default(), limits) }?;
         Ok(ended.err())
     }
 
-    /// Takes levels of states from a queue, until there are none, and gives what has come of it; or why it has ended before.
+    /// Takes levels of states from a queue until none are left. Returns the sweep, or the reason for ending early.
     ///
     /// # Safety
     ///
-    /// - `queue` is an address in device memory, with references to states of the table where `sweep` has a level, and with room
-    ///   for those that are appended;
-    /// - what the task wants of `trail` (residue.cu) is there: `numbers` for all slots of members; room for so many steps; where
-    ///   all levels up to `sweep.level` and the next one begin in the queue, room for the words of a state and for a reference
-    ///   of each, and the words of the state behind the last one.
+    /// - `queue` is an address in device memory that holds references to states of the table where `sweep` has a level, and has
+    ///   room for appended references;
+    /// - the parts of `trail` that the task uses (residue.cu) are valid: `numbers` for all slots of members; `room` steps; the
+    ///   start in the queue of each level up to `sweep.level` and of the next one; for each of these levels, room for the words
+    ///   of a state and for a reference; and the words of the state after the last level.
     #[expect(clippy::too_many_arguments, reason = "it is what the kernel takes")]
     pub(super) unsafe fn take_levels(
         &self,
@@ -339,17 +341,18 @@ impl<S: Storage> Engine<'_, S> {
             launch.arg(&most).arg(&task).arg(&nanoseconds).arg(&trail);
             // SAFETY:
             // - the arguments are those of `sweep_levels` in its order, each of the layout that it has in residue.cu;
-            // - `tables` are those of the model that was compiled, and nobody writes them;
-            // - the caller vouches for `queue` and `trail`;
+            // - `tables` are those of the model that was compiled, and no thread writes them;
+            // - the caller guarantees `queue` and `trail`;
             // - the view is valid: the table does not grow meanwhile;
-            // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
+            // - the whole grid is resident: its size is the number of blocks that a multiprocessor holds according to the driver,
+            //   times the number of multiprocessors.
             unsafe { launch.launch_cooperative(kernels.launch) }?;
             sweep = self.read(&memory.sweep)?;
         }
         Ok(Ok(sweep))
     }
 
-    /// What is in the residue.
+    /// Counts the states in the residue.
     fn tally(&self, kernels: &Kernel, states: &States, memory: &mut Memory) -> Result<Sweep> {
         let (order, most) = (states.address(&self.stream), u32::from(MOST_COUNT));
         let before = self.read(&memory.sweep)?;
@@ -358,13 +361,13 @@ impl<S: Storage> Engine<'_, S> {
         let function = kernels.module.load_function("tally_residue")?;
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&most).arg(&mut memory.sweep);
-        // SAFETY: the arguments of `tally_residue` in its order; `order` is null, or lists so many states; there are two bytes
-        // for each slot.
+        // SAFETY: the arguments of `tally_residue` in its order; `order` is null, or lists `count` states; each slot has two
+        // bytes of flags.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         self.read(&memory.sweep)
     }
 
-    /// What the kernels want where no flags and no queue are.
+    /// Memory for kernels that need neither flags nor a queue.
     pub(super) fn memory_for_ways(&self, automaton: &Automaton) -> Result<Memory> {
         Ok(Memory {
             flags: self.stream.null()?,
@@ -375,27 +378,27 @@ impl<S: Storage> Engine<'_, S> {
         })
     }
 
-    /// Accepting states, of all that were found.
+    /// Number of accepting states among all states found.
     pub(super) fn accepting_on_gpu(&self, progress: Option<&Progress>, automaton: &Automaton) -> Result<u64> {
         let mut memory = self.memory_for_ways(automaton)?;
         self.begin_passes(&*self.sweeps()?, &self.states(progress)?, &mut memory)?;
         Ok(self.read(&memory.sweep)?.accepting)
     }
 
-    /// Counts accepting states, and begins their flags, if there are some.
+    /// Counts accepting states, and initializes the flags if they are allocated.
     fn begin_passes(&self, kernels: &Kernel, states: &States, memory: &mut Memory) -> Result<()> {
         self.stream.memset_zeros(&mut memory.sweep)?;
         let (view, order) = (self.table.kernel_argument()?, states.address(&self.stream));
         let begin = kernels.module.load_function("begin_residue")?;
         let mut launch = self.stream.launch_builder(&begin);
         launch.arg(&view).arg(&order).arg(&states.count).arg(&mut memory.flags).arg(&memory.locations).arg(&mut memory.sweep);
-        // SAFETY: the arguments of `begin_residue` in its order; `order` is null, or lists so many states; flags are null, or two
+        // SAFETY: the arguments of `begin_residue` in its order; `order` is null, or lists `count` states; flags are null, or two
         // bytes for each slot; there is a word for each location; the view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         Ok(())
     }
 
-    /// `None` if there is no memory for it. What there was before is used again.
+    /// Allocates the memory of a search, reusing that of an earlier one. `None` if there is no memory for it.
     fn room_for_search(
         &self,
         listed: &States,
@@ -418,14 +421,14 @@ impl<S: Storage> Engine<'_, S> {
                 return Ok(before);
             }
             if let Some(before) = &mut before {
-                before.queue = self.stream.null()?; // the new one may want its memory
+                before.queue = self.stream.null()?; // the new queue may need this memory
             }
-            // SAFETY: an element is written before it is read: those that were not appended are not read.
+            // SAFETY: elements are written before they are read: only appended elements are read.
             let queue = unsafe { self.stream.alloc(states as usize) }?;
             Ok(match before {
                 Some(before) => Memory { queue, ..before },
                 None => Memory {
-                    // SAFETY: those of slots that hold states are written before any of them is read, and no others are read.
+                    // SAFETY: flags of slots that hold states are written before any of them is read, and no others are read.
                     flags: unsafe { self.stream.alloc(slots as usize) }?,
                     queue,
                     locations: self.stream.clone_htod(&automaton.about_locations())?,

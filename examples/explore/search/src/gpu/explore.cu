@@ -1,42 +1,42 @@
-// The engine on the GPU: breadth-first, level by level, in one kernel that the host starts rarely.
+// The engine on the GPU: breadth-first search, level by level, in one kernel that the host launches rarely.
 //
-// Before this text come the model's next-state functions (codegen) and the options that gpu/mod.rs writes.
+// The model's next-state functions (codegen) and the options written by gpu/mod.rs precede this text.
 //
 //   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
 //                                       ^ first     ^ last          ^ counts->new_references
 //
-// `order` is all states in the order in which they were found, so it has room for as many as the table has slots, and a level is
-// a part of it. The blocks of the kernel stay for many levels: they take tiles of the level until there are none, put what is
-// left in their caches, and wait for each other; the last to come turns the next level into this one.
+// `order` lists all states in discovery order, so it has room for as many as the table has slots, and a level is a part of it.
+// The blocks of the kernel stay for many levels. They take tiles of the level until none is left, put the remaining contents of
+// their caches, and wait for each other; the last block to arrive makes the next level the current one.
 //
-// With EXPLORE_BY_ROWS, in an indexed table, there is no such list: a level is a range of rows, since rows are given in the order
-// in which states are found. Beside each row is what its state was found from, written by whoever found it; 0 if it is a hole.
+// With EXPLORE_BY_ROWS, for an indexed table, there is no such list: a level is a range of rows, because rows are assigned in
+// discovery order. Beside each row is the parent of its state, written by the thread that found the state; 0 marks a hole.
 //
 //   rows     [ level 0 | level 1 | ... | this level | the next one, as it is found ]     the table's own
 //   parents  [ 1       | 1 1 0 1 | ... |            |                              ]     4 or 5 bytes a row
 //
-// So a path is a walk from state to state, and none of the table's spare rows may get a state of a later level: they are taken
-// behind the end of this level only (`with_rows_from`).
+// So a path is a walk from state to parent. None of the table's spare rows may get a state of a later level, so rows are taken
+// only after the end of the current level (`with_rows_from`).
 //
-// A tile is a state a thread. All threads of a block try the same choice of the same process at the same time, each from its own
-// state (see codegen/mod.rs): so a warp parts only where its states have the process in different locations, and comes together
-// to hand over what it has made. A (state, process) pair a thread, which GPUexplore takes, fills the GPU with fewer states, but
-// its warps run as many different functions as there are processes.
+// A tile has one state per thread. All threads of a block try the same choice of the same process at the same time, each from its
+// own state (see codegen/mod.rs). So a warp diverges only where its states have the process in different locations, and
+// reconverges to pass its successors on. One (state, process) pair per thread, as in GPUexplore, fills the GPU with fewer states,
+// but then a warp runs a different function for each process.
 //
-// Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates, and from there to the table when it has
-// no room for one more of each thread. The states themselves lie in shared memory meanwhile, word by word, where looking for
-// others costs them no registers.
+// Successors go to the block's cache (warpset/block_cache.cuh), which drops duplicates. When the cache lacks room for one more
+// successor of each thread, its contents go to the table. Meanwhile the states themselves are in shared memory, word by word, so
+// that they occupy no registers during the search of the table.
 //
-// With EXPLORE_WALKS_BACK another kernel comes of it, which takes the way back along the levels to the initial state.
+// With EXPLORE_WALKS_BACK this text gives another kernel, which goes back along the levels to the initial state.
 //
-// With EXPLORE_RANKS it is the kernel of one rank of several, each with a table of its own on a GPU of its own. Its blocks take
-// tiles of the level, too, but the cache goes to `offers`, rows of words in device memory, which the host then offers to all
-// ranks. A block takes a tile only if there is room for whatever may come of it; and the kernel ends when there is no tile or no
-// room.
+// With EXPLORE_RANKS this text gives the kernel of one rank of several, each with a table of its own on a GPU of its own. Its
+// blocks also take tiles of the level, but the cache goes to `offers`, rows of words in device memory, which the host then offers
+// to all ranks. A block takes a tile only if there is room for all successors that may come of it. The kernel ends when no tile
+// or no room is left.
 
 #include "warpset/block_cache.cuh"
 
-// Where the kernels run in a test without a GPU, that has its own (tests/simt).
+// A test without a GPU (tests/simt) defines these macros itself.
 #ifndef EXPLORE_SHARED
 #define EXPLORE_SHARED(type, name, count) __shared__ type name[count]
 #define EXPLORE_SHARED_OF_LAUNCH(name) extern __shared__ __align__(16) u8 name[]
@@ -55,7 +55,7 @@ using warpset::platform::load_relaxed;
 
 static_assert(state_words == WARPSET_WIDTH, "the table is for the model's states");
 
-// A state in registers: for few words. An element of an array is chosen among all the words that the array lies in.
+// A state in registers, for few words. An element of an array is selected from all words that the array occupies.
 struct RegisterState {
     u32 words[state_words];
 
@@ -78,8 +78,8 @@ struct RegisterState {
     }
 };
 
-// A state in shared memory, word by word: those of a block's threads lie side by side. Any number of words and elements cost the
-// same code.
+// A state in shared memory. Equal words of the threads' states are adjacent. Code size does not depend on the number of words and
+// elements.
 template <u32 threads>
 struct SharedState {
     struct Column {
@@ -104,14 +104,14 @@ struct SharedState {
 // Whether successors are made in registers.
 constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
-// Mirrored by `Search` in gpu/mod.rs. What the host sets, and where the search is.
+// State of the search, with settings of the host. Mirrored by `Search` in gpu/mod.rs.
 struct Search {
     u64 first, last;      // the level, in `order`
-    u64 next;             // the first state of it that no block has taken
+    u64 next;             // first state of the level that no block has taken
     u64 tile;             // states that a block takes at a time
-    u64 levels;           // begun
+    u64 levels;           // levels begun
     u64 widest;
-    u64 size;             // states of the level
+    u64 size;             // states of the current level
     u64 listed;           // states of all levels that have begun
     u64 transitions;      // with multiplicity
     u64 deadlocks;
@@ -121,23 +121,23 @@ struct Search {
     u64 faulty;           // a state with a fault, or no_reference
     u64 going;            // 0: the kernel ends
     u64 before[3];        // transitions, deadlocks and overflows when the level began
-    u64 room;             // of a rank: rows that `offers` has room for
-    u64 reserved;         // how many of them are written, or kept for tiles that blocks have taken
-    u64 offered;          // how many are written, from the first on
-    u64 most_steps;       // that a state has
-    u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if they are measured
-    u32 arrived, generation;                              // of the barrier
+    u64 room;             // for a rank: capacity of `offers`, in rows
+    u64 reserved;         // rows that are written, or reserved for tiles that blocks have taken
+    u64 offered;          // rows that are written, from the first on
+    u64 most_steps;       // most steps of a state
+    u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if measured
+    u32 arrived, generation;                              // for the barrier
 };
 
 struct Limits {
-    u64 states;         // no level is begun with as many
-    u64 levels;         // no more are begun, and the last of so many is not expanded
-    u64 nanoseconds;    // no level is begun later
+    u64 states;         // number of states from which on no level begins
+    u64 levels;         // number of levels after which no level begins; the last one is not expanded
+    u64 nanoseconds;    // time after which no level begins
     u32 deadlocks;      // 1: a deadlock is a violation
     u32 keep_going;     // 1: only faults end the search
 };
 
-// Threads of a block, and rows of its cache: as many as leave room for others on the multiprocessor.
+// Threads of a block and rows of its cache: as many as leave shared memory for other blocks on the multiprocessor.
 template <u32 threads_>
 struct Block {
     static constexpr u32 threads = threads_;
@@ -161,7 +161,7 @@ using Cache = Chosen::Cache;
 using SharedStates = SharedState<Chosen::threads>;
 using State = Choose<in_registers, RegisterState, SharedStates>;
 
-// Cycles since the last lap, of the block's first thread.
+// Clock of the block's first thread: adds the cycles since the last lap.
 struct Stopwatch {
     long long since = 0;
 
@@ -189,7 +189,7 @@ EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
     return state;
 }
 
-// Reads a tree a level at a time: all nodes of a level are asked for at once.
+// Reads a tree level by level; all nodes of a level are requested at once.
 template <u32 length, class Nodes>
 EXPLORE_FN void read_halves(const Nodes& nodes, u64 root, u32* halves)
 {
@@ -222,7 +222,7 @@ EXPLORE_FN RegisterState fetch(const warpset::TreeTable<Roots, width>& table, u6
     return state;
 }
 
-// A successor as the cache takes it: words, and which of them have changed.
+// A successor as the cache takes it: its words, and which of them have changed.
 template <class State>
 struct Successor {
     const State& from;
@@ -255,7 +255,7 @@ EXPLORE_FN void copy(const From& from, To& to)
     for (u32 word = 0; word < state_words; ++word) to.words[word] = from.words[word];
 }
 
-// A state of a thread of the block, and a copy of it behind it, unless successors are made in registers.
+// The copy behind a thread's state in shared memory; it exists unless successors are made in registers.
 EXPLORE_FN SharedStates copy_of(const SharedStates& state) { return {{state.words.top + state_words * Chosen::threads}}; }
 
 EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
@@ -267,11 +267,10 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
     }
 }
 
-// Of a product: moves of the property's automaton that one step is joined with at a time. Without a property there is one place,
-// for the step by itself.
+// Most moves of the property's automaton that one step is joined with at a time. Without a property it is 1, for the step alone.
 constexpr u32 moves_at_once = property_moves == 0 ? 1 : property_moves < EXPLORE_ROWS_A_THREAD ? property_moves : EXPLORE_ROWS_A_THREAD;
 
-// All that a state can try: choices of its processes, and behind them, of a product, to stay where none of them can be taken.
+// All units that a state can try: the processes and, for a product, staying in place if no process can move.
 constexpr u32 all_units = units + (property_moves > 0);
 
 EXPLORE_FN u32 all_choices(u32 unit) { return unit < units ? choices(unit) : 1; }
@@ -280,7 +279,7 @@ EXPLORE_FN u32 all_choices(u32 unit) { return unit < units ? choices(unit) : 1; 
 struct Joint {
     Moves<property_moves> moves;
     i32 location = 0;
-    u32 system_steps = 0;  // of the processes, until now
+    u32 system_steps = 0;  // steps of the processes so far
 
     template <class State>
     EXPLORE_FN void start(const u32* tables, const State& state, Notes& notes)
@@ -289,8 +288,8 @@ struct Joint {
         find_moves(tables, state, moves, notes);
     }
 
-    // Gives the successor with each of the moves from `first` on, as many as are taken at a time; without a property as it is.
-    // Gives how many there are.
+    // Passes on the successor joined with each of the moves from `first` on, at most `moves_at_once`; without a property, the
+    // successor alone. Returns the number of successors.
     template <class From, class To, class Give>
     EXPLORE_FN u32 give_all(bool steps, const From& from, To& to, u32 first, Give& give) const
     {
@@ -312,18 +311,18 @@ struct Joint {
     }
 };
 
-// Whether choices of a unit are those of a component of a network.
+// Whether the choices of a unit are those of a component of a network.
 EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
 
-// One choice in the thread's state, with moves from `first_move` on; `give` gets the successors, if there are any. Gives how
-// many. There is none, nor are there later ones, from a fault on. All threads of the block call it.
+// Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors to `give`. Returns their
+// number. After a fault there are no successors. All threads of the block must call it.
 template <class Give>
 EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, bool has_state, SharedStates& state, Joint& joint,
                           Notes& notes, Give& give)
 {
     const bool may_step = has_state && notes.fault == 0;
     const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
-    // For later moves the same step is taken again: the cursor goes on with the last ones, and overflows count with the first.
+    // Later moves repeat the same step: the cursor advances with the last moves, and overflows count with the first.
     Cursor next = cursor;
     const u32 overflows = notes.overflows;
     bool steps;
@@ -335,7 +334,7 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
         steps = may_step && (stays || (unit < units && step(unit, choice, next, from, to, notes))) && notes.fault == 0;
         given = joint.give_all(steps, from, to, first_move, give);
     } else {
-        // Beside the state is its copy, which a step changes; then it is made a copy again.
+        // The step changes the copy beside the state, which is then restored from the state.
         SharedStates to = copy_of(state);
         const bool changes = may_step && (stays || (unit < units && step(unit, choice, next, state, to, notes)));
         steps = changes && notes.fault == 0;
@@ -350,7 +349,7 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
     return given;
 }
 
-// All that the thread's state can try. All threads of the warp call it.
+// Tries everything that the thread's state can try. All threads of the warp must call it.
 template <class Give>
 EXPLORE_FN void try_all(const u32* tables, bool has_state, SharedStates& state, Joint& joint, Notes& notes, Give& give)
 {
@@ -366,9 +365,9 @@ EXPLORE_FN void try_all(const u32* tables, bool has_state, SharedStates& state, 
         }
 }
 
-// A barrier of all blocks, which are resident together: `act` is what the last to come does before the others go on. One thread
-// of each block calls it. Fences and relaxed accesses at device scope: what a block did before it arrives happens before `act`,
-// and that before anyone goes on.
+// A barrier of all blocks, which are resident together. The last block to arrive calls `act` before the others continue. One
+// thread of each block calls it. Fences and relaxed accesses at device scope: everything that a block did before it arrives
+// happens before `act`, and `act` happens before any block continues.
 template <class Act>
 EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
 {
@@ -377,7 +376,7 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
     if (atomicAdd(arrived, 1) + 1 == gridDim.x) {
         __threadfence();
         act();
-        // Atomic, as the fences of those who have arrived come before they are counted: nothing else orders their counting.
+        // Atomic, because the fences of the arriving blocks come before their increments, which nothing else orders.
         atomicExch(arrived, 0);
         __threadfence();
         atomicExch(generation_now, generation + 1);
@@ -400,20 +399,20 @@ EXPLORE_FN u64 nanoseconds()
 
 #if EXPLORE_BY_ROWS
 
-// The states of a level, and what each was found from.
+// The states of the levels, and their parents.
 struct States {
-    u32* parents;  // by row: the low 32 bits of one more than the row of its parent, or than its own; 0: no state is there
-    u8* above;     // the bits above these; null while there are few rows
+    u32* parents;  // by row: low 32 bits of the parent's row + 1; the initial state is its own parent; 0: the row has no state
+    u8* above;     // the upper bits; null while they cannot be needed
 
     EXPLORE_FN u64 parent(u64 row) const
     {
         u64 next = load_relaxed(parents + row);
-        // Whoever reads it has met its writer at the end of a level, or reads what a launch before has written.
+        // The reader has met the writer at the end of a level, or the value was written by an earlier launch.
         if (above != nullptr) next |= u64{above[row]} << 32;
         return next - 1;
     }
     EXPLORE_FN u64 at(u64 row) const { return parent(row) != no_reference ? row : no_reference; }
-    // By the only thread that has found the state in this row.
+    // Called only by the thread that has found the state in this row.
     EXPLORE_FN void set_parent(u64 row, u64 parent) const
     {
         warpset::platform::store_relaxed(parents + row, static_cast<u32>(parent + 1));
@@ -421,7 +420,7 @@ struct States {
     }
     EXPLORE_FN void begin_level(u64, u64) const {}
 
-    // Ends of levels, and how many states have been found.
+    // Ends of levels, and numbers of states found.
     EXPLORE_FN static u64 end(const Table& table, const warpset::BatchCounts*) { return table.rows.count(); }
     EXPLORE_FN static u64 count(const warpset::BatchCounts* counts) { return load_relaxed(&counts->hits); }
 };
@@ -430,9 +429,9 @@ struct States {
 
 struct States {
     u64* order;
-    u64* starts;  // where levels begin in `order`, as they do so; or null
+    u64* starts;  // starts of levels in `order`, written when a level begins; or null
 
-    // Without the tag that references have which a batch over several ranks has written.
+    // Removes the tag that a batch over several ranks has put into the reference.
     EXPLORE_FN u64 at(u64 place) const { return load_relaxed(order + place) & warpset::slot_mask; }
     EXPLORE_FN void begin_level(u64 level, u64 first) const
     {
@@ -447,7 +446,7 @@ struct States {
 
 #if EXPLORE_WALKS_BACK
 
-// Compares successors with the words of one that is looked for.
+// Compares successors with the words of a wanted state.
 struct Comparison {
     const u32* wanted;
     bool found;
@@ -464,7 +463,7 @@ struct Comparison {
 
 #else
 
-// Gives the successors of the threads of a warp to the cache.
+// Passes the successors of the threads of a warp to the cache.
 struct HandOver {
     Cache& cache;
     u64 parent;
@@ -474,7 +473,7 @@ struct HandOver {
     {
         __syncwarp();
         const Successor<State> successor{from, to};
-        // A step that changes nothing leads to a state that is stored.
+        // A step that changes nothing leads to a state that is stored already.
         const bool gives = steps && successor.differs();
         const u32 givers = Warp::ballot(gives);
         if (givers == 0) return;
@@ -486,27 +485,28 @@ struct HandOver {
     }
 };
 
-// What the threads of a block share.
+// State that the threads of a block share.
 struct Engine {
     const Table& table;
-    const u32* tables;  // of the model's network
+    const u32* tables;  // tables of the model's network
     Cache cache;
-    SharedStates state;  // of this thread
+    SharedStates state;  // state of this thread
     States states;
     warpset::BatchCounts* counts;  // null if the cache goes to `offers`
     Search* search;
     Limits limits;
     Stopwatch watch;
     u32* offers = nullptr;
-    u64 kept = 0;  // of the block's first thread: rows of `offers` that are reserved for the block and not written
+    u64 kept = 0;  // valid in the block's first thread: rows of `offers` reserved for the block and not written
 
-    // Room in `offers` for all that may come of the cache and of so many states more. One thread of the block calls it.
+    // Reserves room in `offers` for the successors in the cache and those of `states` more states. One thread of the block calls
+    // it.
     EXPLORE_FN bool reserve(u64 states)
     {
         const u64 needed = Chosen::rows + states * search->most_steps;
         if (kept >= needed) return true;
         const u64 more = needed - kept;
-        // Relaxed: rows that are reserved must be there, and nothing more; they are written by their numbers in `offered`.
+        // Relaxed: only the number of reserved rows matters; the rows are written by their numbers in `offered`.
         if (fetch_add_relaxed(&search->reserved, more) + more > search->room) {
             fetch_add_relaxed(&search->reserved, 0 - more);
             return false;
@@ -515,7 +515,7 @@ struct Engine {
         return true;
     }
 
-    // What is left in the cache goes where it belongs. All threads of the block call it.
+    // Puts the remaining `left` successors of the cache into the table, or into `offers`. All threads of the block must call it.
     EXPLORE_FN void put(u32 left)
     {
 #if EXPLORE_RANKS
@@ -528,7 +528,7 @@ struct Engine {
         u32* rows = offers + first[0] * state_words;
         cache.give_distinct(left, [rows](u32 row, u32 word, u32 value) { rows[u64{row} * state_words + word] = value; });
 #elif EXPLORE_BY_ROWS
-        // What is found now is of the next level, so behind the end of this one.
+        // States found now belong to the next level, so their rows must be behind the end of this one.
         const Table behind = table.with_rows_from(load_relaxed(&search->last));
         const States all = states;
         cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
@@ -537,14 +537,14 @@ struct Engine {
 #endif
     }
 
-    // The next part of the level; an empty one if there is none. All threads of the block call it.
+    // Takes the next tile of the level; it is empty if none is left. All threads of the block must call it.
     EXPLORE_FN void take_tile(u64& first, u64& last)
     {
         EXPLORE_SHARED(u64, tile, 2);
-        __syncthreads();  // the one before has been read
+        __syncthreads();  // the tile before has been read
         if (threadIdx.x == 0) {
             const u64 size = load_relaxed(&search->tile), end = load_relaxed(&search->last);
-            // Relaxed: tiles must differ and nothing more. What they hold was ordered by the barrier before the level.
+            // Relaxed: tiles only have to differ. The barrier before the level has ordered their contents.
             const bool takes = !is_stopped() && (!EXPLORE_RANKS || reserve(size));
             const u64 begin = takes ? fetch_add_relaxed(&search->next, size) : end;
             tile[0] = begin;
@@ -562,8 +562,8 @@ struct Engine {
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
-    // All steps of the states first .. last of the order. If there are none, what is left in the cache is put. All threads of the
-    // block call it.
+    // Takes all steps of the states first .. last of the order. If the range is empty, puts the remaining contents of the cache.
+    // All threads of the block must call it.
     EXPLORE_FN void expand(u64 first, u64 last)
     {
         const u64 reference = first + threadIdx.x < last ? states.at(first + threadIdx.x) : no_reference;
@@ -578,13 +578,13 @@ struct Engine {
         if (has_state) joint.start(tables, state, notes);
         HandOver hand_over{cache, reference};
         watch.lap(&search->fetching);
-        u32 free_rows = 0, steps = 0;  // free_rows: of the cache, at least; the same for all threads
+        u32 free_rows = 0, steps = 0;  // free_rows: lower bound for the cache, equal in all threads
         u32 unit = 0, choice = 0, move = 0;
         constexpr u32 wanted_rows = Chosen::threads * moves_at_once;
         Cursor cursor(tables);
 #pragma unroll 1
         while (true) {
-            // The same for all threads: a component of a network is done with when it is so in all their states.
+            // Equal in all threads: a component of a network is finished when it is finished in all their states.
             const bool may_be_done = is_component(unit) && choice != 0 && move == 0;
             if (choice == all_choices(unit) || (may_be_done && !__syncthreads_or(cursor.more()))) {
                 choice = 0;
@@ -592,7 +592,7 @@ struct Engine {
                 continue;
             }
             if (free_rows < wanted_rows) free_rows = first < last ? cache.free_rows() : 0;
-            if (free_rows < wanted_rows) {  // the only put: its code is long
+            if (free_rows < wanted_rows) {  // the only call of put, because its code is long
                 watch.lap(&search->generating);
                 const u32 left = cache.drop_duplicates();
                 watch.lap(&search->caching);
@@ -611,11 +611,11 @@ struct Engine {
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && joint.system_steps == 0 && notes.fault == 0;
         violates |= is_deadlock && limits.deadlocks;
-        // Relaxed: the first to come is kept, and whoever reads it then asks the interpreter what is wrong with that state.
+        // Relaxed: the first state is kept, and the host then asks the interpreter for its violation.
         if (violates && warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference) == no_reference)
             search->found_level = load_relaxed(&search->levels) - 1;
         if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
-        // Nothing else of a state with a fault counts, as on the CPU; but successors that it gave before stay.
+        // Nothing else of a state with a fault counts, as on the CPU; but successors that it gave before the fault stay.
         const u32 counts_all = notes.fault == 0;
         add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);
@@ -629,7 +629,7 @@ struct Engine {
         if (Warp::lane() == Warp::size - 1) add_relaxed(sum, total);
     }
 
-    // Waits until all blocks are done with the level. True if there is another one to go on with. All threads call it.
+    // Waits until all blocks have finished the level. Returns true if another one follows. All threads must call it.
     EXPLORE_FN bool next_level(u64 started)
     {
         EXPLORE_SHARED(bool, more, 1);
@@ -643,7 +643,7 @@ struct Engine {
         return more[0];
     }
 
-    // By the one thread that is left.
+    // Called by one thread while all blocks wait at the barrier.
     EXPLORE_FN void begin_level(u64 started) const
     {
         search->going = 0;
@@ -654,7 +654,7 @@ struct Engine {
         search->listed = found;
         search->first = search->next = first;
         search->last = last;
-        // Written by others, and read by nobody now: at the level's end.
+        // Other blocks wrote these sums; at the end of the level no block uses them.
         search->before[0] = load_relaxed(&search->transitions);
         search->before[1] = load_relaxed(&search->deadlocks);
         search->before[2] = load_relaxed(&search->overflows);
@@ -673,7 +673,7 @@ struct Engine {
 
 }  // namespace explore
 
-// Writes the words of states, one after another, of which `references` has where they are. Any launch.
+// Writes the words of the states at `references`, one after another. Any launch shape.
 extern "C" __global__ void read_states(warpset::View view, const explore::u64* references, explore::u64 count, unsigned* words)
 {
     using namespace explore;
@@ -685,7 +685,7 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
 
 #if EXPLORE_BY_ROWS
 
-// Writes which of the rows first .. last hold states, in no order, and adds to `count` how many. Any launch.
+// Writes which of the rows first .. last hold states, in any order, and adds their number to `count`. Any launch shape.
 extern "C" __global__ void list_states(explore::States states, explore::u64 first, explore::u64 last, explore::u64* references,
                                        explore::u64* count)
 {
@@ -696,8 +696,8 @@ extern "C" __global__ void list_states(explore::States states, explore::u64 firs
         if (states.at(row) != no_reference) references[fetch_add_relaxed(count, 1)] = row;
 }
 
-// Goes from the state references[level] to the initial one, from each to what it was found from; no_reference where nothing is
-// known. One thread.
+// Goes from the state references[level] back to the initial state, from each state to its parent. Writes no_reference where a
+// parent is not known. One thread.
 extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 level, explore::u64* references)
 {
     using namespace explore;
@@ -707,14 +707,14 @@ extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 
 
 #endif
 
-// What the host launches the kernel with.
+// Writes the launch parameters of the kernel.
 extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 {
     *threads = explore::Chosen::threads;
     *shared_bytes = explore::Chosen::shared_bytes;
 }
 
-// The successors that a state has at most.
+// Writes the most successors that a state can have.
 extern "C" __global__ void count_steps(explore::u64* most)
 {
     using namespace explore;
@@ -726,9 +726,9 @@ extern "C" __global__ void count_steps(explore::u64* most)
 
 #if EXPLORE_WALKS_BACK
 
-// Finds a state of a level with the successor path[level + 1]; its words become path[level], and its reference becomes
-// references[level], which is no_reference before and if there is none. The level is order[starts[level] .. starts[level + 1]].
-// Blocks as for `search_levels`.
+// Finds a state of a level with the successor path[level + 1]. Its words become path[level], and its reference becomes
+// references[level], which must be no_reference before, and remains so if there is none. The level is order[starts[level] ..
+// starts[level + 1]]. Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path,
                  explore::u64* references, explore::u64 level)
@@ -748,7 +748,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
         Joint joint;
         if (has_state) joint.start(tables, state, notes);
         try_all(tables, has_state, state, joint, notes, comparison);
-        // Relaxed: any of them will do, and the host reads what it writes when the kernel has ended.
+        // Relaxed: any predecessor will do, and the host reads it after the kernel has ended.
         if (comparison.found && warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
             for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
     }
@@ -756,10 +756,10 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 
 #elif EXPLORE_RANKS
 
-// Expands states of a level, order[search->next .. search->last], as long as there is room in `offers`: counts what there is to
-// count, and writes their successors, each at least once, without those that are the state itself. What is not expanded is
-// order[search->next ..] afterwards, if that is before `last`. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of
-// shared memory, as many as you like. `tables` are of the model's network.
+// Expands states of a level, order[search->next .. search->last], while `offers` has room. Updates the counts, and
+// writes the successors, each at least once, except those equal to their state. Afterwards the states order[search->next ..]
+// before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
+// blocks. `tables` are those of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::Search* search,
               explore::Limits limits)
@@ -776,15 +776,15 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
         engine.take_tile(first, last);
         engine.expand(first, last);
     } while (first < last);
-    // For blocks that still look for room.
+    // Release the unused rows for blocks that still need room.
     if (threadIdx.x == 0) fetch_add_relaxed(&search->reserved, 0 - engine.kept);
 }
 
 #else
 
-// Explores until a level is empty, something ends the search or a limit is reached. A cooperative launch of blocks of
-// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; `tables` are of the model's network; `search`, `counts`
-// and `states` are as the last launch left them, or as gpu/mod.rs begins.
+// Explores until a level is empty, a violation ends the search or a limit is reached. A cooperative launch of blocks of
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
+// `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
 {

@@ -1,16 +1,16 @@
-//! A run that violates a property, found where the residue is: on the GPU. What it is, is said in `liveness::lasso`.
+//! The search on the GPU for a run that violates a property, in a residue that is there. `liveness::lasso` defines the run.
 //!
-//! 1. The members of the residue are numbered, and the steps between them listed: by the kernel of the passes (residue.cu), which
-//!    takes them once more. A list of pairs needs no second pass that would only count; it becomes rows by two passes over the
-//!    list, which are nothing beside looking states up.
-//! 2. The components of that graph are found as `decompose` finds them, and those marked that have an accepting state and a step.
-//! 3. The search has listed its states by levels: the first of them in such a component is one at the least depth. From there
-//!    back to the initial state the same kernel finds a predecessor in each level, all levels in one launch.
+//! 1. The members of the residue are numbered. The kernel of the passes (residue.cu) takes the steps between them once more and
+//!    lists these as pairs. A list of pairs needs no separate pass that counts the steps; two passes over the list sort it into
+//!    rows, at negligible cost compared with looking states up.
+//! 2. The components of that graph are found as in `decompose`, and those with an accepting state and a step are marked.
+//! 3. The search has listed its states by levels. The first listed state in a marked component has the least depth. From there
+//!    back to the initial state, the same kernel finds a predecessor in each level, for all levels in one launch.
 //! 4. A path to an accepting state and a cycle through it are searches by levels in the rows (decompose/paths.cuh).
 //!
-//! All of it stays on the GPU: what goes to the host are the states of the run. Beside table, list and flags it takes 4 bytes a
-//! slot, and of a member about 60 bytes and 16 for each step. Without that much memory, or where the table has grown, so that the
-//! states before are no longer listed, threads look for the run (`liveness::lasso`).
+//! All of it stays on the GPU; only the states of the run are copied to the host. Beside table, list and flags it takes 4 bytes a
+//! slot, about 60 bytes a member, and 16 bytes a step between members. Without enough memory, or if the table has grown, so that
+//! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
 use super::{Engine, Kernel, NONE, Progress, room_for};
@@ -26,13 +26,13 @@ use warpset_decompose::gpu::Gpu;
 use warpset_decompose::machine::Machine;
 use warpset_decompose::paths::{self, Goal, HAS_CYCLE, Paths};
 
-/// As the program `decompose` has them for a GPU.
+/// The settings that the program `decompose` uses for a GPU.
 const SETTINGS: Settings = Settings { few: FEW, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) };
 
-/// Steps beyond those that are expected for which there is room: few take no time.
+/// Room for steps beyond the expected number: so few cost no time.
 const SPARE_STEPS: u64 = 1 << 16;
 
-/// Nothing where there is no memory on the GPU.
+/// Turns an error about GPU memory into `None`.
 pub(super) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
     let is_memory = |error: &Error| {
         error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
@@ -47,15 +47,15 @@ pub(super) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Where the search of the residue went on.
+/// The graph of the residue's members, and their numbers.
 struct Members<'m> {
     paths: Paths<'m, 'static, Gpu>,
-    /// By slot.
+    /// Numbers of the members, by slot.
     numbers: CudaSlice<u32>,
 }
 
 impl<S: Storage> Engine<'_, S> {
-    /// A run through the residue of what the search has found. `None`: threads must look for it.
+    /// Finds a run through the residue of the states found. `None`: threads must search for it.
     pub(super) fn lasso_on_gpu(
         &self,
         automaton: &Automaton,
@@ -91,7 +91,7 @@ impl<S: Storage> Engine<'_, S> {
         Ok(Some(Run { states, begins, movers: None }))
     }
 
-    /// The states of a shortest path to what was found, if the states before are still listed.
+    /// The states of a shortest path to `found`, if all states are still listed.
     pub(super) fn path_in_list(&self, progress: &Progress, found: &Found, limits: Limits) -> Result<Option<Vec<Vec<u32>>>> {
         let (Some(starts), Some(_)) = (self.starts(progress)?, &self.model().property) else { return Ok(None) };
         let Some(starts) = starts.get(..=found.level as usize) else { return Ok(None) };
@@ -99,24 +99,24 @@ impl<S: Storage> Engine<'_, S> {
         self.way_to(&*self.sweeps()?, progress, &mut memory, found.state.clone(), starts, limits).map(Some)
     }
 
-    /// Where levels begin in the list of states, and where the last one ends that was begun: if all states are listed.
+    /// Starts of the levels in the list of states, and the end of the last level begun. `None` unless all states are listed.
     fn starts(&self, progress: &Progress) -> Result<Option<Vec<u64>>> {
         let Some(starts) = progress.starts.as_ref().filter(|_| progress.lists_all()) else { return Ok(None) };
         let search = self.read(&progress.search)?;
         let mut starts = self.stream.clone_dtoh(&starts.slice(..search.levels as usize))?;
-        // States that were found of a level that is not begun are behind it.
+        // The list ends with states of a level that has not begun.
         starts.push(search.last);
         Ok(Some(starts))
     }
 
-    /// Numbers the members, and makes a graph of the steps between them. `None` if there is no room for it.
+    /// Numbers the members, and builds a graph of the steps between them. `None` if there is no memory for it.
     fn members(&self, kernels: &Kernel, progress: &Progress, residue: &mut OnGpu, limits: Limits) -> Result<Option<Members<'_>>> {
         let (states, count, slots) = (self.states(Some(progress))?, residue.inside, self.table.slots());
         let (Some(machine), Some(memory), Some(order)) = (&self.decomposer, &mut residue.memory, states.order) else {
             return Ok(None);
         };
         let taken = self.table.bytes() + order.num_bytes() as u64 + memory.bytes() + 4 * slots + 4 * count;
-        // As many as a state has of all, to begin with.
+        // Begin with room for the average number of steps of all states found.
         let all = self.read(&progress.search)?.transitions;
         let mut room = (all.div_ceil(states.count) + 1) * count + SPARE_STEPS;
         let is_too_much = |steps: u64| {
@@ -140,7 +140,8 @@ impl<S: Storage> Engine<'_, S> {
             let sweep = Sweep { last: count, appended: count, ..Sweep::default() };
             let trail = Trail { numbers: numbers_at, steps: machine.address(&steps), room, ..Trail::default() };
             let queue = memory.queue.device_ptr(&self.stream).0;
-            // SAFETY: the queue has the members, and nothing is appended; `numbers` has theirs; there is so much room for steps.
+            // SAFETY: the queue has the members, and nothing is appended; `numbers` has their numbers; `steps` has room for
+            // `room` steps.
             let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, Task::ListSteps, trail, limits) }?;
             let listed = finished(ended)?.listed;
             if listed <= room {
@@ -155,7 +156,7 @@ impl<S: Storage> Engine<'_, S> {
         Ok(paths.map(|paths| Members { paths, numbers }))
     }
 
-    /// The first place in the list of states with one that is in a component with an accepting cycle.
+    /// The place in the list of the first state that is in a component with an accepting cycle.
     fn first_on_cycle(&self, kernels: &Kernel, progress: &Progress, residue: &OnGpu, members: &Members) -> Result<u64> {
         let (states, memory) = (self.states(Some(progress))?, residue.memory.as_ref().context("the residue is known")?);
         let (order, labels, kinds) = (states.address(&self.stream), members.paths.labels_at(), members.paths.kinds_at());
@@ -164,15 +165,16 @@ impl<S: Storage> Engine<'_, S> {
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&members.numbers).arg(&labels).arg(&kinds);
         launch.arg(&HAS_CYCLE).arg(&mut first);
-        // SAFETY: the arguments of `find_first` in its order: so many states are listed; there are flags of the slots of all, and
-        // numbers of the slots of all members; each number has a label, which is one, and a kind.
+        // SAFETY: the arguments of `find_first` in its order: `count` states are listed; the slots of all have flags, and the
+        // slots of all members have numbers; each number has a label, which is itself such a number, and a kind.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
         let place = self.read(&first)?;
         ensure!(place < states.count, "no state that was found is on an accepting cycle: please report this as a bug");
         Ok(place)
     }
 
-    /// The states of a shortest path to one of the last of some levels. `starts`: where in the list of states these begin.
+    /// The states of a shortest path to `state`, which is in the last of some levels. `starts`: the starts of these levels in the
+    /// list.
     fn way_to(
         &self,
         kernels: &Kernel,
@@ -195,8 +197,8 @@ impl<S: Storage> Engine<'_, S> {
             let sweep = Sweep { first, next: first, last, level: level as u64 - 1, ..Sweep::default() };
             let trail = Trail { starts: starts_at, path: path_at, places: places_at, ..Trail::default() };
             let queue = progress.order.device_ptr(&self.stream).0;
-            // SAFETY: the queue is all states, by levels that begin as `starts` says; nothing is appended; there are words of a
-            // state for each level, and a reference for each but the last, whose words are there.
+            // SAFETY: the queue is all states, by levels that begin as `starts` says; nothing is appended; there is room for the
+            // words of a state of each level, and for a reference of each but the last, whose words are written.
             let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, Task::GoBack, trail, limits) }?;
             finished(ended)?;
             let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
@@ -217,14 +219,14 @@ impl<S: Storage> Engine<'_, S> {
         let function = kernels.module.load_function("read_members")?;
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&view).arg(&memory.queue).arg(&numbers).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_members` in its order: the queue has the members, there are so many numbers of some, and
-        // as many states' words; the view is valid: the table does not grow meanwhile.
+        // SAFETY: the arguments of `read_members` in its order: the queue has the members, `numbers` has `count` of their
+        // numbers, and `words` has room for as many states; the view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
         Ok(self.stream.clone_dtoh(&words)?)
     }
 }
 
-/// An error unless it went to its end.
+/// Returns the sweep, or an error if it ended early.
 fn finished(ended: Result<Sweep, End>) -> Result<Sweep> {
     match ended {
         Ok(sweep) => Ok(sweep),

@@ -1,11 +1,11 @@
 //! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model
 //! and the table.
 //!
-//! The host starts the kernel, which goes on for many levels; looks at its counts a few times a second; and makes the table grow.
-//! For a path it does the same once more with the cleared table, which has its size by then: so all references stay in order, by
-//! levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to the first. Of a product with
-//! a property the references of all levels are kept, unless its table grows, and the kernel is there (lasso.rs). In an indexed
-//! table none of that is needed (by_rows.rs).
+//! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
+//! table grow. For a path the engine explores once more, with the cleared table, which already has its final size: so all
+//! references stay listed, by levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to
+//! the first. For a product with a property, the references of all levels are kept unless the table grows, and the kernel is
+//! compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
 
 mod ahead;
 mod by_rows;
@@ -52,10 +52,10 @@ use warpset_decompose::gpu::Gpu;
 
 const KERNEL: &str = include_str!("explore.cu");
 
-/// What it is called in messages of the compiler.
+/// Name of the program in messages of the compiler.
 const PROGRAM: &str = "explore.cu";
 
-/// What the generated functions and the kernel want of their surroundings.
+/// Definitions that the generated functions and the kernel need.
 const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
 #define EXPLORE_OUT_OF_LINE __device__ __noinline__
@@ -80,14 +80,14 @@ const SURROUNDINGS: &str = "\
 #endif
 ";
 
-/// How long the kernel goes on before the host looks at its counts: often enough for a progress line, rarely enough to cost
-/// nothing.
+/// Time after which the kernel returns so that the host can read its counts: often enough for a progress line, rarely enough to
+/// cost nothing.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// By how many times a table grows: the first for which there is memory.
+/// Factors by which a table grows; the first for which there is memory is used.
 const GROW_BY: [u64; 3] = [8, 4, 2];
 
-/// Levels for whose beginnings there is room at first.
+/// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
 
 const NONE: u64 = u64::MAX;
@@ -113,7 +113,7 @@ struct Search {
     going: u64,
     /// Transitions, deadlocks and overflows when the level began.
     before: [u64; 3],
-    /// Of a rank: rows of its offers, reserved and written ones, and steps that a state has at most.
+    /// For a rank: capacity of its offers in rows, rows reserved, rows written, and most steps of a state.
     room: u64,
     reserved: u64,
     offered: u64,
@@ -136,28 +136,28 @@ struct KernelLimits {
 
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for Search {}
-// SAFETY: all zeros are numbers.
+// SAFETY: all zeros are valid integers.
 unsafe impl ValidAsZeroBits for Search {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
-/// The text that is compiled to explore an indexed table, with parents beside its rows.
+/// Program text that explores an indexed table, with parents beside its rows.
 pub fn source_by_rows(model: &Model, checks: &Checks, timed: bool) -> String {
     format!("#define EXPLORE_BY_ROWS 1\n{}", text(model, checks, timed, false))
 }
 
-/// The text that is compiled to explore: for a table of the model's states, and any GPU.
+/// Program text that explores, for a table of the model's states and any GPU.
 pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
     let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
     text(model, checks, timed, false) + &with_cycles
 }
 
-/// The text that is compiled to go back from a state to the initial one.
+/// Program text that goes back from a state to the initial one.
 pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
     text(model, checks, false, true)
 }
 
-/// The text that is compiled for one rank of several.
+/// Program text for one rank of several.
 pub fn source_of_rank(model: &Model, checks: &Checks) -> String {
     format!("#define EXPLORE_RANKS 1\n{}", text(model, checks, false, false))
 }
@@ -169,7 +169,7 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
     format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
 }
 
-/// What is wrong if the initial state is not new to a table.
+/// Message for an initial state that cannot be put into a table as new.
 fn no_room<S: Storage>(table: &VectorTable<S>) -> String {
     let (slots, is_tree) = (table.slots(), table.spec().is_tree());
     let nodes = if is_tree { ", or too few nodes for it: --nodes chooses more" } else { "" };
@@ -179,36 +179,37 @@ fn no_room<S: Storage>(table: &VectorTable<S>) -> String {
 /// An engine for one model and one table.
 pub struct Engine<'a, S: Storage> {
     table: &'a VectorTable<S>,
-    /// Says what is wrong with a state that the kernel has found.
+    /// Determines the violation of a state that the kernel has found.
     interpreted: &'a Interpreted<'a>,
-    /// What is compiled.
+    /// Program text of the kernel.
     text: String,
     timed: bool,
     /// Whether states are the rows of an indexed table, with parents beside them.
     by_rows: bool,
-    /// Of the model's network; one word if there is none.
+    /// Tables of the model's network; one word if it has no network.
     tables: CudaSlice<u32>,
     kernel: Kernel,
     stream: Arc<CudaStream>,
-    /// The automaton of a product that is to be searched for accepting cycles on the way, and what such a search has found.
+    /// The automaton of a product, if accepting cycles are searched for during the exploration, and the residue that such a
+    /// search found.
     automaton: Option<&'a Automaton>,
     found: Option<cycles::OnGpu>,
-    /// What such a search works on, until the next one.
+    /// Memory of such a search, kept for the next one.
     cycle_memory: Option<cycles::Memory>,
-    /// The last residue, if it has a cycle, until a run is looked for.
+    /// The last residue, if it has a cycle, until the search for a run.
     residue: Option<cycles::OnGpu>,
-    /// Finds the components of residues, if some may be wanted.
+    /// Finds the components of residues, if these may be needed.
     decomposer: Option<Gpu>,
-    /// Of a product, the kernel of that search and what comes with it.
+    /// For a product, the kernel of that search and those compiled with it.
     sweeps: Option<Arc<Kernel>>,
-    /// The last exploration, until its path is looked for.
+    /// The last exploration, until the search for its path.
     last: Option<(Progress, Exploration)>,
-    /// Where the search is kept, and where it goes on.
+    /// Where the search is saved, and the search to resume.
     checkpoints: Option<&'a Checkpoints>,
     resumed: Option<Resumed>,
 }
 
-/// The text, compiled for tables of one spec.
+/// The program text, compiled for tables of one spec.
 struct Kernel {
     module: Arc<CudaModule>,
     function: CudaFunction,
@@ -217,19 +218,19 @@ struct Kernel {
     spec: Spec,
 }
 
-/// Where the search is, in device memory.
+/// State of the search, in device memory.
 struct Progress {
     /// References of the states found, by levels.
     order: CudaSlice<u64>,
-    /// In place of that, of a table whose rows are in order.
+    /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
-    /// The states from this level on, where there is no memory for an order.
+    /// The states from this level on, if there is no memory for an order.
     unlisted: Option<Unlisted<CudaSlice<u32>>>,
-    /// Where in `order` levels begin, if it has all of them since the first one.
+    /// Starts of levels in `order`, if it has all levels since the first one.
     starts: Option<CudaSlice<u64>>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<Search>,
-    /// States found that are no longer in `order`.
+    /// Number of states found that are no longer in `order`.
     dropped: u64,
 }
 
@@ -266,7 +267,7 @@ impl<S: Storage> Explorer for Engine<'_, S> {
                 return Ok(states);
             }
         }
-        self.last = None; // its memory is wanted
+        self.last = None; // free its memory
         let initial = self.model().initial_state();
         let mut path = vec![initial; found.level.min(1) as usize];
         if found.level > 1 {
@@ -286,7 +287,7 @@ impl<S: Storage> Liveness for Engine<'_, S> {
                 let progress = self.last.as_ref().map(|(progress, _)| progress);
                 let memory = self.cycle_memory.take();
                 let residue = self.residue_on_gpu(progress, memory, automaton, limits, u64::MAX)?;
-                // The list of states has memory that is wanted more for this.
+                // Free the memory of the list of states and try again.
                 match residue.has_ended_for_memory() && self.last.take().is_some() {
                     true => self.residue_on_gpu(None, None, automaton, limits, u64::MAX)?,
                     false => residue,
@@ -296,7 +297,7 @@ impl<S: Storage> Liveness for Engine<'_, S> {
         let told = residue.told();
         self.residue = Some(residue).filter(cycles::OnGpu::has_cycle);
         if self.residue.is_none() {
-            self.last = None; // for others
+            self.last = None; // free its memory for other uses
         }
         Ok(told)
     }
@@ -314,7 +315,7 @@ impl<S: Storage> Liveness for Engine<'_, S> {
                 if let (None, Some(progress)) = (fair, progress)
                     && let Some(run) = self.lasso_on_gpu(automaton, progress, &mut on_gpu, limits)?
                 {
-                    // It goes when the engine does: to give it back takes time, too.
+                    // Keep the memory until the engine is dropped: freeing it takes time.
                     self.cycle_memory = on_gpu.memory;
                     return Ok(Some(Ok(run)));
                 }
@@ -322,7 +323,7 @@ impl<S: Storage> Liveness for Engine<'_, S> {
             }
             None => residue,
         };
-        self.last = None; // its memory is wanted
+        self.last = None; // free its memory
         self.cycle_search(automaton, limits).run_through(fair, &self.model().initial_state(), &residue)
     }
 
@@ -334,13 +335,13 @@ impl<S: Storage> Liveness for Engine<'_, S> {
 
 impl<S: Storage> Possibilities for Engine<'_, S> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
-        self.last = None; // its memory is wanted
+        self.last = None; // free its memory
         possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
     }
 }
 
 impl<'a, S: Storage> Engine<'a, S> {
-    /// What the last exploration took the device's time for, if that was measured.
+    /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
         let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
         let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
@@ -351,8 +352,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Some(Measurements { cycles: search.cycles, offered: offers.offered, table_alone }))
     }
 
-    /// Compiles the kernel. `resumes`: for a search that goes on, of which it is not known what its states were found from.
-    /// `most_bytes`: of the table and all that is beside it.
+    /// Compiles the kernel. `resumes`: the search is resumed, so the parents of its states are not known. `most_bytes`: limit for
+    /// the table and all lists beside it.
     ///
     /// # Errors
     ///
@@ -371,12 +372,12 @@ impl<'a, S: Storage> Engine<'a, S> {
         let source = if by_rows { source_by_rows } else { source };
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
-        // NVRTC takes its time for either text.
+        // Compile both texts at the same time, because NVRTC takes long for each.
         let (kernel, decomposer) = std::thread::scope(|scope| {
             let decomposer = automaton.map(|_| scope.spawn(|| Gpu::on(table.device(), stream.clone(), None)));
             let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
             let decomposer = decomposer.map(|thread| thread.join().expect("it does not panic"));
-            // Without memory for it threads do the same.
+            // Without memory for it, threads do its work.
             let decomposer = decomposer.map(lasso::unless_memory_ends).transpose()?.flatten();
             anyhow::Ok((kernel, decomposer))
         })?;
@@ -420,7 +421,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         self.interpreted.interpreter.model()
     }
 
-    /// Searches on from where it is. That memory ends is no error: see [`Exploration::end`].
+    /// Continues the search from `progress`. Running out of memory is not an error: see [`Exploration::end`].
     fn search(
         &mut self,
         progress: &mut Progress,
@@ -436,7 +437,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         loop {
             let bytes = progress.bytes();
             list_bytes = bytes.max(list_bytes);
-            // There may be too little memory from the start.
+            // Memory may be too short from the start.
             let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
             let besides = self.cycle_memory.as_ref().map_or(0, cycles::Memory::all_bytes);
             if self.table.bytes() + bytes + besides > limits.bytes {
@@ -465,7 +466,7 @@ impl<'a, S: Storage> Engine<'a, S> {
                 goes_on = self.found.is_none();
             }
             if search.faulty != NONE {
-                // It ends the search in its level; what else was found may be of any level of the launch.
+                // A fault ends the search in its level; other violations may be from any level of the launch.
                 let fault = self.look_at(search.faulty, search.levels - 1)?;
                 found = if fault.replaces(found.as_ref()) { Some(fault) } else { found };
             } else if search.found != NONE && found.is_none() {
@@ -493,7 +494,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             if let Some(stop) = (limits.stop)() {
                 return done(End::Stopped(stop), found);
             }
-            // A level that is not done is done again in a larger table first.
+            // A level that found the table full is repeated in a larger table before a checkpoint is written.
             if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {
                 self.keep(checkpoints, progress, found.as_ref())?;
             }
@@ -501,11 +502,11 @@ impl<'a, S: Storage> Engine<'a, S> {
                 self.make_room_for_levels(progress)?;
             }
             if offers.full != 0 || listed >= enough {
-                self.cycle_memory = None; // its memory is wanted
+                self.cycle_memory = None; // free its memory for the growth
                 match self.grow(progress, &search, &offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
                     Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
-                    // Then it is filled until it rejects states.
+                    // The table is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(End::Memory, found),
                 }
@@ -513,8 +514,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         }
     }
 
-    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: of how many the beginnings
-    /// are wanted.
+    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: number of level starts to
+    /// keep.
     fn begin(&self, levels: Option<u64>) -> Result<Progress> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, no_room(self.table));
@@ -533,7 +534,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Progress { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
     }
 
-    /// Room for the beginnings of more levels.
+    /// Makes room for the starts of more levels.
     fn make_room_for_levels(&self, progress: &mut Progress) -> Result<()> {
         if let Some(starts) = &progress.starts {
             let mut more = self.stream.alloc_zeros(4 * starts.len())?;
@@ -543,7 +544,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(())
     }
 
-    /// One launch: until it has nothing to do, so many states are in `order`, something is found, or `GLANCE` has passed.
+    /// Launches the kernel once. It returns when it has nothing to do, `enough` states are in `order`, a violation ends the
+    /// search, or `GLANCE` has passed.
     fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
         let room = progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64);
         let limits = KernelLimits {
@@ -565,21 +567,23 @@ impl<'a, S: Storage> Engine<'a, S> {
         launch.arg(&view).arg(&self.tables).arg(&states).arg(offers).arg(search).arg(&limits);
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and nobody writes them;
+        // - `tables` are those of the model that was compiled, and no thread writes them;
         // - `order` has room for as many states as the table has slots, and each is appended once; `starts` is null, or has room
-        //   for as many levels as are begun (`levels`); in their place there are parents for all rows that the table can have;
+        //   for as many levels as are begun (`levels`); if there are parents instead, they have room for all rows that the table
+        //   can have;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
-        // - the grid is resident as a whole: it is what the driver says a multiprocessor holds, times the multiprocessors.
+        // - the whole grid is resident: its size is the number of blocks that a multiprocessor holds according to the driver,
+        //   times the number of multiprocessors.
         unsafe { launch.launch_cooperative(self.kernel.launch) }?;
         Ok(())
     }
 
-    /// The one element of a buffer, when all work before is done.
+    /// Reads the only element of a buffer, after all earlier work is done.
     fn read<T: DeviceRepr + Copy>(&self, buffer: &CudaSlice<T>) -> Result<T> {
         Ok(self.stream.clone_dtoh(buffer)?[0])
     }
 
-    /// Explores the levels before that one again, and keeps where each begins. Where the last of them ends is the last element.
+    /// Explores the levels before `level` again, and keeps the start of each. The last element is the end of the last of them.
     fn levels(&mut self, level: u64, limits: Limits) -> Result<Progress> {
         loop {
             self.table.clear()?;
@@ -587,7 +591,8 @@ impl<'a, S: Storage> Engine<'a, S> {
             let mut progress = self.begin(Some(level + 1))?;
             let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
             explored_again(exploration.end)?;
-            // A table that was large enough before may be so by chance: places depend on the order of what is put.
+            // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts,
+            // so it was perhaps only large enough by chance.
             if self.table.slots() == slots {
                 let end = self.read(&progress.search)?.last;
                 let starts = progress.starts.as_mut().context("the beginnings of levels are wanted")?;
@@ -597,8 +602,8 @@ impl<'a, S: Storage> Engine<'a, S> {
         }
     }
 
-    /// The states of a path between the initial one and what was found, from its end on: each is a predecessor of the one after
-    /// it.
+    /// The states of a path from the initial state to `found`, without these two. The kernel finds them backwards: each is a
+    /// predecessor of the one after it.
     fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
         let text = source_of_walk(self.model(), self.interpreted.checks);
         let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
@@ -614,8 +619,8 @@ impl<'a, S: Storage> Engine<'a, S> {
             // SAFETY:
             // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
             // - `tables` are those of the model that was compiled;
-            // - `starts` has an element more than `level`, and tells parts of `order` that are written (`levels`);
-            // - `path` has room for the states of all levels, `places` for a reference of each but the last;
+            // - `starts` has more than `level` elements, and describes parts of `order` that are written (`levels`);
+            // - `path` has room for a state of each level, and `places` for a reference of each but the last;
             // - the view is valid: the table does not grow meanwhile.
             unsafe { launch.launch(config) }?;
         }
@@ -625,7 +630,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
     }
 
-    /// What is wrong with a state that the kernel has found.
+    /// Determines the violation of a state that the kernel has found.
     fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
         let reference = self.table.reference(reference).context("the GPU gives a slot that is none: please report this")?;
         let state = self.table.get_many(&[reference])?;
@@ -636,10 +641,10 @@ impl<'a, S: Storage> Engine<'a, S> {
         Ok(Found { violation, state, level })
     }
 
-    /// Makes the table larger, and begins a new order with the level and what was found of the next one. If states found the
-    /// table full, the level is done again: its successors that are stored are in that order.
+    /// Makes the table larger, and begins a new order with the level and the part of the next level found so far. If states found
+    /// the table full, the level is repeated: its successors that are stored are in that order.
     ///
-    /// All of it on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
+    /// All of it runs on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
     fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
         if progress.parents.is_some() {
             return self.grow_by_rows(progress, search, offers, bytes);
@@ -649,12 +654,12 @@ impl<'a, S: Storage> Engine<'a, S> {
         let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
             return Ok(Growth::Refused);
         };
-        // With the order, which has an element for each slot.
+        // Includes the order, which has an element for each slot.
         let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
         if !grow_within(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
-        progress.order = self.stream.null()?; // the new one may want its memory
+        progress.order = self.stream.null()?; // the new order may need this memory
         let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else {
             progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
@@ -671,7 +676,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
         }
         progress.dropped += offers.new_references - count as u64;
-        progress.starts = None; // of levels that are no longer there
+        progress.starts = None; // it has starts of levels that are no longer in `order`
         let offers = Offers { full: 0, full_nodes: 0, new_references: count as u64, ..*offers };
         self.stream.memcpy_htod(&[search], &mut progress.search)?;
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
@@ -680,12 +685,12 @@ impl<'a, S: Storage> Engine<'a, S> {
 }
 
 impl Progress {
-    /// Bytes beside the table; 0 if there was no memory for what is needed.
+    /// Bytes beside the table; 0 if there was no memory for the lists that the search needs.
     fn bytes(&self) -> u64 {
         self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
     }
 
-    /// States that were found, but for those that are no longer in `order`.
+    /// Number of states found, without those that are no longer in `order`.
     fn listed(&self, offers: &Offers) -> u64 {
         if self.parents.is_some() { offers.hits } else { offers.new_references }
     }
@@ -698,7 +703,7 @@ impl Search {
     }
 }
 
-/// How many states in `order` are enough for a table to grow. It stores those that are no longer there, too.
+/// Number of states in `order` at which a table should grow. The table also stores the states dropped from `order`.
 fn states_for(slots: u64, dropped: u64) -> u64 {
     ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(dropped)
 }
@@ -708,9 +713,9 @@ impl Kernel {
         Self::of(table.compile(PROGRAM, text)?, name, stream, table.spec())
     }
 
-    /// One of the functions of a text that is compiled already.
+    /// Loads one of the functions of a compiled text.
     fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
-        // Not all of what follows does so by itself, and each rank of several has a thread and a GPU of its own.
+        // Some of the calls below do not bind the context themselves, and each rank of several has a thread and a GPU of its own.
         stream.context().bind_to_thread()?;
         let (threads, shared) = describe(&module, stream)?;
         let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
@@ -725,7 +730,7 @@ impl Kernel {
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
         Ok(Self { module, function, read_states, launch, spec })
     }
-    /// The words of states, one after another; none if there is no memory for them.
+    /// The words of states, one after another; `None` if there is no memory for them.
     fn states<S: Storage>(
         &self,
         table: &VectorTable<S>,
@@ -737,8 +742,8 @@ impl Kernel {
         let view = table.kernel_argument()?;
         let mut launch = stream.launch_builder(&self.read_states);
         launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_states` in its order; there are `count` references, to states that are stored, and as
-        // many states' words; the view is valid: the table grows only after the stream has been waited for (below, and in
+        // SAFETY: the arguments of `read_states` in its order; there are `count` references to stored states, and `words` has
+        // room for as many states; the view is valid: the table grows only after the stream has been waited for (below, and in
         // `read`).
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
         stream.synchronize()?;
@@ -746,9 +751,9 @@ impl Kernel {
     }
 }
 
-/// Memory for so many numbers, each of which is written before it is read; none if there is no more.
+/// Allocates `count` numbers; `None` if there is no memory. The caller must write each before reading it.
 fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
-    // SAFETY: the caller's, who writes an element before it is read.
+    // SAFETY: the caller writes an element before it is read.
     match unsafe { stream.alloc::<T>(count as usize) } {
         Ok(memory) => Ok(Some(memory)),
         Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
@@ -756,7 +761,7 @@ fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Optio
     }
 }
 
-/// Threads of a block, and the bytes of shared memory that it wants.
+/// Threads of a block, and the bytes of shared memory that it needs.
 fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, u32)> {
     let describe = module.load_function("describe")?;
     let (mut threads, mut shared) = (stream.alloc_zeros::<u32>(1)?, stream.alloc_zeros::<u32>(1)?);

@@ -1,4 +1,5 @@
-//! One rank of several on a GPU of its own: its states stay there, are expanded there, and cross to other ranks from there.
+//! One rank of several on a GPU of its own: its states stay on that GPU, are expanded there, and are sent to other ranks from
+//! there.
 //!
 //! ```text
 //! order    [ level 0 | ... | expanded | this level | the next one, as it is stored ]    references of this rank's table
@@ -6,8 +7,9 @@
 //! offers   [ successors of the round | ]                                                words
 //! ```
 //!
-//! The kernel expands states until there is none left, or no room for what may come of another tile. Then all ranks offer what
-//! they have to all (`cluster::Table::find_or_put_device`), and each appends to its order what its own table has stored.
+//! The kernel expands states until none is left, or until the offers lack room for another tile's successors. Then all ranks
+//! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
+//! stored.
 
 use super::{KernelLimits, NONE, Search, room_for, source_of_rank, source_of_walk};
 use crate::checks::Violation;
@@ -22,43 +24,45 @@ use warpset::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSli
 use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
 use warpset::{Storage, Tally, VectorTable};
 
-/// Successors of a round take this share of the GPU's free memory, and so many rows at most: as much as a round of the cluster.
+/// The offers of a round take at most 1 / `SHARE` of the GPU's free memory and at most `MOST_ROWS` rows, as a round of the
+/// cluster does.
 const SHARE: u64 = 32;
 const MOST_ROWS: u64 = 1 << 26;
 
 /// Rows of a block's cache for each thread: `EXPLORE_ROWS_A_THREAD`.
 const ROWS_A_THREAD: u64 = 4;
 
-/// States that a block takes at least: a warp's.
+/// Fewest states that a block takes: those of a warp.
 const WARP: u64 = 32;
 
 pub struct OnGpu<'a> {
     interpreted: &'a Interpreted<'a>,
-    /// What is compiled.
+    /// Program text of the kernel.
     text: String,
-    /// Of the model's network; one word if there is none.
+    /// Tables of the model's network; one word if it has no network.
     tables: CudaSlice<u32>,
     kernel: super::Kernel,
-    /// Compiled when a path is looked for.
+    /// Kernel of the search for a path, compiled when it is first needed.
     walk: Option<super::Kernel>,
     stream: Arc<CudaStream>,
-    /// Steps that a state has at most.
+    /// Most steps of a state.
     most_steps: u64,
-    /// References of the states of this rank, by levels, with room for as many as its table has slots.
+    /// References of the states of this rank, by levels. It has room for as many as the table has slots.
     order: CudaSlice<u64>,
-    /// Where in it levels begin, this one included.
+    /// Starts of levels in `order`, including the current level.
     starts: Vec<u64>,
-    /// The first state of this level that is not expanded, the level's end, and the end of the next one as far as it is found.
+    /// Places in `order`: the first unexpanded state of this level, the level's end, and the end of the part of the next level
+    /// found so far.
     next: u64,
     end: u64,
     stored: u64,
-    /// Successors of the last round, and how many.
+    /// Successors of the last round, and their number.
     offers: CudaSlice<u32>,
     offered: u64,
     search: CudaSlice<Search>,
-    /// Where the host reads it: the driver takes longer to copy to other memory.
+    /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<Search>,
-    /// While the table grows: how many slots it had, and the words of the states from `next` on.
+    /// While the table grows: its former number of slots, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
 
@@ -99,7 +103,7 @@ impl<'a> OnGpu<'a> {
             offers,
             offered: 0,
             search: stream.alloc_zeros(1)?,
-            // SAFETY: it is written by a copy before it is read (`expand`). No flags: the host reads it, so it is cached.
+            // SAFETY: a copy writes it before it is read (`expand`). No flags: the host reads it, so it must be cached.
             ended: unsafe { context.alloc_pinned_with_flags(1, 0) }?,
             moving: None,
             stream,
@@ -110,12 +114,12 @@ impl<'a> OnGpu<'a> {
         self.interpreted.width() as u64
     }
 
-    /// Rows that the offers have room for.
+    /// Capacity of the offers, in rows.
     fn room(&self) -> u64 {
         self.offers.len() as u64 / self.width()
     }
 
-    /// Offers the first rows of the offers.
+    /// Offers the successors in the first `offered` rows.
     fn put<S: Storage>(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
         let mut stored = self.order.slice_mut(self.stored as usize..);
         let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut stored).sum(own);
@@ -130,7 +134,7 @@ impl<'a> OnGpu<'a> {
         Ok((batch.total, std::array::from_fn(|at| batch.sums[at])))
     }
 
-    /// What is wrong with a state that the kernel has found.
+    /// Determines the violation of a state that the kernel has found.
     fn look_up<S: Storage>(&self, table: &VectorTable<S>, slot: u64, level: u64) -> Result<Found> {
         let reference = table.reference(slot).context("the GPU gives a slot that is none: please report this")?;
         let state = table.get_many(&[reference])?;
@@ -206,13 +210,14 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&mut self.offers).arg(&mut self.search).arg(&of_kernel);
         // SAFETY:
         // - the arguments are those of `expand_states` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and nobody writes them;
-        // - `order` has references to stored states in `next .. last` (`put`, `finish_growth`), and nobody writes them meanwhile;
+        // - `tables` are those of the model that was compiled, and no thread writes them;
+        // - `order` has references to stored states in `next .. last` (`put`, `finish_growth`), and no thread writes them
+        //   meanwhile;
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
         // - the view is valid: the table grows only after the stream has been waited for (below).
         unsafe { launch.launch(config) }?;
         self.stream.memcpy_dtoh(&self.search, &mut self.ended)?;
-        // Before `as_slice`, which would put the thread to sleep.
+        // Synchronize before `as_slice`, which would put the thread to sleep.
         self.stream.synchronize()?;
         let search = self.ended.as_slice()?[0];
         let expanded = search.next.min(self.end) - self.next;
@@ -255,7 +260,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             return Ok(true);
         }
         let count = (self.stored - self.next) as usize;
-        self.order = self.stream.null()?; // the new one may want its memory
+        self.order = self.stream.null()?; // the new order may need this memory
         let Some(mut order) = order_of(table, &self.stream)? else { return Ok(false) };
         if count > 0 {
             let mut found = self.stream.alloc_zeros::<Offers>(1)?;
@@ -265,7 +270,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             let found = self.stream.clone_dtoh(&found)?[0].hits;
             ensure!(found == count as u64, "the table has lost states as it grew: please report this as a bug");
         }
-        // What is expanded already is no longer in the order, and levels of before are not known any more.
+        // The new order lacks the expanded states, and the starts of earlier levels are not valid any more.
         self.order = order;
         (self.end, self.stored) = (self.end - self.next, self.stored - self.next);
         self.next = 0;
@@ -300,7 +305,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         // SAFETY:
         // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
         // - `tables` are those of the model that was compiled;
-        // - `starts` tells a part of `order` that is written: of level 0, as the kernel sees it;
+        // - `starts` describes a written part of `order`, as level 0 to the kernel;
         // - `path` has room for two states, `place` for one reference;
         // - the view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(walk.launch) }?;
@@ -309,23 +314,24 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 }
 
-/// References of as many states as a table may have, and one that is never written: a part of it is never empty.
+/// Allocates an order: references of as many states as the table may have, and one element more, so that no part of it is empty.
 fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Result<Option<CudaSlice<u64>>> {
     room_for(stream, table.slots() + 1)
 }
 
-/// Rows for successors within so many bytes; as many at least as the least of tiles may want.
+/// Rows for successors that fit `bytes`; at least as many as the smallest tile may need.
 pub fn rows_for(bytes: u64, width: u64, threads: u64, most_steps: u64) -> u64 {
     (bytes / (4 * width)).min(MOST_ROWS).max(rows_of_tile(WARP, threads, most_steps))
 }
 
-/// Rows that must be free for a block of so many threads to take so many states: those in its cache may be written, too.
+/// Rows that must be free before a block of `threads` threads takes `tile` states, because it may also write the rows in its
+/// cache.
 pub fn rows_of_tile(tile: u64, threads: u64, most_steps: u64) -> u64 {
     threads * ROWS_A_THREAD + tile * most_steps
 }
 
-/// With how many blocks so many states are expanded, and how many of them one takes at a time. Few states are spread over all
-/// blocks; there is room for what may come of one tile at least.
+/// Returns the number of blocks that expand `count` states, and the number of states that a block takes at a time. Few states are
+/// spread over all blocks. The offers have room for the successors of at least one tile.
 pub fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: u64) -> (u64, u64) {
     let share = count.div_ceil(most_blocks).next_multiple_of(WARP).min(threads);
     let tile = if rows_of_tile(share, threads, most_steps) <= room { share } else { WARP };
@@ -360,7 +366,7 @@ mod tests {
                 }
             }
         }
-        // A small level is everybody's, a large one goes in whole blocks.
+        // A small level is spread over all blocks, a large one is split into tiles of whole blocks.
         assert_eq!([33, 264 * 32, 1 << 20].map(|count| shape(count, 264, 256, 10, 1 << 20)), [(2, 32), (264, 32), (264, 256)]);
     }
 }

@@ -1,56 +1,57 @@
-// The search for accepting cycles on the GPU (liveness/residue.rs has the algorithm): behind explore.cu, of which it uses the
-// steps of states and the barrier of all blocks.
+// The search for accepting cycles on the GPU (liveness/residue.rs has the algorithm). This text follows explore.cu, and uses its
+// steps of states and its barrier of all blocks.
 //
 //   flags  [ two bytes a slot of the table; only those of slots that hold states are ever looked at ]
 //   queue  [ states whose steps have been taken | this level | the next one, as it is found ]     references, each once a pass
 //
-// A pass begins with a kernel that looks at the flags of all states (of those that `order` lists, if that has all: a table may
-// have hundreds of times as many slots) and appends the first states (`seed_reset`, `seed_elimination`); then one
-// that stays for many levels (`sweep_levels`) takes the steps of the states in the queue, a state a thread, looks their ends up
-// in the table and changes their flags. The host starts it again a few times a second, until the queue has no more.
+// A pass begins with a kernel that reads the flags of all states and appends the first states to the queue (`seed_reset`,
+// `seed_elimination`). It reads the flags of the states in `order`, if that lists all states: a table may have hundreds of times
+// as many slots. Then `sweep_levels` stays for many levels: it takes the steps of the states in the queue, one state per thread,
+// looks up their targets in the table and changes the targets' flags. The host launches it again a few times a second, until the
+// queue is empty.
 
 //
-// The same kernel does what is left to do for a run (gpu/lasso.rs): it lists the steps between the states of a residue, which
-// `list_residue` has numbered, and it goes back from a state to the initial one along the levels of the search.
+// `sweep_levels` also prepares a run (gpu/lasso.rs): it lists the steps between the states of a residue, which `list_residue`
+// has numbered, and it goes back from a state to the initial one along the levels of the search.
 
 namespace explore {
 
-// What `sweep_levels` does with the steps of states.
+// Work that `sweep_levels` does with the steps of states.
 enum Task : u32 {
-    eliminates,   // takes a predecessor from the counts of their ends; the states without any are the next ones
-    resets,       // adds a predecessor; the states that are reached for the first time are the next ones
-    lists_steps,  // of the states in the queue, members of the residue in their order: writes those that lead to other members
-    goes_back,    // `queue` is all states by levels: finds one of each level with a step to the one found in the level behind it
+    eliminates,   // removes a predecessor from the counts of the targets; targets without any are the next states
+    resets,       // adds a predecessor; targets that are reached for the first time are the next states
+    lists_steps,  // for states in the queue, which are the members of the residue: lists their steps to other members
+    goes_back,    // `queue` is all states by levels: finds a state of each level with a step to the state found behind it
 };
 
 // Mirrored by `Sweep` in gpu/cycles.rs.
 struct Sweep {
     u64 first, last;  // the level, in `queue`
-    u64 next;         // the first state of it that no block has taken
+    u64 next;         // first state of the level that no block has taken
     u64 appended;     // states in `queue`
     u64 going;        // 0: the kernel ends
-    u64 accepting;    // states of the table, counted by `begin_residue`
+    u64 accepting;    // accepting states of the table, counted by `begin_residue`
     u64 inside;       // states in the residue, counted by `tally_residue`
-    u64 at_most;      // those of them whose count stays at its most
-    u64 listed;       // steps that were to be listed
-    u64 level;        // of `goes_back`: the number of the level
-    u32 arrived, generation;  // of the barrier
+    u64 at_most;      // states in the residue whose count has reached its maximum
+    u64 listed;       // number of steps to list; may exceed the room for them
+    u64 level;        // for `goes_back`: number of the level
+    u32 arrived, generation;  // for the barrier
 };
 
-// What a run is looked for with; mirrored by `Trail` in gpu/cycles.rs.
+// Data for the search of a run; mirrored by `Trail` in gpu/cycles.rs.
 struct Trail {
     u32* numbers;        // by slot: a member's number
-    u64* steps;          // each as the numbers of two members, that of the one it leads to in the upper half
-    u64 room;            // for so many
-    const u64* starts;   // where levels begin in `queue`
+    u64* steps;          // each is the numbers of two members, with the target in the upper half
+    u64 room;            // capacity of `steps`
+    const u64* starts;   // starts of levels in `queue`
     u32* path;           // words of a state of each level
-    u64* places;         // and its reference; no_reference as long as it is not found
+    u64* places;         // reference of a state of each level; no_reference until it is found
 };
 
-// By location: the number of its component, doubled, and whether it is accepting.
+// By location: 2 * the number of its component, + 1 if the location is accepting.
 EXPLORE_FN u32 about(const u32* locations, i32 location) { return locations[location]; }
 
-// There is no relaxed load of two bytes by that name.
+// The platform has no relaxed load of two bytes.
 template <class Flags>
 EXPLORE_FN Flags load_flags(const Flags* flags)
 {
@@ -58,8 +59,8 @@ EXPLORE_FN Flags load_flags(const Flags* flags)
     else return load_relaxed(flags);
 }
 
-// Replaces the flags of a state. Gives true if `takes` of what was there and what is there now. Relaxed: flags of different
-// states are independent, and passes are kernels, or levels of one, between which all blocks meet.
+// Replaces the flags of a state. Returns `takes(before, after)`, or false if nothing changes. Relaxed: flags of different states
+// are independent, and passes are separate kernels, or levels of one kernel between which all blocks meet.
 template <class Change, class Takes>
 EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
 {
@@ -73,14 +74,14 @@ EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
     }
 }
 
-// A place of its own for each lane that has something, by one addition: all lanes of the warp call it.
+// Returns a different place to each lane that has something, by one addition. All lanes of the warp must call it.
 EXPLORE_FN u64 place_for(u64* count, bool has_one)
 {
     const u32 appending = Warp::ballot(has_one);
     if (appending == 0) return 0;
     const u32 leader = warpset::platform::lowest_bit(appending), before = appending & ((1u << Warp::lane()) - 1);
     u64 first = 0;
-    // Relaxed: places must differ. Who reads what is there has met the writer since, or is a later kernel.
+    // Relaxed: places only have to differ. A thread that reads an entry has met its writer since, or belongs to a later kernel.
     if (Warp::lane() == leader) first = fetch_add_relaxed(count, u64{warpset::platform::population_count(appending)});
     return Warp::shuffle(first, leader) + warpset::platform::population_count(before);
 }
@@ -91,7 +92,7 @@ EXPLORE_FN void append(u64* queue, Sweep* sweep, bool has_one, u64 reference)
     if (has_one) queue[place] = reference;
 }
 
-// Takes the steps of a state that stay in its component; or, to go back, all.
+// Takes the steps of a state that stay in its component; for `goes_back`, all steps.
 struct Follow {
     const Table& table;
     Flags* flags;
@@ -99,12 +100,12 @@ struct Follow {
     Sweep* sweep;
     const u32* locations;
     const Trail& trail;
-    const u32* wanted;  // the words of the state to which a step is looked for
+    const u32* wanted;  // words of the wanted target
     u32 task;
     u32 most;
     u32 component;
-    u32 number;         // of the member
-    bool leads;         // whether a step leads to what is wanted
+    u32 number;         // number of the member
+    bool leads;         // whether a step leads to the wanted target
 
     template <class State>
     EXPLORE_FN void operator()(bool steps, const State&, const State& to)
@@ -133,7 +134,7 @@ struct Follow {
         }
     }
 
-    // Whether that makes it one of the next states.
+    // Changes the flags of a target. Returns whether it becomes one of the next states.
     EXPLORE_FN bool changes(Flags* at) const
     {
         if (task == resets)
@@ -143,12 +144,13 @@ struct Follow {
     }
 };
 
-// The level is done: the next one takes its place. By the one thread that is left.
+// Makes the next level the current one. Called by one thread while all blocks wait.
 EXPLORE_FN void turn(Sweep* sweep, u32 task, const Trail& trail)
 {
     if (task == goes_back) {
         const u64 level = sweep->level;
-        // The first level is the initial state alone. A level without such a state is an error, which the host finds.
+        // The first level is the initial state alone. If no state was found in a level, the search ends, and the host reports an
+        // error.
         const bool goes_on = level > 1 && load_relaxed(trail.places + level) != no_reference;
         sweep->level = goes_on ? level - 1 : level;
         sweep->first = sweep->next = goes_on ? trail.starts[level - 1] : 0;
@@ -159,8 +161,8 @@ EXPLORE_FN void turn(Sweep* sweep, u32 task, const Trail& trail)
     }
 }
 
-// Calls `take(has, slot)` for the slots of all states, one a lane: those that `order` lists, of which there are `count`; or, if
-// that is null, all slots of the table. All lanes of a warp come to each call: some have none.
+// Calls `take(has, slot)` for the slots of all states, one per lane: the `count` states that `order` lists or, if it is null, all
+// `count` slots of the table. All lanes of a warp take part in each call; `has` is false for lanes without a slot.
 template <class Take>
 EXPLORE_FN void for_each_slot(const u64* order, u64 count, Take take)
 {
@@ -181,7 +183,8 @@ EXPLORE_FN void take_all(u32 value, u64* sum)
 
 }  // namespace explore
 
-// Puts all states in that may be on accepting cycles, and counts the accepting ones. Flags may be anything before; or null.
+// Adds all states that may be on accepting cycles to the residue, and counts the accepting ones. `flags` need no initial values,
+// or are null.
 extern "C" __global__ void begin_residue(warpset::View view, const explore::u64* order, explore::u64 count, explore::Flags* flags,
                                          const unsigned* locations, explore::Sweep* sweep)
 {
@@ -197,7 +200,7 @@ extern "C" __global__ void begin_residue(warpset::View view, const explore::u64*
     });
 }
 
-// Begins a reset: no counts, nothing reached but accepting states, which are the first of the queue.
+// Begins a reset: clears all counts, and marks only accepting states as reached. They are the first of the queue.
 extern "C" __global__ void seed_reset(const explore::u64* order, explore::u64 count, explore::Flags* flags, explore::u64* queue,
                                       explore::Sweep* sweep)
 {
@@ -210,7 +213,7 @@ extern "C" __global__ void seed_reset(const explore::u64* order, explore::u64 co
     });
 }
 
-// Takes out what was not reached; begins an elimination with what has no predecessor.
+// Removes states that were not reached, and begins an elimination with the states that have no predecessor.
 extern "C" __global__ void seed_elimination(const explore::u64* order, explore::u64 count, explore::Flags* flags,
                                             explore::u64* queue, explore::Sweep* sweep)
 {
@@ -224,7 +227,7 @@ extern "C" __global__ void seed_elimination(const explore::u64* order, explore::
     });
 }
 
-// Counts what is left, and of how many the count stays at its most.
+// Counts the states in the residue, and those whose count has reached its maximum.
 extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags, unsigned most,
                                          explore::Sweep* sweep)
 {
@@ -237,8 +240,8 @@ extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64
     });
 }
 
-// Lists what is in the residue, in `queue`, and numbers it in that order: `numbers` are by slot. `kinds` gets by number whether
-// it is accepting. Both may be null.
+// Lists the states of the residue in `queue`, and numbers them in that order. `numbers` are by slot. `kinds` tells by number
+// whether a state is accepting. Both may be null.
 extern "C" __global__ void list_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
                                         explore::u64* queue, explore::Sweep* sweep, unsigned* numbers, unsigned* kinds)
 {
@@ -254,8 +257,8 @@ extern "C" __global__ void list_residue(const explore::u64* order, explore::u64 
     });
 }
 
-// The first state in `order` that is in the residue and whose component has all the wanted marks: its place goes to `first`,
-// which is all ones before. A component's marks are by the number that is the label of its members.
+// Finds the first state in `order` that is in the residue and whose component has all wanted marks. Its place goes to `first`,
+// which must be all ones before. The marks of a component are stored at the number that labels its members.
 extern "C" __global__ void find_first(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
                                       const unsigned* numbers, const unsigned* labels, const unsigned* marks, unsigned wanted,
                                       explore::u64* first)
@@ -263,7 +266,7 @@ extern "C" __global__ void find_first(const explore::u64* order, explore::u64 co
     using namespace explore;
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride) {
-        // Relaxed: the least of all is kept, and read when the kernel has ended.
+        // Relaxed: the minimum is kept, and read after the kernel has ended.
         u64 least = load_relaxed(first);
         if (at >= least) return;
         const u64 slot = order[at] & warpset::slot_mask;
@@ -277,7 +280,7 @@ extern "C" __global__ void find_first(const explore::u64* order, explore::u64 co
     }
 }
 
-// Writes the words of states, one after another, whose numbers are places in the queue.
+// Writes the words of the states at places `numbers` of the queue, one after another.
 extern "C" __global__ void read_members(warpset::View view, const explore::u64* queue, const unsigned* numbers, explore::u64 count,
                                         unsigned* words)
 {
@@ -288,9 +291,9 @@ extern "C" __global__ void read_members(warpset::View view, const explore::u64* 
         table.read_words(queue[numbers[at]], 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
-// Takes the steps of all states in the queue, and of those that are appended meanwhile, level by level, or until so much time has
-// passed; `task` says what for. A cooperative launch of blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared
-// memory.
+// Takes the steps of all states in the queue, including those appended meanwhile, level by level, until none is left or
+// `most_nanoseconds` have passed. `task` is a `Task`. A cooperative launch of blocks of `Chosen::threads` threads with
+// `Chosen::shared_bytes` of shared memory.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, explore::u64* queue, const unsigned* locations,
              explore::Sweep* sweep, unsigned most, unsigned task, explore::u64 most_nanoseconds, explore::Trail trail)
@@ -305,14 +308,14 @@ sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, 
     const u64 started = nanoseconds();
     do {
         const u64 level = load_relaxed(&sweep->level);
-        // Relaxed: another block has written the state before all have met.
+        // Relaxed: another block wrote the state before all blocks met.
         if (task == goes_back)
             for (u32 word = threadIdx.x; word < state_words; word += blockDim.x)
                 wanted[word] = load_relaxed(trail.path + (level + 1) * state_words + word);
         while (true) {
             __syncthreads();  // the tile before has been read
             if (threadIdx.x == 0) {
-                // Relaxed: who finds nothing there yet takes a tile too many.
+                // Relaxed: a block that does not see a new entry yet takes one tile too many.
                 const bool is_done = task == goes_back && load_relaxed(trail.places + level) != no_reference;
                 const u64 end = load_relaxed(&sweep->last);
                 const u64 begin = is_done ? end : fetch_add_relaxed(&sweep->next, u64{Chosen::threads});
@@ -335,7 +338,7 @@ sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, 
             Follow follow{table, flags,     queue,                   sweep, locations, trail, wanted, task,
                           most,  component, static_cast<u32>(at), false};
             try_all(tables, has_state, state, joint, notes, follow);
-            // Relaxed: any of them will do. Others read the words when all blocks have met.
+            // Relaxed: any state will do. Other blocks read the words after all blocks have met.
             if (follow.leads &&
                 warpset::platform::compare_and_swap_relaxed(trail.places + level, no_reference, reference) == no_reference)
                 for (u32 word = 0; word < state_words; ++word) trail.path[level * state_words + word] = state.words[word];

@@ -1,5 +1,5 @@
-//! The kernel of a rank on the simulated GPU of tests/simt, compiled with the code of a model by the system's C++ compiler: its
-//! results are those of the interpreter, and it has no data races.
+//! Tests of a rank's kernel on the simulated GPU of tests/simt. The system's C++ compiler compiles it with the code of a model.
+//! Its results must equal the interpreter's, and it must have no data races.
 
 use super::rank::{rows_for, rows_of_tile, shape};
 use super::{KernelLimits, NONE, Search, source_of_rank};
@@ -20,10 +20,10 @@ use warpset_simt::machine::{Ending, Grid, Kernel, Rules, WARP};
 use warpset_simt::memory::{Memory, Use};
 use warpset_simt::module::Module;
 
-/// States of a model that are expanded.
+/// Number of states of a model that are expanded.
 const STATES: usize = 120;
 
-/// Schedules that are tried of each kind, for each model and size.
+/// Number of schedules of each kind, for each model and size.
 const SCHEDULES: u64 = 1;
 
 /// Tag above the slot of each reference. The cluster's references have one; the kernel must ignore it.
@@ -36,7 +36,7 @@ const CANARY: u32 = 0xABAD_CAFE;
 const SEARCH_WORDS: usize = size_of::<Search>() / 8;
 
 struct Simulated {
-    /// The code of `kernel`, and its files: reports of races read the lines of code there.
+    /// Keeps the code of `kernel` loaded, and its files: reports of races quote lines of code from them.
     _module: Module,
     _folder: TempDir,
     kernel: Kernel,
@@ -136,7 +136,7 @@ impl<'a> Rounds<'a> {
         (self.rows as usize + 1) * self.interpreted.width()
     }
 
-    /// The launch of a round that begins with the state `next`.
+    /// Launches a round that begins with the state `next`.
     fn launch(&mut self, memory: &mut Memory, next: u64) -> Vec<Vec<Grid>> {
         let &Simulated { kernel, threads, shared_bytes, most_steps, .. } = self.simulated;
         self.next = next;
@@ -161,7 +161,7 @@ impl<'a> Rounds<'a> {
         vec![vec![Grid { blocks, threads, scratch_bytes, kernel, argument }]]
     }
 
-    /// Compares what a round has left with the interpreter. Returns the first state that it has not expanded.
+    /// Compares the results of a round with the interpreter's. Returns the first state that was not expanded.
     fn check(&self, memory: &Memory) -> Result<u64, String> {
         let &Self { interpreted, states, rows, next, shape: (blocks, tile), .. } = self;
         let (width, last) = (interpreted.width(), self.last());
@@ -215,7 +215,7 @@ impl Program for Rounds<'_> {
     fn memory_bytes(&self) -> usize {
         let Simulated { shared_bytes, .. } = self.simulated;
         let words = self.states.len() * (self.interpreted.width() + 2) + tables(self.model()).len() + self.offers_words();
-        // A round takes a tile of a warp's states at least, and has shared memory of its own. Between allocations are gaps.
+        // A round takes at least the states of a warp, and has shared memory of its own. There are gaps between allocations.
         let rounds = self.states.len().div_ceil(WARP);
         4 * words + rounds * self.blocks as usize * (*shared_bytes as usize + 1024) + (64 << 10)
     }
@@ -238,7 +238,7 @@ impl Program for Rounds<'_> {
     }
 
     fn judge(&mut self, memory: &Memory, _ending: Ending) -> Result<(), Wrong> {
-        // The last round.
+        // Check the last round.
         let done = self.check(memory).map_err(wrong)?;
         if done == self.last() { Ok(()) } else { Err(wrong(format!("{done} of {} states", self.last()))) }
     }
@@ -284,8 +284,8 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     states
 }
 
-/// Blocks, and rows of offers, if a tile needs `least` rows: one tile after another, a few, all at once; by one block and by
-/// several that race for rows.
+/// Numbers of blocks and rows of offers, if a tile needs `least` rows: for one tile per round, a few, and all at once; with one
+/// block, and with several that race for rows.
 fn some_sizes(least: u64) -> Vec<(u64, u64)> {
     vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 13))]
 }
@@ -324,7 +324,8 @@ fn ranks_expand_models_as_the_interpreter_does() {
     }
 }
 
-/// Each state has all the steps that it may have, to states that few others lead to: nothing that is reserved is too much.
+/// Each state has as many steps as a state of the model can have, to states that few other states lead to. So almost all reserved
+/// rows are used.
 #[test]
 fn ranks_fill_their_offers_to_the_last_row() {
     let step = |amount| format!("s -> s {{ effect x = x + {amount}; }}");

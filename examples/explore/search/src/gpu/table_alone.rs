@@ -1,10 +1,10 @@
-//! What the table takes when it has the GPU to itself: successors as the exploration offers them, in batches of the library's own
-//! kernel.
+//! Throughput of the table when it has the GPU to itself: it gets successors as the exploration offers them, in batches of the
+//! library's own kernel.
 //!
-//! A sample of the states is expanded here, by threads; their successors, with parents and changes, are in device memory before
-//! the clock starts. All of them are stored by then: so this is finding, with nothing to put, and more than any exploration can
-//! reach that puts as many of its offers as there are states. Duplicates are offered here that the exploration's cache drops
-//! before they get to the table.
+//! Threads expand a sample of the states. Their successors, with parents and changes, are in device memory before the clock
+//! starts. All of them are stored by then, so the table finds every vector and puts none. No exploration that puts an offer for
+//! each of its states can be as fast. The offers include duplicates that the exploration's cache drops before they reach the
+//! table.
 
 use super::{Engine, Offers, Progress};
 use crate::successors::{Expansion, Successors, differences};
@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 use warpset::gpu::DeviceBatch;
 use warpset::{Reference, Storage};
 
-/// Batches: the first only warms up.
+/// Number of batches; the first one only warms up.
 const BATCHES: usize = 4;
 
-/// States whose successors make a batch: some times more than a GPU has threads, and more than its cache holds.
+/// States whose successors make a batch: several times as many as a GPU has threads, and more than its cache holds.
 const STATES: usize = 1 << 20;
 
-/// States that were found together, as a block of the kernel expands them.
+/// Consecutive states in discovery order, as a block of the kernel expands them.
 const TILE: usize = 256;
 
-/// With fewer states a batch takes no longer than its launch.
+/// Fewest states: a smaller batch takes no longer than its launch.
 const LEAST_STATES: usize = 1 << 18;
 
 impl<S: Storage> Engine<'_, S> {
-    /// Vectors a second.
+    /// Measures the throughput, in vectors per second.
     pub(super) fn table_alone(&self, progress: &Progress) -> Result<f64> {
         let known = progress.listed(&self.read(&progress.offers)?) as usize;
         ensure!(known >= LEAST_STATES, "there are too few states since the table has grown last");
-        // Tiles all over the order of states, in turns for the batches.
+        // Tiles spread over the order of states, assigned to the batches in turn.
         let tiles = (known / TILE).min(BATCHES * STATES / TILE);
         let starts: Vec<usize> = (0..tiles).map(|tile| known / tiles * tile).collect();
         let (mut offered, mut time) = (0, Duration::ZERO);
@@ -53,7 +53,7 @@ impl<S: Storage> Engine<'_, S> {
         Ok(offered as f64 / time.as_secs_f64())
     }
 
-    /// Offers the successors of these states, and says how many they are and how long it took.
+    /// Offers the successors of these states. Returns their number and the time.
     fn offer_successors(&self, references: &[u64]) -> Result<(usize, Duration)> {
         let width = self.table.width();
         let parents: Vec<Reference> = references.iter().filter_map(|slot| self.table.reference(*slot)).collect();
@@ -64,7 +64,7 @@ impl<S: Storage> Engine<'_, S> {
             let (mut words, mut parents, mut changed) = (Vec::new(), Vec::new(), Vec::new());
             for (successor, parent) in expansion.successors.chunks_exact(width).zip(expansion.parents) {
                 let state = &states[parent as usize * width..][..width];
-                // The kernel does not offer what changes nothing.
+                // The kernel does not offer successors equal to their state.
                 if successor != state {
                     words.extend_from_slice(successor);
                     parents.push(references[parent as usize]);

@@ -1,19 +1,19 @@
-//! States of a level without a list of their references, because a GPU has no memory for one. A checkpoint needs only their
-//! words, so it can be written.
+//! States of a level without a list of their references, because the GPU has no memory for one. A checkpoint needs only their
+//! words, so it can still be written.
 
 use anyhow::Result;
 use std::ops::Range;
 
 /// Words of the states of a level, then words of the states found for the next one.
 pub(super) enum Unlisted<D> {
-    /// In memory of the GPU: the table has grown since they were listed.
+    /// In GPU memory: there was no memory for a new list after the table had grown.
     OnGpu(D),
-    /// In memory of the host: there was none for a list when the search began.
+    /// In host memory: there was no memory for a list when the search began.
     Here(Vec<u32>),
 }
 
 impl<D> Unlisted<D> {
-    /// Words of the states at these places in the order of the search; `first` is the place of the first state that is here.
+    /// Words of the states at these places in the order of the search. `first`: place of the first state that is stored here.
     /// `read` copies words from the GPU.
     pub fn words(
         &self,
@@ -32,8 +32,8 @@ impl<D> Unlisted<D> {
     }
 }
 
-/// Reads a range in pieces of `largest` elements, or of as few as it takes, down to `smallest`, to have memory for one. `None` if
-/// there is none for the smallest one, or for all that was read.
+/// Reads a range in pieces. A piece has `largest` elements; if memory is short, pieces are halved, but not below `smallest`.
+/// `None` if there is no memory for the smallest piece, or for all elements read.
 pub(super) fn in_pieces<T>(
     range: Range<u64>,
     [largest, smallest]: [u64; 2],
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use anyhow::bail;
 
-    /// A search without a list is kept: its initial state, or the states that it should go on with.
+    /// A search without a list can be saved: its initial state, or the states of the checkpoint that it resumes.
     #[test]
     fn states_are_known_without_a_list() {
         let words: Vec<u32> = (0..12).collect();
@@ -69,7 +69,7 @@ mod tests {
             assert_eq!((of(first..first + 1), of(first + 1..first + 4)), (vec![0, 1, 2], (3..12).collect()));
             assert_eq!(of(first + 4..first + 4), Vec::<u32>::new());
         }
-        // Words in memory of the host are not read from the GPU.
+        // Words in host memory are not read from the GPU.
         let here: Unlisted<()> = Unlisted::Here(vec![5]);
         assert_eq!(here.words(&(0..1), 0, 1, |(), _| bail!("the GPU is asked")).unwrap(), [5]);
     }

@@ -1,4 +1,4 @@
-//! Whether a property holds: what an exploration of the product and a search for accepting cycles have shown.
+//! Whether a property holds, decided by an exploration of the product and a search for accepting cycles.
 
 use super::fairness::is_fair;
 use super::lasso::{Lasso, Run, close, replay};
@@ -13,14 +13,14 @@ use crate::stopping::Stop;
 use anyhow::{Result, anyhow, ensure};
 use std::time::{Duration, Instant};
 
-/// The product states of a model's property, and what decides about them.
+/// The property of a model, and how its product states decide it.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The formula, or where the automaton is from.
+    /// The formula, or the origin of the automaton.
     pub text: String,
     pub kind: Kind,
     pub automaton: Automaton,
-    /// Only runs are asked about that are weakly fair to every process.
+    /// Consider only runs that are weakly fair to every process.
     pub is_fair: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct Question {
 pub enum Verdict {
     Holds,
     Violated,
-    /// Something ended it before.
+    /// The search ended before a decision.
     Unknown,
 }
 
@@ -37,9 +37,9 @@ const EARLY: &str = "It was found before all states were: there may be a shorter
 const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
 const FAIR_TO_COMPONENTS: &str = "It is weakly fair to every component: its loop goes on until each has moved, or was disabled.";
 
-/// A search of a product whose accepting cycles can be searched for afterwards.
+/// A search of a product that can search for accepting cycles afterwards.
 pub trait Liveness: Explorer {
-    /// Finds the residue of all states that were found: what may be on accepting cycles.
+    /// Finds the residue of all states found: the states that may be on accepting cycles.
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
 
     /// Finds a run through the residue: a weakly fair one if `fair` has an interpreter. `Ok(None)`: none exists; `Ok(Some(Err))`:
@@ -52,46 +52,47 @@ pub trait Liveness: Explorer {
         limits: Limits,
     ) -> Result<Option<Result<Run>>>;
 
-    /// Number of the states found that are accepting; `None` if that is not counted.
+    /// Number of accepting states found; `None` if they are not counted.
     fn count_accepting(&mut self, automaton: &Automaton) -> Result<Option<u64>>;
 }
 
-/// What has come of it.
+/// Result of the check of a property.
 pub struct Conclusion {
     pub verdict: Verdict,
-    /// Of the states found, how many are accepting; `None` if they were not counted.
+    /// Number of accepting states found; `None` if they were not counted.
     pub accepting: Option<u64>,
-    /// How often all states, or all that were left, have been expanded.
+    /// Number of passes; each expanded all states or all remaining ones.
     pub passes: u64,
     /// Why the search for cycles ended before the verdict.
     pub end: Option<End>,
-    /// The run that violates it; or why there is none to be shown.
+    /// The violating run, or why none can be shown.
     pub lasso: Option<Result<Lasso>>,
-    /// To search for cycles.
+    /// Time to search for cycles.
     pub search: Duration,
-    /// To find the run.
+    /// Time to find the run.
     pub run: Duration,
 }
 
 impl Question {
-    /// About a model with a property.
+    /// Creates the question for a model with a property.
     pub fn of(model: &Model, text: String, is_fair: bool) -> Self {
         let property = model.property.as_ref().expect("the model has a property");
         let kind = property.kind(model.processes[property.process].initial);
         Self { text, kind, automaton: Automaton::of(model), is_fair }
     }
 
-    /// Whether an accepting state is enough. With fairness it were, too, but the run that is shown must be fair.
+    /// Whether an accepting state decides. It would decide with fairness, too, but then the run that is shown must be fair.
     fn is_decided_by_states(&self) -> bool {
         self.kind == Kind::Terminal && !self.is_fair
     }
 
-    /// What is searched for accepting cycles while states are found: nothing, where an accepting state is enough.
+    /// The automaton for which accepting cycles are searched during the exploration. `None` if an accepting state decides, or
+    /// with fairness.
     pub fn to_watch(&self) -> Option<&Automaton> {
         Some(&self.automaton).filter(|_| !self.is_decided_by_states() && !self.is_fair)
     }
 
-    /// What is to be looked for in states: accepting ones, if each is a violation.
+    /// The checks of states: if an accepting state decides, each of them is a violation.
     pub fn checks(&self, property: &Property) -> Checks {
         let mut checks = Checks::default();
         if self.is_decided_by_states() {
@@ -104,7 +105,7 @@ impl Question {
         checks
     }
 
-    /// The verdict, when the exploration has ended.
+    /// Determines the verdict after the exploration has ended.
     pub fn conclude(
         &self,
         explorer: &mut impl Liveness,
@@ -127,16 +128,16 @@ impl Question {
             return Ok(conclusion);
         }
         if self.is_decided_by_states() {
-            // They are counted before the table is used for the path.
+            // Count before the search for the path overwrites the table.
             conclusion.accepting = match (&exploration.found, exploration.end) {
                 (None, End::Complete) => Some(0),
                 (None, End::Stopped(Stop::Interrupted)) => None,
-                // There may be no memory for it.
+                // An error means no count: there may be no memory for it.
                 _ => explorer.count_accepting(&self.automaton).unwrap_or(None),
             };
             conclusion.verdict = match (conclusion.accepting, exploration.end) {
                 _ if exploration.found.is_some() => Verdict::Violated,
-                // States are looked at when they are expanded: these were about to be.
+                // States are checked when they are expanded; these accepting states were stored but not expanded yet.
                 (Some(1..), _) => Verdict::Violated,
                 (_, End::Complete) => Verdict::Holds,
                 _ => Verdict::Unknown,
@@ -183,14 +184,14 @@ impl Question {
                     ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
                     conclusion.lasso = Some(Ok(lasso));
                 }
-                // There are cycles, but no fair one.
+                // There are accepting cycles, but no fair one.
                 Ok(None) => {
                     let is_all = exploration.end == End::Complete;
                     conclusion.verdict = if is_all { Verdict::Holds } else { Verdict::Unknown };
                 }
                 Err(error) => {
                     conclusion.lasso = Some(Err(error));
-                    // Whether one of the cycles is fair is not known.
+                    // One of the cycles may be fair, or none.
                     if self.is_fair {
                         conclusion.verdict = Verdict::Unknown;
                     }

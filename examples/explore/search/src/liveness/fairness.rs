@@ -1,16 +1,16 @@
-//! Weak fairness: runs in which a process that can move for ever does so infinitely often.
+//! Weak fairness: a process that can always move from some point on moves infinitely often.
 //!
-//! A run is unfair to a process if that is enabled in every state from some point on, and does not move any more. A process is
+//! A run is unfair to a process if, from some point on, the process is enabled in every state but does not move. A process is
 //! *enabled* in a state if it takes part in a step from there: alone, as a sender or as a receiver. SPIN's weak fairness
-//! (Holzmann, "The SPIN Model Checker", 2004, on option -f) is the same but for receivers: to SPIN a rendezvous is a step of its
-//! sender, so that a process which waits to receive is not enabled there. Where no process can move, the run stays, and is unfair
-//! to none.
-//! The components of a network are treated as processes, which take part in the steps of rules.
+//! (Holzmann, "The SPIN Model Checker", 2004, on option -f) differs only for receivers: to SPIN a rendezvous is a step of its
+//! sender, so a process that waits to receive is not enabled there. If no process can move, the run stays in its state and is
+//! fair to all. The components of a network are treated as processes that take part in the steps of rules.
 //!
-//! For each process, infinitely often it must move or be disabled: a generalised Büchi condition. So no copies of states are
-//! needed (Choueka's, which SPIN makes): a strongly connected component has a fair accepting cycle exactly if it has an accepting
-//! state and, for every process, a state in which that is disabled or a step within in which it moves. A cycle through all of
-//! these is fair. The components are those of the residue, which is found without fairness, with steps in memory: 16 bytes each.
+//! Each process must infinitely often move or be disabled: a generalised Büchi condition. Therefore no copies of states are
+//! needed (as in Choueka's construction, which SPIN uses): a strongly connected component has a fair accepting cycle exactly if
+//! it has an accepting state and, for every process, a state in which the process is disabled or a step within the component in
+//! which it moves. A cycle through all of these is fair. The components are those of the residue, which is found without
+//! fairness. Its steps are kept in memory: 16 bytes each.
 
 use super::lasso::{Lasso, Run};
 use super::residue::{Residue, Search, large_piece, path_to_marked};
@@ -30,13 +30,13 @@ struct Edge {
     by: By,
 }
 
-/// What step it is, as far as it says who moves.
+/// The participants of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Nobody,
-    /// The second one receives; one that moves alone is both.
+    /// Sender and receiver; both are the same process if it moves alone.
     Processes([u32; 2]),
-    /// Of the network.
+    /// A rule of the network.
     Rule(u32),
 }
 
@@ -50,7 +50,7 @@ impl By {
         }
     }
 
-    /// The processes that move, and the components of the network, which are numbered behind all processes.
+    /// The processes that move, and the components of the network that move; components are numbered after all processes.
     pub fn movers(self, model: &Model) -> impl Iterator<Item = ProcessId> {
         let (pair, rule) = match self {
             Self::Nobody => (None, None),
@@ -63,18 +63,18 @@ impl By {
     }
 }
 
-/// Whom runs are fair to: processes and components.
+/// Number of processes and components that runs must be fair to.
 fn everybody(model: &Model) -> usize {
     model.processes.len() + model.network.as_ref().map_or(0, |network| network.components.len())
 }
 
-/// The residue with who moves and who could.
+/// The residue, with the participants of its steps and the enabled processes of its states.
 struct Graph {
     starts: Vec<usize>,
     edges: Vec<Edge>,
     targets: Vec<u32>,
     accepting: Vec<bool>,
-    /// A bit for each process of each state: whether it is enabled.
+    /// A bit per process and state: whether the process is enabled.
     enabled: Vec<u64>,
     words: usize,
 }
@@ -88,7 +88,7 @@ impl Graph {
         self.enabled[state * self.words + process / 64] >> (process % 64) & 1 == 0
     }
 
-    /// A shortest path of one step or more within a component whose last step is wanted.
+    /// A shortest path within a component, of at least one step, whose last step is wanted.
     fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<Edge>> {
         let mut before: HashMap<u32, (u32, Edge)> = HashMap::new();
         let mut waiting = VecDeque::from([from]);
@@ -134,8 +134,8 @@ pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// A weakly fair run through the residue; `None` if there is none; an error within if there is one, but it is not found. Uses
-    /// up the residue's flags.
+    /// Finds a weakly fair run through the residue. `Ok(None)`: none exists; `Ok(Some(Err))`: one exists but was not found.
+    /// Overwrites the residue's flags.
     pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         residue.forget();
         let graph = self.fair_graph(interpreter, residue)?;
@@ -143,7 +143,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let processes = everybody(model);
         let component = components(residue.members.len(), |at| &graph.targets[graph.starts[at]..graph.starts[at + 1]]);
         let count = component.iter().max().map_or(0, |most| *most as usize + 1);
-        // By component: whether it has a step, an accepting state; and by process, whether it is treated fairly.
+        // By component: whether it has a step and an accepting state, and a bit for each process to which it is fair.
         let (mut has_step, mut is_accepting) = (vec![false; count], vec![false; count]);
         let words = graph.words;
         let mut fair = vec![0u64; count * words];
@@ -170,7 +170,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(is_good.contains(&true).then(|| self.fair_run(model, &graph, &component, initial, residue)))
     }
 
-    /// A shortest path to a state that is marked as on a cycle, and from there one through its component that is fair.
+    /// A shortest path to a state that is marked as on a cycle, extended by a fair loop through its component.
     fn fair_run(&self, model: &Model, graph: &Graph, component: &[u32], initial: &[u32], residue: &Residue) -> Result<Run> {
         let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
@@ -184,7 +184,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let accepting = run.last().map_or(entry, |edge| edge.to);
         let mut at = accepting;
         for process in 0..everybody(model) {
-            // On the way until now it may have been disabled already; whether it has moved is not looked at.
+            // Skip the process if it is disabled in a state of the loop so far. Its moves so far are not checked.
             let is_met = std::iter::once(accepting).chain(run[stem..].iter().map(|edge| edge.to));
             if is_met.into_iter().any(|state| graph.is_disabled(state as usize, process)) {
                 continue;
@@ -235,7 +235,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
                     }
                 };
                 if interpreter.product_steps(state, &mut scratch, visit).is_err() {
-                    // It leads nowhere, as in the search for the residue.
+                    // The state leads nowhere, as in the search for the residue.
                     from.truncate(before);
                     successors.truncate(before * width);
                 }

@@ -1,14 +1,14 @@
-//! A run that violates a property: a path to an accepting product state, and a cycle from it to itself.
+//! A run that violates a property: a path to an accepting product state, and a cycle from this state to itself.
 //!
-//! As Wu, Liu, Liang and Sun (2014) compose it: a shortest path from the initial state to a component with an accepting cycle,
-//! from there a shortest one to an accepting state of it, and a shortest cycle through that state. The first is a search by
-//! threads over the table, which keeps the references of its levels and goes back along them, as other paths do (`path`). The
-//! other two are searches of the residue that an elimination has left (`residue`), in memory: 4 bytes a step, and 12 a state. Of
-//! a search on a GPU all three are made there (gpu/lasso.rs), unless it has no memory for them.
+//! The run is composed as by Wu, Liu, Liang and Sun (2014): a shortest path from the initial state to a component with an
+//! accepting cycle, a shortest path from there to an accepting state of the component, and a shortest cycle through that state.
+//! Threads search the first path over the table: they keep the references of the levels and follow them backwards, as for other
+//! paths (`path`). The other two are searches in memory of the residue left by the elimination (`residue`): 4 bytes a step, and
+//! 12 a state. After a search on a GPU, all three run there (gpu/lasso.rs), unless it lacks memory for them.
 //!
-//! Of a terminal automaton's product no residue is known. There the path is the one to the first accepting state; from that on
-//! the run stays in accepting states, whatever it does, until it is where it has been. Where that takes too many steps, or comes
-//! to a state that has a fault, the path alone is shown: every way to go on violates the property.
+//! For the product of a terminal automaton, no residue is computed. There the path leads to the first accepting state. From then
+//! on the run stays in accepting states whatever steps it takes, until it returns to an earlier state. If that takes too many
+//! steps, or a state has a fault, only the path is shown: every continuation violates the property.
 
 use super::fairness::By;
 use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
@@ -21,36 +21,36 @@ use warpset::{Reference, Storage};
 use warpset_model::product::ProductStep;
 use warpset_support::components::components;
 
-/// Steps until a run that is accepted anyway is given up to be closed, and states that are looked at for a shorter cycle.
+/// Most steps tried to close a run that is accepted anyway, and most states searched for a shorter cycle.
 const PATIENCE: usize = 1 << 16;
 
 /// The states of a run that ends in a loop, as a search finds them.
 pub struct Run {
-    /// The last one is the one in which the loop begins.
+    /// All states of path and loop; the last state repeats the one in which the loop begins.
     pub states: Vec<Vec<u32>>,
     /// The number of the state in which the loop begins.
     pub begins: usize,
-    /// Who moves in the steps of the loop, where that matters. Several steps may lead from one state to the same one, and only
-    /// the moves of some may make the loop a fair one.
+    /// Participants of the loop's steps, if they matter: several steps may lead from one state to the same successor, and perhaps
+    /// only the moves of some make the loop fair.
     pub movers: Option<Vec<By>>,
 }
 
-/// A path, replayed by the interpreter and the automaton.
+/// A run, replayed by the interpreter and the automaton.
 #[derive(Clone, Debug)]
 pub struct Lasso {
-    /// One more than there are steps; the last is the one in which the loop begins.
+    /// One state more than steps; the last state repeats the one in which the loop begins.
     pub states: Vec<Vec<u32>>,
     pub steps: Vec<ProductStep>,
-    /// The number of the state in which the loop begins: an accepting one. The last state's if the run violates the property
-    /// however it goes on.
+    /// The number of the state in which the loop begins, which is accepting. It is the number of the last state if every
+    /// continuation violates the property.
     pub begins: usize,
-    /// Why path and loop are not shortest ones in the sense above, if they are not.
+    /// Why path and loop are not the shortest ones in the sense above, if they are not.
     pub why_longer: Option<&'static str>,
 }
 
 /// The residue's states and the steps between them.
 struct Graph {
-    /// Where in `targets` the successors of each begin, and where the last ones end.
+    /// Index in `targets` of each state's first successor, and at the end the number of targets.
     starts: Vec<usize>,
     targets: Vec<u32>,
     accepting: Vec<bool>,
@@ -61,7 +61,8 @@ impl Graph {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// A shortest path of one step or more from a state to one that is wanted, within a component: all its states but the first.
+    /// A shortest path within a component, of at least one step, from a state to a wanted one. Returns its states without the
+    /// first.
     fn path(&self, from: u32, component: &[u32], wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
         let mut before: HashMap<u32, u32> = HashMap::new();
         let mut waiting = VecDeque::from([from]);
@@ -87,7 +88,8 @@ impl Graph {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// A run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) gives it. Uses up the residue's flags.
+    /// A run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) returns it. Overwrites the residue's
+    /// flags.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
@@ -168,13 +170,14 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
     }
 }
 
-/// Lengthens a path to an accepting state of a terminal automaton by a run in accepting states. Gives where the loop begins; if
-/// there is none after many steps, or it comes to a fault, the path is as it was, and that is its end.
+/// Extends a path to an accepting state of a terminal automaton by a run in accepting states. Returns the number of the state in
+/// which the loop begins. If no loop closes within many steps, or the run comes to a fault, leaves the path unchanged and returns
+/// the number of its last state.
 pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<Vec<u32>>) -> Result<usize> {
     let first = states.len() - 1;
     let mut numbers = HashMap::from([(states[first].clone(), first)]);
     let mut scratch = Scratch::default();
-    // The accepting successors, and whether a step has a fault.
+    // The accepting successors of a state, and whether one of its steps has a fault.
     let mut accepting_successors = |state: &[u32]| {
         let mut all = Vec::new();
         let visit = |_, successor: &[u32]| {
@@ -190,7 +193,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
             states.truncate(first + 1);
             return Ok(first);
         }
-        // A fault in another step is no concern of this run's.
+        // A fault in another step does not affect this run.
         let (successors, has_fault) = accepting_successors(&states[states.len() - 1]);
         let Some(next) = successors.into_iter().next() else {
             ensure!(has_fault, "an accepting state has no accepting successor: please report this as a bug");
@@ -204,7 +207,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
             break begins;
         }
     };
-    // A shorter cycle through that state.
+    // Search for a shorter cycle through that state.
     let start = states[begins].clone();
     let mut before: HashMap<Vec<u32>, Vec<u32>> = HashMap::new();
     let mut waiting = VecDeque::from([start.clone()]);
@@ -229,7 +232,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
     Ok(begins)
 }
 
-/// The steps between the states, by the interpreter and the automaton; and that the loop is one, and accepting.
+/// Finds the steps between the states by the interpreter and the automaton, and checks that the loop is closed and accepting.
 pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_longer: Option<&'static str>) -> Result<Lasso> {
     let Run { states, begins, movers } = run;
     let replay = || -> Result<Vec<ProductStep>> {
@@ -247,7 +250,7 @@ pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_lo
                     taken.get_or_insert(step);
                 }
             };
-            // A fault in another step of the state is no concern of this run's; but then it is not known whether there is none.
+            // A fault in another step does not affect this run; but if no step matches, it is part of the error.
             let result = interpreter.product_steps(&pair[0], &mut scratch, visit);
             match taken {
                 Some(step) => steps.push(step),

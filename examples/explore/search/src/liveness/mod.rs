@@ -1,4 +1,4 @@
-//! What runs do for ever: formulas, automata, and the search for accepting cycles.
+//! Properties of infinite runs: formulas, automata, and the search for accepting cycles.
 
 pub mod check;
 pub mod fairness;

@@ -1,12 +1,12 @@
-//! What stays possible: questions about where states can still lead, not about single runs.
+//! Questions about where states can still lead, not about single runs.
 //!
-//! - `--ef CONDITION`: from every state that can be reached, one can be reached in which the condition holds (AG EF of CTL).
+//! - `--ef CONDITION`: from every reachable state, a state can be reached in which the condition holds (AG EF of CTL).
 //! - `--livelock PROGRESS`: is there a part of the state space that is never left and has steps, but no state with progress?
 //!
-//! Both are about bottom components, those that are never left: the first holds exactly if each of these has such a state, the
-//! second finds one that has none and is no deadlock. The states and steps are taken into memory, once the exploration has found
-//! all (4 bytes a slot of the table, 12 a state, 4 a step), and decomposed by one thread (Tarjan). Then the nearest such state is
-//! searched for over the table.
+//! Both questions are about bottom components, the strongly connected components that are never left. `--ef` holds exactly if
+//! each of them has a state in which the condition holds. `--livelock` finds one that has no state with progress and is not a
+//! deadlock. After the exploration is complete, states and steps are loaded into memory (4 bytes a slot of the table, 12 a state,
+//! 4 a step), and one thread decomposes them (Tarjan). Then the nearest violating state is searched for over the table.
 
 use super::check::Verdict;
 use super::residue::{Residue, large_piece, path_to_marked};
@@ -22,31 +22,31 @@ use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
 use warpset_support::components::components;
 
-/// What is asked.
+/// A question about where states can lead.
 #[derive(Clone, Debug)]
 pub struct Possible {
     /// `Possible` or `Progress`.
     pub role: Role,
-    /// The condition as it was written.
+    /// The condition as the user wrote it.
     pub text: String,
-    /// With the one condition, for reports: explorations do not check it.
+    /// Checks with only this condition, for reports; explorations do not check it.
     pub checks: Checks,
 }
 
 /// A search that can answer where its states lead.
 pub trait Possibilities: Explorer {
-    /// Answers the question, once the exploration has ended.
+    /// Answers the question after the exploration has ended.
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome;
 }
 
-/// What has come of it.
+/// The answer to a question.
 pub struct Outcome {
     pub verdict: Verdict,
-    /// The nearest state from where it is not possible, or in which the condition has a fault, and the way there.
+    /// The nearest state that violates the property or in which the condition has a fault, and the path to it.
     pub found: Option<Lost>,
-    /// The condition has a fault in some state.
+    /// Whether the condition has a fault in some state.
     pub has_fault: bool,
-    /// Why there is no verdict, or no way.
+    /// Why the verdict or the path is missing.
     pub why: Option<anyhow::Error>,
     pub search: Duration,
 }
@@ -70,7 +70,7 @@ impl Possible {
         Self { role, text, checks }
     }
 
-    /// The answer, when the exploration has ended.
+    /// Answers the question after the exploration has ended.
     pub fn answer<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
@@ -88,7 +88,7 @@ impl Possible {
         outcome
     }
 
-    /// An error may come after the verdict.
+    /// Fills in the outcome. An error may come after the verdict.
     fn search<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
@@ -117,7 +117,7 @@ impl Possible {
         let (mut holds, mut has_step, mut is_left) = (vec![false; count], vec![false; count], vec![false; count]);
         let mut by_component: Vec<u32> = (0..graph.members.len() as u32).collect();
         by_component.sort_unstable_by_key(|state| component[*state as usize]);
-        // Components have higher numbers than those that they lead to.
+        // Components have higher numbers than the components that they lead to.
         for state in by_component {
             let of = component[state as usize] as usize;
             holds[of] |= graph.holds[state as usize];
@@ -163,7 +163,7 @@ impl Possible {
             members.push(reference);
         }
         let (width, condition) = (source.width(), &self.checks.conditions[0].must_hold);
-        // Whether the condition holds; none where it has a fault.
+        // Out-degrees, targets, and whether the condition holds; `None` where it has a fault.
         type Part = (Vec<u32>, Vec<u32>, Vec<Option<bool>>);
         let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (limits.stop)() {

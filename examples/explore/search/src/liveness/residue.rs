@@ -1,27 +1,28 @@
-//! Is there an accepting cycle? By elimination: "one way catch them young".
+//! Search for accepting cycles by elimination ("one way catch them young").
 //!
-//! Of the states that the table holds, only those are looked at whose automaton is in a component with a move and an accepting
-//! location, and only steps within one component (`Property::accepting_components`): every accepting cycle lies there. Then,
+//! The search considers only states of the table whose automaton is in a component with a move and an accepting location, and
+//! only steps within one component (`Property::accepting_components`): every accepting cycle lies there. It repeats two phases
 //! until nothing changes:
 //!
-//! 1. *Reset*: what is not reached from an accepting state is removed. On the way each state's predecessors are counted.
-//! 2. *Elimination*: what has no predecessor is removed, and the counts of its successors go down; again, until there is none.
+//! 1. *Reset*: removes states that are not reached from an accepting state, and counts each state's predecessors on the way.
+//! 2. *Elimination*: removes states without a predecessor and decrements the counts of their successors, until no such state is
+//!    left.
 //!
-//! What is left, the *residue*, is empty exactly if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi, Yang 2001; for
-//! distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the
+//! The remaining states, the *residue*, are empty exactly if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi, Yang 2001;
+//! for distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the
 //! reset removes nothing, and one elimination decides.
 //!
-//! Edges are not stored: a pass takes the successors of each state once more, and looks them up. A state takes two bytes, found
-//! by the number of its slot. The count in them has 13 bits. One that reaches its most stays there, which keeps too much and
-//! never too little; the next round counts again, and the search ends only after a round that has removed nothing, or in which no
-//! count was at its most.
+//! Edges are not stored: a pass computes the successors of each state again and looks them up. A state takes two bytes, addressed
+//! by the number of its slot. The count has 13 of these bits. A count that reaches its maximum stays there, which may keep too
+//! many states, never too few. The next round counts again, and the search ends only after a round that has removed nothing or in
+//! which no count reached its maximum.
 //!
-//! Successors that the table does not hold are no part of the graph, nor, to threads, are the steps of a state with a fault,
-//! which waits in the last level of what was found. So the same search can be made while the exploration is under way, of the
-//! part that was found until then: a cycle there is a cycle. It is made whenever the states have become four times as many
-//! (`Watch`), which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), on the way
-//! of one pass (Barnat, Brim, Ročkai 2009), show some cycles earlier, but take a number of 4 to 8 bytes a state that must move
-//! when the table grows, and find cycles by luck: the elimination of a part finds every cycle in it.
+//! Successors that the table does not contain are not part of the graph. For threads, neither are the steps of a state with a
+//! fault, which waits in the last level found. Therefore the search can run while the exploration is under way, over the states
+//! found so far: a cycle among them is a cycle of the product. It runs whenever the number of states has quadrupled (`Watch`),
+//! which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), computed during one pass
+//! (Barnat, Brim, Ročkai 2009), show some cycles earlier. But they take 4 to 8 bytes a state, which must move when the table
+//! grows, and they find cycles only by luck: the elimination finds every cycle among the states found so far.
 
 use crate::exploration::{End, Limits};
 use crate::ir::{Field, Model};
@@ -36,25 +37,25 @@ use warpset::{Reference, Storage, VectorTable};
 /// States that a thread takes at a time.
 const PIECE: usize = 512;
 
-/// The same where threads do nothing but this with a state.
+/// States that a thread takes at a time if it only finds their steps.
 const LARGE_PIECE: usize = 4096;
 
-/// The same where the table is on a GPU.
+/// States that a thread takes at a time if the table is on a GPU.
 const PIECE_FOR_GPU: usize = 1 << 15;
 
 /// The state is in the residue.
 const IN: u16 = 1 << 15;
-/// It was reached since the last reset; afterwards, whether a search has visited it.
+/// The state was reached since the last reset; after the elimination: a search has visited the state.
 const REACHED: u16 = 1 << 14;
-/// It is of an accepting cycle's component.
+/// The state belongs to the component of an accepting cycle.
 const ON_CYCLE: u16 = 1 << 13;
-/// The count of its predecessors.
+/// Bits of the count of predecessors.
 const COUNT: u16 = ON_CYCLE - 1;
 
-/// Rounds of a search on the way, before it is left for later.
+/// Most rounds of a search during the exploration, before it is put off.
 pub const ROUNDS_ON_THE_WAY: u64 = 2;
 
-/// States that a thread takes at a time, or as many as are worth a transfer and a launch.
+/// Returns `on_cpu`; or, if the table is on a GPU, as many states as are worth a transfer and a launch.
 fn piece<S: Storage>(table: &VectorTable<S>, on_cpu: usize) -> usize {
     if table.device().is_gpu() { PIECE_FOR_GPU } else { on_cpu }
 }
@@ -64,19 +65,19 @@ pub fn large_piece<S: Storage>(table: &VectorTable<S>) -> usize {
     piece(table, LARGE_PIECE)
 }
 
-/// What of the automaton decides.
+/// The parts of the automaton that decide acceptance.
 #[derive(Clone, Debug)]
 pub struct Automaton {
     field: Field,
     pub accepting: Vec<bool>,
-    /// `Property::accepting_components`
+    /// `Property::accepting_components`: the component of each location, or 0.
     pub components: Vec<u32>,
     /// Whether each of these components has accepting locations only.
     is_weak: bool,
 }
 
 impl Automaton {
-    /// Of a model with a property.
+    /// The automaton of a model with a property.
     pub fn of(model: &Model) -> Self {
         let property = model.property.as_ref().expect("the model has a property");
         let components = property.accepting_components(model.processes[property.process].initial);
@@ -85,12 +86,12 @@ impl Automaton {
         Self { field: model.layout.locations[property.process], accepting, components, is_weak }
     }
 
-    /// Whether no more rounds are needed: none would remove anything.
+    /// Whether the search may end after this round, because another would remove nothing.
     pub fn decides(&self, round: Decision) -> bool {
         round.after == round.before || (self.is_weak && !round.has_most)
     }
 
-    /// By location: the number of its component, doubled, and 1 more if it is accepting.
+    /// By location: 2 * the number of its component, + 1 if the location is accepting.
     #[cfg(feature = "cuda")]
     pub fn about_locations(&self) -> Vec<u32> {
         self.components.iter().zip(&self.accepting).map(|(component, accepting)| 2 * component + u32::from(*accepting)).collect()
@@ -116,27 +117,27 @@ pub struct Search<'a, S, X> {
     pub source: &'a X,
     pub automaton: &'a Automaton,
     pub limits: Limits,
-    /// At how many a count of predecessors stays: fewer in tests.
+    /// Count of predecessors at which a count stays; tests use a smaller one.
     pub most_count: u16,
 }
 
-/// What is left, or why that is not known.
+/// The states that remain after the elimination, or why they are not known.
 pub struct Residue {
-    /// Two bytes a slot of the table; none while what is left is on a GPU.
+    /// Two bytes a slot of the table; empty while the residue is on a GPU.
     pub flags: Vec<AtomicU16>,
-    /// The states in it; none while they are on a GPU.
+    /// The states in the residue; empty while they are on a GPU.
     pub members: Vec<Reference>,
-    /// How many they are.
+    /// Number of states in the residue.
     pub inside: u64,
     /// States of the table whose location is accepting.
     pub accepting: u64,
-    /// How often all states that were left have been expanded.
+    /// Number of passes; each expanded all remaining states.
     pub passes: u64,
     /// `None`: the residue is known.
     pub end: Option<End>,
 }
 
-/// The states at which a search of a part is made.
+/// Decides at which numbers of states a search of the states found so far runs.
 pub struct Watch {
     next: u64,
 }
@@ -148,13 +149,13 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// With how many states it is time.
+    /// Number of states at which the next search is due.
     #[cfg(feature = "cuda")]
     pub fn next_at(&self) -> u64 {
         self.next
     }
 
-    /// Whether it is time, with as many states.
+    /// Whether a search is due at this number of states.
     pub fn is_due(&mut self, states: u64) -> bool {
         let is_due = states >= self.next;
         if is_due {
@@ -164,13 +165,13 @@ impl Watch {
     }
 }
 
-/// A part of a pass is stopped.
+/// Reason why a part of a pass has stopped.
 enum Stopped {
     By(Stop),
     Memory,
 }
 
-/// The most that a count is by itself.
+/// Largest value of a count.
 pub const MOST_COUNT: u16 = COUNT;
 
 /// Whether a state with these flags is in the residue.
@@ -178,8 +179,8 @@ fn is_inside(flags: u16) -> bool {
     flags & IN != 0
 }
 
-/// The flags of a state with one predecessor more; one outside the residue stays as it is. A count of `most` stays for ever.
-/// The same is in gpu/residue.cuh.
+/// Adds a predecessor to the flags of a state. A state outside the residue stays as it is, and so does a count of `most`.
+/// gpu/residue.cuh has the same function.
 pub fn counted(before: u16, most: u16) -> u16 {
     if before & IN == 0 {
         return before;
@@ -188,7 +189,8 @@ pub fn counted(before: u16, most: u16) -> u16 {
     (before & !COUNT) | REACHED | if count < most { count + 1 } else { count }
 }
 
-/// The flags with one predecessor less: the last one takes the state out of the residue. The same is in gpu/residue.cuh.
+/// Removes a predecessor from the flags of a state; removing the last one takes the state out of the residue. gpu/residue.cuh has
+/// the same function.
 pub fn uncounted(before: u16, most: u16) -> u16 {
     let count = before & COUNT;
     if before & IN == 0 || count == 0 || count >= most {
@@ -197,24 +199,24 @@ pub fn uncounted(before: u16, most: u16) -> u16 {
     if count == 1 { 0 } else { before - 1 }
 }
 
-/// What a round has come to.
+/// Result of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
-    /// States in the residue before it.
+    /// States in the residue before the round.
     pub before: u64,
-    /// And after it.
+    /// States in the residue after the round.
     pub after: u64,
-    /// Whether the count of one of them is at its most.
+    /// Whether the count of one of these states has reached its maximum.
     pub has_most: bool,
 }
 
 impl Residue {
-    /// Whether it is known that there is an accepting cycle.
+    /// Whether an accepting cycle is known to exist.
     pub fn has_cycle(&self) -> bool {
         self.end.is_none() && self.inside > 0
     }
 
-    /// Puts all members in: the flags are zeros before.
+    /// Marks all members as in the residue. The flags must be zeros before.
     #[cfg(feature = "cuda")]
     pub fn put_in_members(&self) {
         // Relaxed: as in `contains`.
@@ -230,7 +232,7 @@ impl Residue {
         is_inside(self.flag(reference).load(Ordering::Relaxed))
     }
 
-    /// Marks the state as one of an accepting cycle's component.
+    /// Marks the state as part of an accepting cycle's component.
     pub fn set_on_cycle(&self, reference: Reference) {
         self.flag(reference).fetch_or(ON_CYCLE, Ordering::Relaxed);
     }
@@ -239,26 +241,26 @@ impl Residue {
         self.flag(reference).load(Ordering::Relaxed) & ON_CYCLE != 0
     }
 
-    /// True for the first visit of the state only, once the residue is known and `forget` was called.
+    /// Returns true for the first visit of the state only, once the residue is known and `forget` was called.
     pub fn visit(&self, reference: Reference) -> bool {
         self.flag(reference).fetch_or(REACHED, Ordering::Relaxed) & REACHED == 0
     }
 
-    /// Leaves of all flags only who is in the residue.
+    /// Clears all flags except whether a state is in the residue.
     pub fn forget(&self) {
         self.flags.par_iter().filter(|flag| flag.load(Ordering::Relaxed) & !IN != 0).for_each(|flag| {
             flag.fetch_and(IN, Ordering::Relaxed);
         });
     }
 
-    /// Counts a predecessor. True if the state is reached for the first time.
+    /// Counts a predecessor. Returns true if the state is reached for the first time.
     fn count(&self, reference: Reference, most: u16) -> bool {
         let change = |before| Some(counted(before, most)).filter(|after| *after != before);
         let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
         changed.is_ok_and(|before| before & REACHED == 0)
     }
 
-    /// Takes a predecessor away. True if that was the last one, and the state is out of the residue.
+    /// Removes a predecessor. Returns true if it was the last one, so that the state has left the residue.
     fn uncount(&self, reference: Reference, most: u16) -> bool {
         let change = |before| Some(uncounted(before, most)).filter(|after| *after != before);
         let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
@@ -267,9 +269,9 @@ impl Residue {
 }
 
 impl<S: Storage, X: Successors> Search<'_, S, X> {
-    /// Finds the residue of what the table holds. That memory ends is no error.
+    /// Finds the residue of the states in the table. Running out of memory is not an error; it is reported in `end`.
     ///
-    /// `most_rounds`: gives it up after so many, if it is not known by then.
+    /// `most_rounds`: number of rounds after which the search gives up.
     pub fn run(&self, most_rounds: u64) -> Result<Residue> {
         let mut residue = Residue { flags: Vec::new(), members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let slots = self.table.slots() as usize;
@@ -308,7 +310,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(residue)
     }
 
-    /// Accepting states that the table holds.
+    /// Number of accepting states in the table.
     pub fn count_accepting(&self) -> Result<u64> {
         let mut accepting = 0;
         for row in self.table.iter() {
@@ -317,12 +319,12 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(accepting)
     }
 
-    /// Bytes of the table and these.
+    /// Bytes of the table and `more`.
     fn bytes(&self, more: u64) -> u64 {
         self.table.bytes().saturating_add(more)
     }
 
-    /// Puts all states in that may be on accepting cycles. Gives the accepting ones of them.
+    /// Adds all states that may be on accepting cycles to the residue. Returns the accepting ones among them.
     fn begin(&self, residue: &mut Residue) -> Result<Result<Vec<Reference>, Stopped>> {
         let mut accepting = Vec::new();
         for (number, row) in self.table.iter().enumerate() {
@@ -331,7 +333,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
                 if let Some(stop) = (self.limits.stop)() {
                     return Ok(Err(Stopped::By(stop)));
                 }
-                // Lists grow by doubling, and a pass has two more.
+                // Lists grow by doubling, and a pass has two further lists.
                 let lists = 4 * size_of::<Reference>() * (residue.members.len() + accepting.len());
                 if self.bytes((2 * residue.flags.len() + lists) as u64) > self.limits.bytes {
                     return Ok(Err(Stopped::Memory));
@@ -354,7 +356,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(Ok(accepting))
     }
 
-    /// Reset and elimination.
+    /// Runs one reset and one elimination.
     fn round(&self, residue: &mut Residue, accepting: &[Reference]) -> Result<Result<(), Stopped>> {
         residue.forget();
         for reference in accepting {
@@ -394,7 +396,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(Ok(()))
     }
 
-    /// Takes all steps from these states within their components. Gives the states for which `take` of a step is true.
+    /// Takes all steps from these states within their components. Returns the targets of the steps for which `take` is true.
     fn expand(
         &self,
         states: &[Reference],
@@ -428,8 +430,8 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(Ok(all))
     }
 
-    /// Calls `visit` with each step of these states within their components that the table holds: the state's number, where the
-    /// step leads, and the words of that.
+    /// Calls `visit` for each step from these states within their components to a state in the table, with the index of the
+    /// source state and the reference and words of the target.
     pub fn steps(
         &self,
         references: &[Reference],
@@ -484,7 +486,7 @@ impl<X: Successors> Default for Workspace<X> {
     }
 }
 
-/// The states of a shortest path to one that is marked as on a cycle, and which that is.
+/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state.
 pub fn path_to_marked<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,

@@ -1,4 +1,4 @@
-//! Verdicts against another algorithm, over a graph that the interpreter makes; every table, interpreted and compiled.
+//! Verdicts compared with another algorithm, over a graph made by the interpreter; every table, interpreted and compiled.
 
 use super::check::{Conclusion, Question, Verdict};
 use super::fairness::By;
@@ -36,7 +36,7 @@ pub struct Graph {
     transitions: u64,
 }
 
-/// The plainest search; `None` at a fault, or after so many states.
+/// Reference search; `None` at a fault, or above `most` states.
 pub fn graph(model: &Model, most: usize) -> Option<Graph> {
     let interpreter = Interpreter::new(model);
     let property = model.property.as_ref().unwrap();
@@ -94,7 +94,7 @@ pub fn has_accepting_cycle(graph: &Graph) -> bool {
     false
 }
 
-/// What the checker says, with all limits' places given.
+/// Checks a question within the given limits.
 pub fn check_with<S: Storage, X: Successors>(
     model: &Model,
     question: &Question,
@@ -119,7 +119,7 @@ fn check<S: Storage>(model: &Model, limits: Limits) -> (Exploration, Conclusion)
     check_with::<S, _>(model, &question, &source, limits, 64)
 }
 
-/// The verdict, the counts and the run are right.
+/// Compares the verdict, the counts and the run with the graph.
 fn compare(model: &Model, graph: &Graph, (exploration, conclusion): &(Exploration, Conclusion), is_complete: bool) {
     let violated = has_accepting_cycle(graph);
     let expected = if violated { Verdict::Violated } else { Verdict::Holds };
@@ -149,7 +149,7 @@ proptest! {
         compare(&dve.model, &graph, &check::<Bucket>(&dve.model, KEEP_GOING), true);
         compare(&dve.model, &graph, &check::<Tree>(&dve.model, KEEP_GOING), true);
         compare(&dve.model, &graph, &check::<CompactTree>(&dve.model, EARLY), false);
-        // Counts that stay at 1 or 2 cost rounds, and change nothing.
+        // Counts that stay at 1 or 2 cost additional rounds but change nothing.
         let checks = Checks::default();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
         let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
@@ -165,8 +165,8 @@ proptest! {
     }
 }
 
-/// Whether there is a weakly fair accepting cycle: by copies of the product, one to wait in for each process or component of a
-/// network (Choueka 1974).
+/// Whether there is a weakly fair accepting cycle, by copies of the product: one for each process or component of a network that
+/// the run waits for (Choueka 1974).
 fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
     let interpreter = Interpreter::new(model);
     let property = model.property.as_ref().unwrap();
@@ -226,12 +226,12 @@ proptest! {
         let (_, conclusion) = check_with::<Tree, _>(&dve.model, &question, &source, EARLY, 64);
         let expected = if violated { Verdict::Violated } else { Verdict::Holds };
         prop_assert_eq!(conclusion.verdict, expected, "{}", text);
-        // What is shown has been replayed, its fairness too.
+        // The run that is shown was replayed, and its fairness checked.
         prop_assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated);
     }
 }
 
-/// Steps of different processes may lead to the same state; in a fair loop the right ones are shown.
+/// Steps of different processes may lead to the same state; a fair loop must show the right ones.
 #[test]
 fn fair_loops_show_whose_step_it_is() {
     let process = |name| format!("process {name} {{\nstate s;\ninit s;\ntrans s -> s {{}};\n}}\n");
@@ -260,7 +260,7 @@ fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
     (text, question)
 }
 
-/// With the conditions of each language; of all runs, and of fair ones.
+/// Conditions in the syntax of each language, for all runs and for fair runs.
 #[test]
 fn formulas_have_these_verdicts_in_every_language() {
     let mut met: HashMap<(&str, bool), Vec<bool>> = HashMap::new();
@@ -297,12 +297,12 @@ fn formulas_have_these_verdicts_in_every_language() {
             ] {
                 let expected = if violated { Verdict::Violated } else { Verdict::Holds };
                 assert_eq!(conclusion.verdict, expected, "{file}: {formula}, fair: {fair}");
-                // What is shown has been replayed, its fairness too.
+                // The run that is shown was replayed, and its fairness checked.
                 assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated, "{file}: {formula}, fair: {fair}");
             }
         }
     }
-    // Both verdicts of each language, and fairness makes a difference.
+    // Each language has both verdicts, and fairness makes a difference.
     assert!(met.values().all(|of| of.contains(&true) && of.contains(&false)), "{met:?}");
     assert!(["vending.slco", "crossing.exp"].iter().any(|file| met[&(*file, false)] != met[&(*file, true)]), "{met:?}");
 }
@@ -322,7 +322,7 @@ fn random_products_are_violated_unfairly_only_too() {
     assert!(!verdicts.contains(&(false, true)));
 }
 
-/// The compiled functions find the same; a compiler takes a second each, so there are few.
+/// The compiled functions give the interpreter's results. Only few are compared, because a compiler takes a second for each.
 #[test]
 fn compiled_products_are_the_interpreters() {
     let mut runner = TestRunner::deterministic();
@@ -361,7 +361,7 @@ fn random_products_are_of_every_kind_and_verdict() {
     }
 }
 
-/// A ring of states, all accepting but the last that is found, where it closes.
+/// A counter from 0 to `length`, which returns to 0 if `closes`. The automaton leaves its accepting state for one step at 7.
 fn ring(length: u32, closes: bool) -> Dve {
     let last = if closes { "x == LAST" } else { "false" };
     read(&format!(
@@ -374,13 +374,13 @@ fn ring(length: u32, closes: bool) -> Dve {
 
 #[test]
 fn a_run_has_the_fewest_steps() {
-    // The automaton leaves its accepting state for one step at 7, and comes back.
+    // The automaton leaves its accepting state for one step at 7, and returns.
     let dve = ring(20, true);
     let (_, conclusion) = check::<Bucket>(&dve.model, KEEP_GOING);
     let lasso = conclusion.lasso.unwrap().unwrap();
     assert_eq!((conclusion.verdict, lasso.begins, lasso.steps.len(), lasso.why_longer), (Verdict::Violated, 0, 21, None));
     let (_, conclusion) = check::<Bucket>(&ring(20, false).model, KEEP_GOING);
-    // It stays at 20 for ever, where there is no step.
+    // The run stays at 20 forever, where there is no step.
     let lasso = conclusion.lasso.unwrap().unwrap();
     assert_eq!((lasso.begins, lasso.steps.len()), (20, 21));
     assert_eq!(lasso.steps[20].system, None);
@@ -396,7 +396,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
         let (exploration, conclusion) = check::<Bucket>(&dve.model, Limits { states, bytes, ..EARLY });
         assert_eq!((conclusion.verdict, conclusion.lasso.is_some()), (Verdict::Unknown, false), "{:?}", exploration.end);
     }
-    // There is a loop at once, and a long way besides.
+    // The model has a loop at the start, and a long path beside it.
     let dve = read(
         "int x; process P { state s, t; init s; trans s -> s { effect x = x + 1; }, s -> t {}, t -> t {}; }
          process Runs { state q; init q; accept q; trans q -> q {}; } system async property Runs;",
@@ -408,7 +408,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
         assert_eq!(conclusion.verdict, Verdict::Violated);
         assert!(exploration.counts.states < 2000);
     }
-    // Nobody set a limit, but a cycle shows itself on the way.
+    // No limit is set, but a cycle is found during the exploration.
     let (exploration, conclusion) = check::<Tree>(&weak.model, EARLY);
     assert_eq!((exploration.end, conclusion.verdict), (End::Observer, Verdict::Violated));
     assert!(exploration.counts.states < 40_000 && conclusion.lasso.unwrap().unwrap().why_longer.is_some());
@@ -425,7 +425,7 @@ fn a_stop_leaves_it_unknown() {
 fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
     use crate::stopping::Stop;
     use std::sync::atomic::{AtomicI64, Ordering};
-    // How often it may be asked whether to stop, before it is to.
+    // Number of calls that are left before `stop` gives a reason.
     static LEFT: AtomicI64 = AtomicI64::new(0);
     let stop = || (LEFT.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Stop::Interrupted);
     let dve = read(
@@ -463,7 +463,7 @@ fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
 
 #[test]
 fn an_accepting_state_of_a_terminal_automaton_is_enough() {
-    // It is in the last level, none of which is expanded.
+    // The accepting state is in the last level, which is not expanded.
     let dve = read(
         "int a, b; process P { state s; init s; trans s -> s { guard a < 40; effect a = a + 1; },
              s -> s { guard b < 40; effect b = b + 1; }; }
@@ -493,7 +493,7 @@ fn faults_of_guards_are_faults_of_the_model() {
 
 #[test]
 fn states_with_a_fault_lead_nowhere_and_their_neighbours_do() {
-    // Where the sum is 60, all have a fault, which is not found yet: they wait in the last level, among others.
+    // All states with sum 60 have a fault, which is not found yet: they wait in the last level, among others.
     let grid = "int a, b; byte done; process P { state s, e; init s; trans s -> s { guard a < 120; effect a = a + 1; },
          s -> s { guard b < 120; effect b = b + 1; }, s -> e { guard a == 120 and b == 120; effect done = 1; }, LOOP
          s -> s { guard 10 / (60 - a - b) == 77; }, e -> e {}; }
@@ -529,7 +529,7 @@ fn classes_are_by_syntax() {
         ("r", "q -> q {}, q -> r {}, r -> r { guard x == 1; }", Kind::Weak, [0, 1, 0]),
         ("r", "q -> r {}, r -> q {}", Kind::General, [1, 1, 0]),
         ("q, r", "q -> r { guard x; }, r -> q {}", Kind::Weak, [1, 1, 0]),
-        // What is not reached does not count; nor do accepting states without a move.
+        // Locations that are not reached do not count, nor do accepting states without a move.
         ("q, u", "q -> q {}, u -> r {}, r -> u {}", Kind::Terminal, [1, 0, 0]),
         ("u", "q -> q {}, q -> u {}", Kind::Weak, [0, 0, 0]),
         ("r, u", "q -> u {}, u -> r { guard true; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
@@ -539,7 +539,7 @@ fn classes_are_by_syntax() {
     }
 }
 
-/// What kernels do with a state's flags is what threads do with them: for all flags.
+/// Kernels change a state's flags as threads do: compared for all flags.
 #[cfg(feature = "cuda")]
 #[test]
 fn flags_change_on_gpus_as_here() {
@@ -557,7 +557,7 @@ fn flags_change_on_gpus_as_here() {
         compiled => assert!(compiled.unwrap().success()),
     }
     type Change = unsafe extern "C" fn(u16, u32) -> u16;
-    // SAFETY: it is what was just compiled; both functions have these types, and compute with their arguments only.
+    // SAFETY: the library was just compiled; both functions have these types, and compute with their arguments only.
     unsafe {
         let library = libloading::Library::new(&library).unwrap();
         let (up, down) = (library.get::<Change>(b"up").unwrap(), library.get::<Change>(b"down").unwrap());
@@ -570,10 +570,10 @@ fn flags_change_on_gpus_as_here() {
     }
 }
 
-/// States, and the numbers of each one's successors.
+/// States, and the numbers of each state's successors.
 type States = (Vec<Vec<u32>>, Vec<Vec<usize>>);
 
-/// All states of a model and their successors, by the interpreter; `None` at a fault, or after so many.
+/// All states of a model and their successors, by the interpreter; `None` at a fault or above `most` states.
 fn states(dve: &Dve, most: usize) -> Option<States> {
     let interpreter = Interpreter::new(&dve.model);
     let mut states = vec![dve.model.initial_state()];
@@ -626,7 +626,7 @@ proptest! {
         let holds: Vec<bool> = all.iter().map(|state| interpreter.value(&condition, state).unwrap() != 0).collect();
         let from: Vec<Vec<bool>> = (0..all.len()).map(|state| reached(&successors, state)).collect();
         let is_lost = |state: usize| !(0..all.len()).any(|to| from[state][to] && holds[to]);
-        // In a bottom component everybody who is reached reaches back.
+        // A state is in a bottom component if every state that it reaches reaches it back.
         let is_bottom = |state: usize| (0..all.len()).all(|to| !from[state][to] || from[to][state]);
         let is_livelock = |state: usize| is_lost(state) && is_bottom(state) && !successors[state].is_empty();
         let checks = Checks::default();

@@ -1,4 +1,4 @@
-//! What ranks tell each other besides states: sums of a few numbers, and by them who was first, and what it has.
+//! Small collective operations of the ranks: sums of a few numbers, and on top of them who is first and what its data are.
 
 use super::search::Table;
 use crate::exploration::Limits;
@@ -6,10 +6,10 @@ use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};
 
-/// Numbers that are added up at a time.
+/// Numbers that one collective call adds up.
 const NUMBERS: usize = 16;
 
-/// Whether a rank is to stop, in numbers that add up.
+/// Whether a rank should stop, as numbers that can be added up over the ranks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stops([u64; 3]);
 
@@ -26,13 +26,13 @@ impl Stops {
         self.0 != [0; 3]
     }
 
-    /// Before other numbers.
+    /// Puts these numbers before others.
     pub fn with<const N: usize, const M: usize>(self, others: [u64; N]) -> [u64; M] {
         const { assert!(M == N + 3) };
         std::array::from_fn(|at| if at < 3 { self.0[at] } else { others[at - 3] })
     }
 
-    /// What the ranks are to do by the sums of their numbers: an interruption counts more than the end of a time.
+    /// Combines the sums over all ranks into a decision: an interruption takes precedence over a time limit.
     pub fn of([interrupted, timed_out, nanoseconds]: [u64; 3]) -> Option<Stop> {
         match (interrupted, timed_out) {
             (0, 0) => None,
@@ -42,9 +42,9 @@ impl Stops {
     }
 }
 
-/// The first rank of those that have something; the same on all.
+/// Returns the first rank for which `has` is true; all ranks get the same answer.
 pub fn first_of<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Option<usize>> {
-    // A bit for each rank.
+    // Each rank sets a bit of its own.
     for first in (0..table.ranks()).step_by(64 * NUMBERS) {
         let mut own = [0u64; NUMBERS];
         if let Some(at) = table.rank().checked_sub(first).filter(|at| has && *at < 64 * NUMBERS) {
@@ -58,7 +58,7 @@ pub fn first_of<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Option<us
     Ok(None)
 }
 
-/// Gives all ranks the words of one; as many on all.
+/// Copies the words of rank `winner` to all ranks. All ranks must pass equally many words.
 pub fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32]) -> Result<()> {
     let has = table.rank() == winner;
     for part in words.chunks_mut(NUMBERS) {
@@ -70,7 +70,7 @@ pub fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32])
     Ok(())
 }
 
-/// A number of each rank, by rank; the same on all.
+/// Returns a number of each rank, by rank; all ranks get the same list.
 pub fn of_each<S: Storage>(table: &mut Table<S>, own: u64) -> Result<Vec<u64>> {
     let mut all = Vec::new();
     for first in (0..table.ranks()).step_by(NUMBERS) {

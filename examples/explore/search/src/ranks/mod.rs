@@ -1,7 +1,7 @@
-//! A search over several ranks: the table is spread over them, and each rank expands the states that it owns.
+//! A search over several ranks: the table is distributed over them, and each rank expands the states that it owns.
 //!
-//! Each rank takes the steps of search.rs together with all others. A [`Worker`] expands its states: threads, or its GPU.
-//! Ranks are threads of this process, or one of them is this process and the others are processes like it. All ranks come to the
+//! Each rank takes the steps of search.rs together with all others. A [`Worker`] expands its states by threads or on its GPU.
+//! Ranks are threads of this process, or one rank is this process and the others are further processes. All ranks compute the
 //! same result.
 
 mod agreement;
@@ -22,7 +22,7 @@ use anyhow::Result;
 use search::Member;
 use warpset::{Device, Spec, Storage};
 
-/// Ranks with these tables, whose states are expanded by threads.
+/// Creates ranks with these tables; threads expand the states.
 pub fn on_threads_of<'a, S: Storage, X: Successors>(
     tables: Vec<Table<S>>,
     source: &'a X,
@@ -31,7 +31,7 @@ pub fn on_threads_of<'a, S: Storage, X: Successors>(
     with_workers(tables, |_| Ok(OnThreads::new(source)), interpreted)
 }
 
-/// Ranks with these tables, and with workers that are made all at once.
+/// Creates ranks with these tables and workers. All workers are made at the same time.
 pub fn with_workers<S: Storage, W: Worker<S>>(
     tables: Vec<Table<S>>,
     worker: impl Fn(&Table<S>) -> Result<W> + Sync,
@@ -39,7 +39,7 @@ pub fn with_workers<S: Storage, W: Worker<S>>(
 ) -> Result<Ranks<S, W>> {
     let initial = interpreted.interpreter.model().initial_state();
     let made = on_all(tables, |mut table| {
-        // All hear of it before they begin.
+        // Every rank learns of a failure before any begins.
         let worker = worker(&table);
         let [failures] = table.sum([u64::from(worker.is_err())])?;
         let worker = worker?;
@@ -54,22 +54,22 @@ pub struct Ranks<S, W> {
 }
 
 impl<S: Storage, W: Worker<S>> Ranks<S, W> {
-    /// What all ranks of this process give together with those of others, which is the same for all of them.
+    /// Runs `each` on all ranks of this process, together with those of other processes, and returns the common result.
     fn agreed<T: Send>(&mut self, each: impl Fn(&mut Member<S, W>) -> Result<T> + Sync) -> Result<T> {
         Ok(first_error(on_all(&mut self.members, each))?.swap_remove(0))
     }
 
-    /// The numbers of all ranks.
+    /// The [`Numbers`] of all ranks.
     pub fn numbers(&mut self) -> Result<Numbers> {
         Ok(Numbers { devices: self.devices_text()?, ..self.agreed(Numbers::of)? })
     }
 
-    /// The devices of the ranks of this process, and how many ranks others have, each on a device of its own.
+    /// The devices of the ranks of this process, and the number of ranks in other processes, each on a device of its own.
     pub fn devices(&self) -> Result<(Vec<&Device>, usize)> {
         let mut own: Vec<&Device> = Vec::new();
         for member in &self.members {
             let device = member.table()?.local().device();
-            // Ranks on a CPU are all on the same.
+            // All ranks on a CPU use the same device.
             if !own.iter().any(|other| !other.is_gpu() && !device.is_gpu() || *other == device) {
                 own.push(device);
             }
@@ -77,7 +77,7 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
         Ok((own, self.members[0].table()?.ranks() - self.members.len()))
     }
 
-    /// What the tables of all ranks are.
+    /// The specification that the tables of all ranks share.
     pub fn spec(&self) -> Result<Spec> {
         Ok(self.members[0].table()?.local().spec())
     }

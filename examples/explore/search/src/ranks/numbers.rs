@@ -1,4 +1,4 @@
-//! What is told of the ranks when a search has ended: how evenly states are spread, and what crossed between them.
+//! Figures reported after a search over ranks: distribution of the states and traffic between the ranks.
 
 use super::agreement::of_each;
 use super::search::Member;
@@ -6,25 +6,25 @@ use super::worker::Worker;
 use anyhow::Result;
 use warpset::{Stats, Storage};
 
-/// The same on all ranks.
+/// Figures of a search, equal on all ranks.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     /// States that each rank owns.
     pub states: Vec<u64>,
-    /// The fill of the fullest table / the fill of all together.
+    /// Fill of the fullest table / fill of all tables together.
     pub balance: f64,
-    /// From any rank to any other.
+    /// Bytes sent from any rank to any other.
     pub bytes_exchanged: u64,
-    /// For other ranks, copies included that the host waits for: the sum over all ranks.
+    /// Seconds spent waiting for other ranks, including copies that the host waits for; the sum over all ranks.
     pub waited: f64,
-    /// Of all tables as of one; without the lengths of probe sequences.
+    /// Statistics of all tables together, without the lengths of probe sequences.
     pub stats: Stats,
-    /// Those that the ranks are on, as far as this process knows them.
+    /// Devices of the ranks, as far as this process knows them.
     pub devices: String,
 }
 
 impl Numbers {
-    /// Collective.
+    /// Collects the figures. Collective: all ranks must call it.
     pub fn of<S: Storage, W: Worker<S>>(member: &mut Member<S, W>) -> Result<Self> {
         let traffic = member.table()?.traffic();
         let width = member.table()?.local().width();

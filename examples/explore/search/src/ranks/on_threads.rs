@@ -1,4 +1,4 @@
-//! A rank whose states lie in the host's memory and are expanded by threads, whatever its table's device.
+//! A rank that keeps its states in host memory and expands them by threads, whatever its table's device.
 
 use super::search::{Table, Told};
 use super::worker::{Round, Worker};
@@ -11,19 +11,19 @@ use rayon::prelude::*;
 use warpset::cluster::Request;
 use warpset::{Reference, Storage, Tally};
 
-/// States that a thread takes at a time, and a rank in a round.
+/// States that a thread takes at a time (`PIECE`), and that a rank expands per round (`ROUND`).
 const PIECE: usize = 512;
 const ROUND: usize = 1 << 16;
 
 pub struct OnThreads<'a, X> {
     source: &'a X,
-    /// Words of the level, how many of its states are expanded, and the next one's words and references.
+    /// Words of the level, number of its expanded states, and words and references of the next level.
     level: Vec<u32>,
     done: usize,
     next: (Vec<u32>, Vec<Reference>),
     /// Successors of the last round.
     offered: Vec<u32>,
-    /// References of the states of each level, if they are kept: valid if the table has not grown.
+    /// References of the states of each level, if they are kept; valid if the table has not grown.
     kept: Option<Vec<Vec<Reference>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a, X: Successors> OnThreads<'a, X> {
         Self { source, level: Vec::new(), done: 0, next: (Vec::new(), Vec::new()), offered: Vec::new(), kept: None }
     }
 
-    /// Offers states to all ranks, and adds to the next level what is stored here.
+    /// Offers states to all ranks, and adds the states stored in this rank's table to the next level.
     fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32], own: Told) -> Result<(Tally, Told)> {
         let batch = table.find_or_put_many_with(states, Request::new().stored_here(true).sum(own))?;
         self.next.0.extend(table.local().get_many(&batch.stored_here)?);
@@ -106,7 +106,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
     }
 }
 
-/// Expands states, by as many threads as there are. Gives their successors, too.
+/// Expands states, by all threads of the pool. Also returns the successors.
 fn expand<X: Successors>(states: &[u32], source: &X, level: u64) -> (Round, Vec<u32>) {
     let width = source.width();
     let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), states: &[u32]| {

@@ -1,12 +1,13 @@
-//! What one rank does of a search, while all others do the same.
+//! One rank's part of a search, taken in step with all other ranks.
 //!
-//! All ranks take the same steps: each expands a part of what it has of the level, offers the successors to all, and keeps what
-//! its own table has stored meanwhile for the next level. With what they offer they tell what they have counted, which is added
-//! up, and so decide alike: whether to go on, to grow, or to stop. So counts, levels, and what is found at which level are those
-//! of one rank. How large the next level is they know by what was new in this one: a level of one round costs one offer.
+//! All ranks take the same steps: each expands a part of its states of the level, offers the successors to all ranks, and keeps
+//! the states that its own table has stored meanwhile for the next level. Each rank sends its counts along with its offer. The
+//! sums are the same on all ranks, so all decide alike whether to continue, grow or stop. Counts, levels and the level of a
+//! violation are therefore those of a search by one rank. The size of the next level is known from the number of new states in
+//! this one: a level of one round costs one offer.
 //!
-//! Nobody waits for a rank that has failed: between two collective calls it keeps its error, and tells of it with the next sums.
-//! One that cannot even do that drops its table, which ends the connection for the others (`Member::with`).
+//! No rank waits for a rank that has failed: between two collective calls a failed rank keeps its error, and reports it with the
+//! next sums. A rank that cannot even do that drops its table, which ends the connection for the others (`Member::with`).
 
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
@@ -20,29 +21,29 @@ use warpset::{Error, Storage, Words};
 
 pub type Table<S> = cluster::Table<Words, S>;
 
-/// A rank: its part of the set, and what expands the states that it owns.
+/// A rank: its part of the set, and the worker that expands the states that it owns.
 pub struct Member<S, W> {
-    /// None after an error that the others could not be told of.
+    /// `None` after an error that could not be reported to the other ranks.
     table: Option<Table<S>>,
     pub worker: W,
     initial: Vec<u32>,
 }
 
-/// Numbers that all ranks tell with an offer; and their sums.
+/// Numbers that each rank sends with an offer; and their sums over all ranks.
 pub type Told = [u64; 14];
 
-/// What all ranks say together between rounds.
+/// Sums over all ranks between two rounds.
 struct Sums {
     remaining: u64,
     list_bytes: u64,
     table_bytes: u64,
     slots: u64,
     stop: Option<crate::stopping::Stop>,
-    /// Ranks whose lists find no memory.
+    /// Number of ranks that have no memory for their lists.
     stuck: u64,
 }
 
-/// How a rank is: what stops all of them, but for violations.
+/// Conditions of this rank that stop all ranks, other than violations.
 #[derive(Default)]
 struct State {
     failed: Option<anyhow::Error>,
@@ -58,7 +59,7 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         self.table.as_ref().context("an error has ended the connection of the ranks before")
     }
 
-    /// Does something with the table, which is gone after an error or a panic: so the others hear of it.
+    /// Runs `work` with the table. After an error or a panic the table is dropped, so that the other ranks notice.
     fn with<T>(&mut self, work: impl FnOnce(&mut Table<S>, &mut W, &[u32]) -> Result<T>) -> Result<T> {
         let mut table = self.table.take().context("an error has ended the connection of the ranks before")?;
         let done = work(&mut table, &mut self.worker, &self.initial)?;
@@ -66,13 +67,14 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         Ok(done)
     }
 
-    /// Explores from the initial state; the same on all ranks, but for what the observer of rank 0 sees.
+    /// Explores from the initial state. All ranks return the same result; only rank 0 calls its observer.
     pub fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         self.with(|table, worker, initial| run(table, worker, initial, limits, observer, false))
     }
 
-    /// The states of a shortest path to what was found; the same on all ranks. Clears the tables. The levels before are explored
-    /// again, and what the ranks store of them kept where it is; then it goes from the last state back, over all ranks.
+    /// The states of a shortest path to `found`; all ranks return the same path. Clears the tables. The levels before `found` are
+    /// explored again, and each rank keeps the states that it stores. Then the path is found backwards from its last state, over
+    /// all ranks.
     pub fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
         self.with(|table, worker, initial| {
             let mut states = vec![found.state.clone()];
@@ -88,13 +90,13 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         })
     }
 
-    /// What a call that all ranks make gives.
+    /// Runs a call that all ranks make, and returns its result.
     pub fn collect<T>(&mut self, collective: impl FnOnce(&mut Table<S>) -> warpset::Result<T>) -> Result<T> {
         self.with(|table, _, _| Ok(collective(table)?))
     }
 }
 
-/// Explores the first levels, of so many, again, until no table has grown meanwhile: growth makes references stale.
+/// Explores the first `count` levels, again and again until no table has grown meanwhile: growth makes references stale.
 fn explore_levels<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -113,7 +115,7 @@ fn explore_levels<S: Storage, W: Worker<S>>(
     }
 }
 
-/// A state of that level, of whichever rank, with this successor.
+/// Finds a state of `level` on any rank that has `state` as a successor.
 fn predecessor<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -122,7 +124,7 @@ fn predecessor<S: Storage, W: Worker<S>>(
     limits: Limits,
 ) -> Result<Vec<u32>> {
     let own = worker.predecessor(table, level, state, limits);
-    // That a rank was stopped is no failure: all hear why.
+    // A stop is not a failure: all ranks learn its reason.
     let stops = Stops::own(limits);
     let failed = u64::from(own.is_err() && !stops.are_any());
     let [interrupted, timed_out, nanoseconds, failures] = table.sum(stops.with([failed]))?;
@@ -141,7 +143,7 @@ fn predecessor<S: Storage, W: Worker<S>>(
     Ok(before)
 }
 
-/// A search from the initial state, into empty tables. `keep`: the states of all levels are wanted afterwards.
+/// Searches from the initial state, into empty tables. `keep`: keep the states of all levels for later calls.
 fn run<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -171,7 +173,7 @@ fn run<S: Storage, W: Worker<S>>(
         let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
             if table.rank() == 0 && has_begun {
-                // Ranks are told by nobody to end so.
+                // The result is ignored: one rank's observer cannot end the search of all.
                 observer(&search.counts);
             }
             if search.has_found_its_end() {
@@ -206,7 +208,7 @@ fn run<S: Storage, W: Worker<S>>(
                 break 'levels End::Stopped(stop);
             }
             if counts.states as f64 > sums.slots as f64 * GROW_AT_FILL {
-                // If they must not, they may be filled until they reject states.
+                // If the tables cannot grow, they may be filled until they reject states.
                 search.grow(table, worker, &sums)?;
             }
             let mut round = search.expand(table, worker);
@@ -226,14 +228,14 @@ fn run<S: Storage, W: Worker<S>>(
             }
         }
         worker.begin_level();
-        // The rest is as it was told last.
+        // All other sums are those of the last exchange.
         sums = Sums { remaining: states_of_next, ..sums };
     };
     let Search { counts, found, list_bytes, .. } = search;
     Ok(Exploration { counts, end, found, list_bytes })
 }
 
-/// What a rank knows of a search; the same on all but for `state`.
+/// State of a search on one rank; equal on all ranks except for `state`.
 struct Search {
     limits: Limits,
     counts: Counts,
@@ -243,14 +245,14 @@ struct Search {
 }
 
 impl Search {
-    /// Adds up where the ranks are, where they offer nothing.
+    /// Adds up the numbers of all ranks at a point where they offer nothing.
     fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W) -> Result<Sums> {
         let round = Round::default();
         let told = table.sum(self.own(table, worker, &round))?;
         self.hear(table, worker, &round, told)
     }
 
-    /// What this rank tells of a round.
+    /// The numbers that this rank sends after a round.
     fn own<S: Storage, W: Worker<S>>(&self, table: &Table<S>, worker: &W, round: &Round) -> Told {
         let own = [
             worker.remaining(),
@@ -268,7 +270,7 @@ impl Search {
         Stops::own(self.limits).with(own)
     }
 
-    /// Takes the sums of what all ranks have told of a round. What they have found, if anything, is told to all.
+    /// Takes the sums of the numbers of all ranks after a round. If a rank has found a violation, shares it with all.
     fn hear<S: Storage, W: Worker<S>>(
         &mut self,
         table: &mut Table<S>,
@@ -307,13 +309,13 @@ impl Search {
         Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
     }
 
-    /// Whether there is nothing more to look for. What was found in a round counts, whatever was told after it: of a round whose
-    /// states find no room ranks hear more than once.
+    /// Whether the search has ended by a violation. A violation found in a round counts in every later exchange: if the tables
+    /// are full, ranks exchange numbers more than once in a round.
     fn has_found_its_end(&self) -> bool {
         self.limits.end_with(self.found.as_ref())
     }
 
-    /// What the first of the ranks has found that have found something.
+    /// Shares the violation of the first rank that has one.
     fn first_found<S: Storage, W: Worker<S>>(&self, table: &mut Table<S>, worker: &mut W, own: Option<&Found>) -> Result<Found> {
         let winner = first_of(table, own.is_some())?.context("a violation was counted, and nobody has it")?;
         let mut state = own.filter(|_| winner == table.rank()).map(|found| found.state.clone()).unwrap_or_default();
@@ -324,7 +326,7 @@ impl Search {
         Ok(Found { violation, state, level: self.counts.levels - 1 })
     }
 
-    /// Expands some of the level; an error is told with the next sums.
+    /// Expands some states of the level. An error is reported with the next sums.
     fn expand<S: Storage, W: Worker<S>>(&mut self, table: &Table<S>, worker: &mut W) -> Round {
         worker.expand(table, self.counts.levels - 1, self.limits).unwrap_or_else(|error| {
             self.state.failed = Some(error);
@@ -332,7 +334,7 @@ impl Search {
         })
     }
 
-    /// Makes all tables twice as large, if there is memory for that on all ranks.
+    /// Doubles all tables, if there is memory for that on all ranks.
     fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
         if sums.table_bytes.saturating_mul(3).saturating_add(sums.list_bytes) > self.limits.bytes {
             return Ok(false);
@@ -342,7 +344,7 @@ impl Search {
         let grown = match ready < table.ranks() as u64 {
             true => false,
             false => match table.reserve(2 * table.local().slots()) {
-                // What another rank says is that it has no memory. This one may have grown all the same.
+                // Another rank has no memory. The table of this rank may nevertheless have grown.
                 Err(Error::Rank { .. }) => false,
                 other => if_it_fits(other)?.is_some(),
             },
@@ -355,7 +357,7 @@ impl Search {
         Ok(grown)
     }
 
-    /// An error that is this rank's alone is told with the next sums.
+    /// Keeps an error of this rank, which is reported with the next sums.
     fn keep_error<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.state.failed = Some(error)).ok()
     }

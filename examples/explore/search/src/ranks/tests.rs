@@ -1,4 +1,4 @@
-//! Several ranks on CPU threads against one without a cluster.
+//! Several ranks on CPU threads, compared with one rank without a cluster.
 
 use super::*;
 use crate::checks::{Checks, Violation};
@@ -13,14 +13,14 @@ use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
 use warpset_model::dve::{Dve, random};
 
-/// Connected tables of so many ranks on these devices, each of so many slots.
+/// Connected tables of `ranks` ranks on these devices, each of `slots` slots.
 fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
     let seats = devices_of(devices, ranks)?.into_iter().zip(Local::with_timeout(ranks, Duration::from_secs(600)));
     let build = |(device, local)| Ok(Builder::new(builder.clone().capacity(slots)).build(&device, local)?);
     first_error(on_all(seats, build))
 }
 
-/// By one rank without a cluster.
+/// Explores by one rank without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
@@ -28,7 +28,7 @@ fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
-/// What so many ranks find, and the length of the path to it.
+/// Explores by `ranks` ranks. Returns the result and the length of the path to the violation.
 fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, slots: u64) -> (Exploration, Option<usize>) {
     let builder = VectorTable::<S>::builder(dve.model.layout.words);
     let tables = tables(&builder, &[Device::cpu_with_threads(2)], ranks, slots.div_ceil(ranks as u64)).unwrap();
@@ -64,7 +64,7 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
     for ranks in [1, 2, 3, 5] {
         for keep_going in [false, true] {
             let limits = Limits { keep_going, ..NO_LIMITS };
-            // From one slot on, also while the path is looked for.
+            // Tables begin with one slot, so they also grow while the path is searched.
             let (exploration, path) = spread::<Bucket>(&dve, &checks, limits, ranks, 1);
             let found = exploration.found.unwrap();
             assert_eq!((found.level, found.violation, path), (7, Violation::Condition(0), Some(7)), "{ranks} ranks");
@@ -76,8 +76,8 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
 
 #[test]
 fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
-    // The first state has 1200 successors. Those have one each, but for the first: it has a fault, after which the thread that
-    // has it offers nothing, but others do.
+    // The first state has 1200 successors. Each of them has one successor, except the first: it has a fault, so that its thread
+    // offers nothing, but others do.
     let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
     let text = "int x; byte a[2]; process P { state s; init s; trans STEPS,
         s -> s { guard x == 1; effect a[x + 1] = 1; }, s -> s { guard x > 1 && x <= 1200; effect x = x + 1200; }; } system async;";
@@ -90,7 +90,7 @@ fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
             let (all, path) = find(u64::MAX);
             let found = (all.end, all.counts.levels, path);
             assert_eq!(found, (End::Violation, level + 1, Some(level as usize)), "{ranks} ranks, {all:?}");
-            // Also if the tables may not grow any more, which loses states.
+            // Repeat with tables that may not grow any more, which loses states.
             for some in (4000..80_000).step_by(4000).map(|bytes| find(bytes).0).filter(|some| some.found.is_some()) {
                 assert_eq!(some.end, End::Violation, "{ranks} ranks, {some:?}");
                 lost += u64::from(some.counts.states < all.counts.states);
@@ -117,7 +117,7 @@ fn limits_end_it_on_all_ranks() {
     let of_states = end(Limits { states: 1000, ..NO_LIMITS });
     assert_eq!(of_states.end, End::States);
     assert!((1000..46_656).contains(&of_states.counts.states) && of_states.counts.waiting > 0, "{of_states:?}");
-    // Tables may not grow: every state that they have room for is found, none twice.
+    // Tables may not grow: they store as many states as they have slots for, none twice.
     let of_memory = end(Limits { bytes: 100_000, ..NO_LIMITS });
     assert_eq!(of_memory.end, End::Memory);
     assert!((2000..20_000).contains(&of_memory.counts.states), "{of_memory:?}");
@@ -138,7 +138,7 @@ proptest! {
         let checks = Checks { deadlocks: true, ..Checks::default() };
         let most = Limits { states: 20_000, ..NO_LIMITS };
         let expected = alone(&dve, &checks, most);
-        // One that is not complete, or that has a fault, ends somewhere within a level.
+        // A search that is incomplete or has a fault ends somewhere within a level; its counts are not comparable.
         if expected.end != End::Complete {
             return Ok(());
         }
@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// Only one of the ranks is told to stop, once: all end there.
+/// Only one of the ranks gets the request to stop, once; all ranks end.
 #[test]
 fn one_that_is_told_to_stop_stops_all() {
     use crate::stopping::Stop;
@@ -176,18 +176,18 @@ fn one_that_is_told_to_stop_stops_all() {
     }
 }
 
-/// What goes wrong on one rank, in the round of that number.
+/// A failure injected on one rank, in a given round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     Error,
     Panic,
-    /// As of a list that has no memory after its table has grown.
+    /// As if a list had no memory after its table has grown.
     Stuck,
-    /// As of states that have no memory before it grows.
+    /// As if states had no memory before the table grows.
     Unready,
 }
 
-/// A rank on threads that has trouble.
+/// A rank on threads with an injected failure.
 struct Troubled<'a, X> {
     inner: OnThreads<'a, X>,
     trouble: Option<Trouble>,
@@ -235,7 +235,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     }
 }
 
-/// Three ranks, of which the second has trouble.
+/// Explores by three ranks; the second one fails.
 fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
     let (dve, checks) = (counters(5), Checks::default());
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
@@ -252,7 +252,7 @@ fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
 fn an_error_of_one_rank_ends_all() {
     let error = troubled(Trouble::Error, 10_000).unwrap_err();
     assert_eq!(error.to_string(), "of round 4");
-    // It is gone without a word: nobody waits for it.
+    // The rank disappears without a message: no other rank waits for it.
     let panic = std::panic::catch_unwind(|| troubled(Trouble::Panic, 10_000).map(drop));
     assert!(panic.is_err());
 }

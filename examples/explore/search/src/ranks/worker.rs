@@ -1,4 +1,4 @@
-//! What a rank does with the states that it owns: on threads, or on its GPU.
+//! The part of a search that a rank does with the states that it owns: on threads or on its GPU.
 
 use super::search::{Table, Told};
 use crate::checks::Violation;
@@ -6,7 +6,7 @@ use crate::exploration::{Found, Limits};
 use anyhow::Result;
 use warpset::{Storage, Tally};
 
-/// What a rank has counted and found in a round.
+/// Counts and violation of a rank in one round.
 #[derive(Default)]
 pub struct Round {
     pub transitions: u64,
@@ -15,44 +15,47 @@ pub struct Round {
     pub found: Option<Found>,
 }
 
-/// The levels of one rank, and how their states are expanded. Of its calls, those that get the table by `&mut` are collective.
+/// The levels of one rank, and the expansion of their states. Calls that take the table by `&mut` are collective.
 pub trait Worker<S: Storage>: Send {
-    /// Forgets all states: the table is empty. `keep`: from here on, until the next call, those of all levels are kept.
+    /// Forgets all states; the table is empty. `keep`: until the next call, keep the states of all levels.
     fn clear(&mut self, keep: bool);
 
-    /// Offers these states to all ranks. What the rank's own table stores belongs to the next level. Gives what became of all
-    /// ranks' offers.
+    /// Offers these states to all ranks. The states that the rank's own table stores belong to the next level. Returns the
+    /// outcomes of the offers of all ranks.
     ///
     /// # Errors
     ///
-    /// Those of the batch, on all ranks.
+    /// The errors of the batch, on all ranks.
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally>;
 
-    /// The next level becomes this one, of which nothing is expanded yet.
+    /// Makes the next level the current one, with no state expanded.
     fn begin_level(&mut self);
 
-    /// States of the level that are not expanded yet.
+    /// Number of states of the level that are not expanded yet.
     fn remaining(&self) -> u64;
 
-    /// Expands some states of the level, at least one if there is one. Their successors are what is offered next.
+    /// Expands some states of the level, at least one if any remains. The next offer contains their successors.
     fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round>;
 
-    /// Offers all ranks the successors of the last round, as [`put_first`](Self::put_first) does. If some found no room, it may
-    /// be called once more: the others are found, then. Gives the sums of what all ranks say besides, too.
+    /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If the tables were full for
+    /// some, it may be called again; those stored by the first call are then found as seen. Also returns the sums of the numbers
+    /// that all ranks send along.
     fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)>;
 
-    /// Before the table grows: keeps what it must to know its states afterwards. False if there is no memory for that.
+    /// Called before the table grows: saves whatever it needs to find its states afterwards. Returns false if there is no memory
+    /// for that.
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool>;
 
-    /// After the table has grown, or has not. False if there is no memory for its states any more: then nothing can be expanded.
+    /// Called after the attempt to grow the table. Returns false if there is no memory for its states any more; then nothing can
+    /// be expanded.
     fn finish_growth(&mut self, table: &Table<S>) -> Result<bool>;
 
-    /// Bytes of all lists of states.
+    /// Size of all lists of states, in bytes.
     fn list_bytes(&self) -> u64;
 
-    /// What is wrong with a state, if anything.
+    /// The violation of a state, if it has one.
     fn look_at(&self, state: &[u32]) -> Option<Violation>;
 
-    /// A state that this rank has of that level, which was kept, with this successor.
+    /// Finds a state of `level` on this rank that has `successor` as a successor. The states of the level must have been kept.
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>>;
 }

@@ -1,5 +1,5 @@
-// A table of stored states for tests of kernels: rows of words, whose references are their numbers. The kernel of a rank puts
-// nothing, so nothing can be put.
+// A read-only table of stored states for tests of kernels: rows of words, whose references are their numbers. It has no put,
+// because the kernel of a rank puts nothing.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -26,7 +26,7 @@ struct Table {
 using View = Table::View;
 inline Table table(const View& view) { return {view.words}; }
 
-// Kernels name these and do not use them.
+// Kernels name these types but do not use them.
 template <class Roots, u32 width>
 struct TreeTable;
 enum class Offer { Whole, Incremental };
