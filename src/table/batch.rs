@@ -2,8 +2,8 @@ use super::{Key, Storage, Table};
 use crate::{Batch, Error, Result, Tally};
 
 impl Batch {
-    /// The tally, or an error if not all vectors are stored: because the table was too full for some, or because the batch ended
-    /// before they were offered.
+    /// Returns the tally, or an error if not all vectors are stored: because the table was too full for some, or because the
+    /// batch ended before they were offered.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -16,10 +16,10 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull). Which vectors were rejected: those whose outcome is
-    /// [`Outcome::Full`](crate::Outcome::Full). All others that were offered are stored; whether there are others,
-    /// [`stopped`](Self::stopped) says. If none was rejected and there are, [`Stopped`](Error::Stopped): all that were offered
-    /// are stored.
+    /// [`TableFull`](Error::TableFull) if vectors were rejected. The rejected vectors are those with outcome
+    /// [`Outcome::Full`](crate::Outcome::Full); all others that were offered are stored. [`stopped`](Self::stopped) tells
+    /// whether some were not offered. [`Stopped`](Error::Stopped) if none was rejected but some were not offered: all that were
+    /// offered are stored.
     pub fn complete<K: Key, S: Storage>(&self, table: &Table<K, S>) -> Result<Tally> {
         let tally = self.tally;
         if tally.full == 0 {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Chooses how a table is made: a [`Table<K, S>`](Table), of the type whose `builder` this is of.
+/// Options of a [`Table<K, S>`](Table) that is to be built. `Table::builder` returns a builder for its own type.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -36,18 +36,18 @@ impl<S, K> fmt::Debug for TableBuilder<S, K> {
 
 /// Options of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
 impl<S: Nodes, K> TableBuilder<S, K> {
-    /// How many slots the node table has at least, at most 2^32 - 2. Default: as many as the table has for vectors.
+    /// Sets the least number of slots of the node table, at most 2^32 - 2. Default: the number of slots for vectors.
     ///
-    /// A vector that needs a node when there is no free one within the probe limit is [`Outcome::Full`](crate::Outcome::Full). By
-    /// calculation, a search of 1,024 buckets of two slots finds none with a probability of 2^-151 where 95 % of the slots are
-    /// taken. Nodes take 8 bytes each; node tables much smaller than the GPU's L2 (60 MB on an H200) are the fast ones. Without
-    /// use for vectors of one or two words.
+    /// A vector that needs a node is [`Outcome::Full`](crate::Outcome::Full) if no free node slot lies within the probe limit.
+    /// By calculation, a search of 1,024 buckets of two slots finds no free slot with a probability of 2^-151 if 95 % of the
+    /// slots are occupied. Nodes take 8 bytes each. Node tables much smaller than the GPU's L2 cache (60 MB on an H200) are
+    /// fastest. No effect for vectors of one or two words.
     pub fn nodes(mut self, nodes: u64) -> Self {
         self.options.nodes = Some(nodes);
         self
     }
 
-    /// For tests of bad luck, as [`hash_mask`](Self::hash_mask) for nodes.
+    /// For tests that force collisions: as [`hash_mask`](Self::hash_mask), for nodes.
     #[doc(hidden)]
     pub fn node_hash_mask(mut self, mask: u32) -> Self {
         self.options.node_hash_mask = mask;
@@ -57,15 +57,15 @@ impl<S: Nodes, K> TableBuilder<S, K> {
 
 /// Options of a [`TreeTable`](crate::TreeTable) only.
 impl<K> TableBuilder<Tree, K> {
-    /// How kernels make trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
+    /// Sets how kernels build trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
-    /// All strategies give the same results, up to how many nodes vectors share. Without use for vectors of one or two words. On
-    /// a CPU only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put
-    /// ([`Request::changed`](crate::Request::changed)) saves nothing where it is
-    /// [`Interleaved`](crate::Pairing::Interleaved): the whole tree is made.
+    /// All strategies give the same results, except for the number of nodes that vectors share. No effect for vectors of one or
+    /// two words. On a CPU only the [`pairing`](Strategy::pairing) has an effect. Incremental find-or-put
+    /// ([`Request::changed`](crate::Request::changed)) saves nothing with [`Interleaved`](crate::Pairing::Interleaved) pairing:
+    /// the whole tree is built.
     ///
-    /// Those in global memory take up to 64 bytes a word and warp more: by calculation, on an H200 5 MB at 16 words, 78 MB at
-    /// 256. Batches of such a table take turns on the GPU, also if they are on several streams.
+    /// Strategies that use global memory take up to 64 bytes more per word and warp: by calculation, on an H200 5 MB at 16
+    /// words, 78 MB at 256. Batches of such a table run one after another on the GPU, even on several streams.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -84,12 +84,13 @@ impl<K> TableBuilder<Tree, K> {
 }
 
 impl<K> TableBuilder<Bucket, K> {
-    /// Whether slots take no more bytes than vectors have. Default: no.
+    /// Sets whether slots are as small as vectors, without padding. Default: no.
     ///
-    /// Else, where 16 bytes are claimed at once ([`Spec::chunk_bytes`](crate::Spec::chunk_bytes): GPUs of compute capability 9.0
-    /// and later; of 17 words or more, x86-64 processors with AVX), slots for 3 words or more are padded to a multiple of four
-    /// ([`Spec::slot_words`](crate::Spec::slot_words)): [Choosing a table](crate::choosing_a_table) says why, and what it costs.
-    /// On other devices slots are always dense.
+    /// Without this option, slots for 3 words or more are padded to a multiple of four words
+    /// ([`Spec::slot_words`](crate::Spec::slot_words)) if 16 bytes are claimed at once
+    /// ([`Spec::chunk_bytes`](crate::Spec::chunk_bytes)). That is so on GPUs of compute capability 9.0 and later, and for
+    /// vectors of 17 words or more on x86-64 processors with AVX. [Choosing a table](crate::choosing_a_table) explains why, and
+    /// what padding costs. On other devices slots are always dense.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -106,34 +107,34 @@ impl<K> TableBuilder<Bucket, K> {
 }
 
 impl<K> TableBuilder<Root, K> {
-    /// How many bits the keys have: 20 to 64. Default: 64. A key of more is an error.
+    /// Sets the number of bits of a key: 20 to 64. Default: 64. A key with more bits is an error.
     ///
-    /// The fewer, the less a slot must hold, and the more functions there are for it (`slot_bits`).
+    /// With fewer bits, a slot must hold less, and more hash functions are available (`slot_bits`).
     pub fn key_bits(self, bits: u32) -> Self {
         self.with_keys(|key_bits, _, _| *key_bits = bits)
     }
 
-    /// How many bits a slot has: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
+    /// Sets the number of bits of a slot: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
     ///
-    /// A key's bucket tells some of its bits: in a table of s slots log2(s) - 4 of them with 32-bit slots, log2(s) - 5 with
-    /// 16-bit ones, log2(s) - 3 with 64-bit ones. The slot must hold the remaining bits, and the number of the hash function that
-    /// the key is stored under. With 3 functions or more the table can be filled to 0.95: 2^28 slots of 32 bits are enough for
-    /// keys of 54 bits. With 2 functions searches get long sooner; with one the table is full at about 0.8. Slots that have no
-    /// bits even for one function are an error.
+    /// The bucket of a key determines some of its bits. In a table of s slots these are log2(s) - 4 bits with 32-bit slots,
+    /// log2(s) - 5 with 16-bit slots, and log2(s) - 3 with 64-bit slots. A slot must hold the remaining bits, and the number of
+    /// the hash function under which the key is stored. With 3 functions or more the table can be filled to 0.95: 2^28 slots of
+    /// 32 bits are enough for keys of 54 bits. With 2 functions searches get long at a lower fill; with one the table is full at
+    /// about 0.8. Slots that have no bits even for one function are an error.
     pub fn slot_bits(self, bits: u32) -> Self {
         self.with_keys(|_, slot_bits, _| *slot_bits = Some(bits))
     }
 
-    /// Whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact
+    /// Sets whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact
     /// cuckoo*. Default: no.
     ///
-    /// Such a table uses two hash functions whatever its slots would hold, so that slots need one bit for them: half the slots
-    /// are enough for the same keys, compared with a table of four. Find-or-put is as concurrent as in any other table and moves
-    /// nothing; what finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When that is full, a
-    /// batch from host slices [relocates](Table::relocate) the keys and offers again what was rejected. That makes references
-    /// stale, as a growth does; those returned by the batch itself are good. A key is [`Outcome::Full`](crate::Outcome::Full) if
-    /// relocation makes hardly any room any more; it is then not stored, and all others are. For batches in device memory and in
-    /// kernels of your own, call `relocate` between them.
+    /// Such a table always uses two hash functions, so that slots need one bit for the function number: half the slots are
+    /// enough for the same keys, compared with a table of four functions. Find-or-put is as concurrent as in any other table and
+    /// moves nothing. A key that finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When the
+    /// stash is full, a batch from host slices [relocates](Table::relocate) keys and offers the rejected ones again. Relocation
+    /// makes references stale, as growth does; references returned by the batch itself are valid. A key is
+    /// [`Outcome::Full`](crate::Outcome::Full) if relocation frees hardly any more slots. Such a key is not stored; all others
+    /// are. Between batches in device memory and kernels of your own, call `relocate` yourself.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -160,13 +161,13 @@ impl<K> TableBuilder<Root, K> {
 }
 
 impl<K> TableBuilder<CompactTree, K> {
-    /// How many bits a slot of the root table has: 16, 32 or 64. Default: the fewest with which it can be filled to 0.95, each
-    /// time the table grows.
+    /// Sets the number of bits of a slot of the root table: 16, 32 or 64. Default: the fewest with which it can be filled to
+    /// 0.95, chosen again at each growth.
     ///
-    /// A root is two references to nodes. Each has the bits that it takes to number the slots of the node table and one more. (In
-    /// vectors of 2^n + 1 words the second half is no reference, but the last word, of 32 bits.) A root has 20 bits at least. So
-    /// a node table of 2^29 - 2^7 slots makes roots of 58 bits. Which roots fit a slot is as for the keys of a
-    /// [`RootTable`](crate::RootTable).
+    /// A root is two references to nodes. A reference has one bit more than are needed to number the slots of the node table.
+    /// (For vectors of 2^n + 1 words the second half is not a reference but the last word, which has 32 bits.) A root has at
+    /// least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58 bits. The rule for which roots fit a slot
+    /// is that for the keys of a [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
         self
@@ -182,55 +183,56 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         Self { options: Options::new(S::CHOICE, width), table: PhantomData }
     }
 
-    /// How many slots the table has at least. Default: 2^20.
+    /// Sets the least number of slots. Default: 2^20.
     ///
-    /// No vector is rejected before 95 % of the slots are taken. In tables of up to 1,024 buckets every free slot is found. (In
-    /// compact tables nearly every one: a search sees only the buckets to which its functions lead.) Searches get longer with the
-    /// fill: see the tables of `benches/README.md`.
+    /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets every free slot is found.
+    /// (In compact tables nearly every one, because a search visits only the buckets to which its hash functions lead.) Searches
+    /// get longer as the table fills: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = vectors;
         self
     }
 
-    /// Whether the table grows by itself, to twice its slots, before it is 85 % full. Default: no.
+    /// Sets whether the table grows automatically, to twice its slots, before it is 85 % full. Default: no.
     ///
-    /// Applies to batches from host slices. A growth needs memory for the old and the new table at once, moves every vector,
-    /// and so makes earlier references stale; those returned by the batch that made it grow are of the grown table. A vector that
-    /// finds no free slot even in a table of 64 times the slots that are needed is [`Outcome::Full`](crate::Outcome::Full).
+    /// Applies to batches from host slices. Growth needs memory for the old and the new table at once and moves every vector, so
+    /// earlier references become stale. References returned by the batch that triggered the growth refer to the grown table. A
+    /// vector that finds no free slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self
     }
 
-    /// Makes the hash functions and the EMPTY pattern from this seed instead of the system's entropy: the same slots every time.
+    /// Derives the hash functions and the EMPTY pattern from this seed instead of the system's entropy, so that slots are
+    /// reproducible.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
     }
 
-    /// For tests of bad luck: `hash & mask` is used for the hash. 0 sends every vector down the same probe sequence.
+    /// For tests that force collisions: uses `hash & mask` as the hash. 0 sends every vector down the same probe sequence.
     #[doc(hidden)]
     pub fn hash_mask(mut self, mask: u64) -> Self {
         self.options.hash_mask = mask;
         self
     }
 
-    /// For tests of bad luck: the EMPTY pattern, instead of a random one.
+    /// For tests of unlucky patterns: sets the EMPTY pattern, instead of a random one.
     #[doc(hidden)]
     pub fn empty_pattern(mut self, words: [u32; 4]) -> Self {
         self.options.empty = Some(words);
         self
     }
 
-    /// Makes the table: compiles those of its kernels that every table needs, if the device has none for this width yet,
-    /// allocates and clears its memory. Other kernels are compiled when they are first used:
-    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
+    /// Builds the table: compiles the kernels that every table needs, if the device has none for this width yet, then allocates
+    /// and clears the table's memory. Other kernels are compiled when they are first used: [Compilation and the kernel
+    /// cache](crate::host_batches#compilation-and-the-kernel-cache).
     ///
     /// # Errors
     ///
     /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or what the device reports. For compact
-    /// tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or errors that the device reports. For
+    /// compact tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
     /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table { raw: Arc::new(RawTable::new(device, self.options)?), marker: PhantomData })

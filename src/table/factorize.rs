@@ -3,16 +3,16 @@ use crate::host::zeroed;
 use crate::{Device, Result};
 use std::fmt;
 
-/// The distinct vectors of a batch, and which of them each vector is; see
+/// The distinct vectors of a batch, and the number of the distinct vector that each vector equals; see
 /// [`TableBuilder::factorize_many`](crate::TableBuilder::factorize_many).
 pub struct Factors<K: Key = Words> {
-    /// For each vector of the batch, by position, the number of its value.
+    /// For each vector of the batch, by position, the number of its distinct vector.
     pub numbers: Vec<u64>,
-    /// The values, one after another: that of number 0 first.
+    /// The distinct vectors, one after another, in the order of their numbers.
     pub distinct: Vec<K::Element>,
 }
 
-// By hand: all of these want something of the elements, and nothing of `K`.
+// Implemented by hand: derived implementations would put bounds on `K` instead of `K::Element`.
 impl<K: Key> Clone for Factors<K> {
     fn clone(&self) -> Self {
         Self { numbers: self.numbers.clone(), distinct: self.distinct.clone() }
@@ -37,11 +37,13 @@ impl<K: Key> fmt::Debug for Factors<K> {
 }
 
 impl<K: Key> TableBuilder<Indexed, K> {
-    /// Gives equal vectors of a batch equal numbers, and different ones different: 0, 1, 2, ... in the order in which values
-    /// first occur. That is `factorize` of pandas, and `unique` of NumPy with its inverse, which orders values by size instead.
+    /// Numbers the distinct vectors of a batch 0, 1, 2, ... in the order of first occurrence, so that equal vectors get equal
+    /// numbers. This corresponds to `factorize` of pandas, and to `unique` of NumPy with its inverse, except that NumPy sorts
+    /// the values.
     ///
-    /// Makes a table of these options, which grows, for this batch only. One thread then numbers the values in the order of the
-    /// batch. Takes the table, 16 bytes a vector of the batch and 16 a value of the host's memory besides, and the values.
+    /// Builds a temporary table with these options that grows. One thread then numbers the values in the order of the batch.
+    /// Memory: the table; in host memory 16 bytes per vector of the batch and 16 per distinct vector; and the distinct vectors
+    /// themselves.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -57,14 +59,14 @@ impl<K: Key> TableBuilder<Indexed, K> {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build); [`RaggedVectors`](crate::Error::RaggedVectors); [`TableFull`](crate::Error::TableFull) with its
-    /// cause if there is no memory for the table to grow; or what the device reports, in [`Stopped`](crate::Error::Stopped) if
-    /// some were put.
+    /// The errors of [`build`](Self::build); [`RaggedVectors`](crate::Error::RaggedVectors).
+    /// [`TableFull`](crate::Error::TableFull) with its cause if the table cannot grow for lack of memory. Errors that the device
+    /// reports, inside [`Stopped`](crate::Error::Stopped) if some vectors were already put.
     pub fn factorize_many(self, device: &Device, vectors: &[K::Element]) -> Result<Factors<K>> {
         let table = self.grows(true).build(device)?;
         let batch = table.find_or_put_many_with(vectors, Request::new().references(true))?;
         batch.complete(&table)?;
-        // By row: one more than the number of its value, or 0 before that has occurred.
+        // Indexed by row: the number of its value plus one, or 0 if the value has not occurred yet.
         let rows = batch.references.iter().flatten().map(|reference| reference.slot() + 1).max().unwrap_or(0);
         let mut number_of = zeroed::<u64>(rows as usize)?;
         let mut numbers = zeroed::<u64>(batch.references.len())?;

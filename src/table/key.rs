@@ -1,23 +1,23 @@
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Cow;
 
-/// What a [`Table`](crate::Table) stores, as callers give and get it: [`Words`], or any plain data type whose size is a multiple
+/// Type of the vectors of a [`Table`](crate::Table) in its interface: [`Words`], or any plain data type whose size is a multiple
 /// of 4 bytes.
 pub trait Key: sealed::Sealed + 'static {
-    /// What slices of vectors are made of: words, of which a vector has `width`, or whole keys.
+    /// Element type of slices of vectors: single words, `width` per vector, or whole keys.
     type Element: NoUninit + AnyBitPattern;
 
-    /// One vector by itself.
+    /// One vector as a value.
     type Owned;
 
-    /// Elements a vector, of `width` words.
+    /// Number of elements per vector of `width` words.
     #[doc(hidden)]
     fn elements(width: usize) -> usize;
 
     #[doc(hidden)]
     fn owned(words: &[u32]) -> Self::Owned;
 
-    /// Words a vector, if that is known before a table is made.
+    /// Words per vector, if the type determines them.
     #[doc(hidden)]
     const WIDTH: Option<usize>;
 }
@@ -59,7 +59,7 @@ impl<K: NoUninit + AnyBitPattern> Key for K {
     }
 }
 
-/// The elements' words: in place where their alignment allows it, else a copy.
+/// Returns the words of the elements: in place if the alignment allows it, otherwise as a copy.
 pub(crate) fn words<E: NoUninit>(elements: &[E]) -> Cow<'_, [u32]> {
     match bytemuck::try_cast_slice(elements) {
         Ok(words) => Cow::Borrowed(words),
@@ -67,7 +67,7 @@ pub(crate) fn words<E: NoUninit>(elements: &[E]) -> Cow<'_, [u32]> {
     }
 }
 
-/// The elements that these words are: in place where their alignment allows it, else a copy.
+/// Returns the elements that the words represent: in place if the alignment allows it, otherwise as a copy.
 pub(crate) fn elements<E: NoUninit + AnyBitPattern>(words: Vec<u32>) -> Vec<E> {
     bytemuck::allocation::try_cast_vec(words).unwrap_or_else(|(_, words)| bytemuck::allocation::pod_collect_to_vec(&words))
 }
@@ -84,7 +84,7 @@ mod sealed {
 mod tests {
     use super::*;
 
-    /// Through words and back, whatever the alignment.
+    /// Converts to words and back, for any alignment.
     #[test]
     fn keys_are_words_and_words_are_keys() {
         let long = [0x1_0000_0002u64, 0x3_0000_0004];

@@ -57,19 +57,19 @@ impl<S: Storage> Table<Words, S> {
     ///
     /// # Errors
     ///
-    /// As [`TableBuilder::build`].
+    /// The errors of [`TableBuilder::build`].
     pub fn new(device: &Device, width: usize, capacity: u64) -> Result<Self> {
         Self::builder(width).capacity(capacity).build(device)
     }
 
-    /// Chooses more about a table of vectors of `width` words.
+    /// Returns a builder for a table of vectors of `width` words.
     pub fn builder(width: usize) -> TableBuilder<S> {
         TableBuilder::of_width(width)
     }
 }
 
 impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
-    /// Words a key.
+    /// Words per key.
     pub const WIDTH: usize = <K as Key>::WIDTH.expect("a key has a width");
 
     /// A table of keys with at least `capacity` slots.
@@ -83,12 +83,12 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`TableBuilder::build`].
+    /// The errors of [`TableBuilder::build`].
     pub fn new(device: &Device, capacity: u64) -> Result<Self> {
         Self::builder().capacity(capacity).build(device)
     }
 
-    /// Chooses more about a table of keys.
+    /// Returns a builder for a table of keys.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -104,7 +104,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Words a vector.
+    /// Words per vector.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -116,7 +116,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.width()
     }
 
-    /// Where the table is.
+    /// The device that holds the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -128,8 +128,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         &self.raw.device
     }
 
-    /// What its kernels were compiled for. A growth may change it: of a [`CompactTreeTable`], and of an [`IndexedTable`] from up
-    /// to 2^24 slots to more. Kernels of your own are good for the spec that they were [compiled](Self::compile) for.
+    /// The spec that the table's kernels were compiled for. Growth may change it: in a [`CompactTreeTable`], and in an
+    /// [`IndexedTable`] that grows beyond 2^24 slots. Kernels of your own are valid only for the spec that they were
+    /// [compiled](Self::compile) for.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -141,7 +142,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.spec()
     }
 
-    /// How many slots the table has: the capacity asked for, rounded up.
+    /// Number of slots: the requested capacity, rounded up.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -153,8 +154,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.slots()
     }
 
-    /// Bytes of the slots, and of the node table if there is one. Of an [`IndexedTable`], of its index and of the rows that have
-    /// memory: on a CPU those that were given, on a GPU some more.
+    /// Bytes of the slots, and of the node table if there is one. For an [`IndexedTable`]: bytes of its index and of the rows
+    /// that have memory. On a CPU these are the rows in use; on a GPU slightly more.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -166,7 +167,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.bytes()
     }
 
-    /// How many vectors are stored. Exact once the operations that put them have returned (and streams are synchronised).
+    /// Number of stored vectors. Exact once the operations that put them have returned (and streams are synchronised).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -178,12 +179,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn len(&self) -> Result<u64> {
         Ok(self.raw.stored("len")?[0])
     }
 
-    /// How many nodes are stored: 0 in a bucket table. Exact as [`len`](Self::len) is.
+    /// Number of stored nodes: 0 in a bucket table. Exact under the same condition as [`len`](Self::len).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -195,7 +196,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn nodes(&self) -> Result<u64> {
         Ok(self.raw.stored("nodes")?[1])
     }
@@ -211,17 +212,18 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Find-or-put for each vector of a batch: is it stored, and if not, put it there.
+    /// Find-or-put for each vector of a batch: reports whether the vector is stored, and stores it if it is not.
     ///
-    /// `vectors`: any number of vectors of `width` words, one after another; duplicates are fine. The batch's vectors are put
-    /// concurrently, in no order. Blocks until all are done; on a GPU they pass through pinned memory, unless they are in such
-    /// memory already ([`PinnedVec`](crate::gpu::PinnedVec)), and transfers overlap with kernels. Returns the tally and each
-    /// vector's outcome; [`find_or_put_many_with`](Self::find_or_put_many_with) for more, and to use memory for results again.
+    /// `vectors`: any number of vectors of `width` words, one after another; duplicates are allowed. The vectors of the batch
+    /// are put concurrently, in no order. Blocks until all are done. On a GPU they pass through pinned memory, unless they are
+    /// in such memory already ([`PinnedVec`](crate::gpu::PinnedVec)), and transfers overlap with kernels. Returns the tally and
+    /// each vector's outcome. [`find_or_put_many_with`](Self::find_or_put_many_with) has further options, and can reuse memory
+    /// for results.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -236,14 +238,15 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows), [`KeyTooLarge`](crate::Error::KeyTooLarge)
-    /// and [`StaleReferences`](crate::Error::StaleReferences) before anything is put. [`Allocation`](crate::Error::Allocation),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what the device reports otherwise; then some of the batch may be stored. A
-    /// full table is not an error but an outcome; [`Batch::complete`] makes it one.
+    /// and [`StaleReferences`](crate::Error::StaleReferences) before anything is put. Otherwise
+    /// [`Allocation`](crate::Error::Allocation), [`OutOfMemory`](crate::Error::OutOfMemory) or an error that the device reports;
+    /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
+    /// error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.raw.find_or_put(&words(vectors), Request::new().outcomes(true))
     }
 
-    /// Find-or-put for each vector of a batch, with the results that `request` asks for.
+    /// Find-or-put for each vector of a batch, with the results that `request` selects.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -256,12 +259,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_many`](Self::find_or_put_many).
+    /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
         self.raw.find_or_put(&words(vectors), request)
     }
 
-    /// Whether each vector is stored.
+    /// Reports whether each vector is stored.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -273,12 +276,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_many`](Self::find_or_put_many).
+    /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn contains_many(&self, vectors: &[K::Element]) -> Result<Vec<bool>> {
         self.raw.contains(&words(vectors))
     }
 
-    /// Where each vector is stored, if it is.
+    /// Returns a reference to each vector that is stored.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -291,12 +294,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_many`](Self::find_or_put_many).
+    /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn locate_many(&self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
         self.raw.locate("locate_many", &words(vectors))
     }
 
-    /// The vectors at these references, one after another.
+    /// Returns the vectors at these references, one after another.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -309,15 +312,16 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`StaleReferences`](crate::Error::StaleReferences) if some are of an earlier generation or another table,
-    /// [`InvalidReferences`](crate::Error::InvalidReferences) if some are to no stored vector; or what the device reports.
+    /// [`StaleReferences`](crate::Error::StaleReferences) if some references are of an earlier generation or of another table.
+    /// [`InvalidReferences`](crate::Error::InvalidReferences) if some refer to no stored vector. Otherwise errors that the
+    /// device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<K::Element>> {
         Ok(elements(self.raw.get("get_many", references)?))
     }
 
-    /// The reference to the vector in the slot of this number, which a kernel of yours, or a batch in device memory, has given
-    /// since the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored
-    /// there shows when the reference is used.
+    /// Returns the reference for a slot number. The number must come from a kernel of yours, or from a batch in device memory,
+    /// after the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored in
+    /// the slot is checked when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -332,7 +336,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.reference(slot)
     }
 
-    /// Removes every vector. Waits for operations under way (on a GPU, for all its streams); makes all references stale.
+    /// Removes every vector and makes all references stale. Waits for running operations (on a GPU, for all its streams).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -345,17 +349,17 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), or what the device reports.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), or errors that the device reports.
     pub fn clear(&self) -> Result<()> {
         self.raw.clear()
     }
 
-    /// Moves every vector into a table of at least `capacity` slots. Waits for operations under way (on a GPU, for all its
-    /// streams); makes all references stale. (An [`IndexedTable`] moves none and keeps its references: it only makes a new
-    /// index.) Needs memory for both tables (both indexes) at once. [`reserve`](Self::reserve) does nothing where this is an
-    /// error.
+    /// Moves every vector into a table of at least `capacity` slots and makes all references stale. Waits for running operations
+    /// (on a GPU, for all its streams). (An [`IndexedTable`] moves no vector and keeps its references: it only builds a new
+    /// index.) Needs memory for the old and the new table (or index) at once. Fails if the table already has that many slots;
+    /// [`reserve`](Self::reserve) does nothing in that case.
     ///
-    /// A [cuckoo](TableBuilder::cuckoo) table relocates keys in the larger table where some find no slot, as batches do.
+    /// A [cuckoo](TableBuilder::cuckoo) table relocates keys in the larger table if some find no slot, as batches do.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -368,17 +372,17 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotLarger`](crate::Error::NotLarger), [`SelfDeadlock`](crate::Error::SelfDeadlock),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so
-    /// little that a vector finds no free slot in the larger one (in a cuckoo table: although keys were relocated), or what the
-    /// device reports: the table is as it was.
+    /// [`NotLarger`](crate::Error::NotLarger), [`SelfDeadlock`](crate::Error::SelfDeadlock) and
+    /// [`OutOfMemory`](crate::Error::OutOfMemory). [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so
+    /// little that a vector finds no free slot in the larger one (in a cuckoo table: even after relocation). Otherwise errors
+    /// that the device reports. After an error the table is unchanged.
     pub fn grow(&self, capacity: u64) -> Result<()> {
         self.raw.grow(capacity)
     }
 
-    /// Sees to it that the table has so many slots, the taken ones included: grows if it has fewer, as [`grow`](Self::grow) does.
-    /// Any number of threads may ask for the same at once: it grows once. For n vectors, 10 / 7 n slots or more keep searches
-    /// short; in fewer than 1.05 n, vectors may be [`Full`](crate::Outcome::Full).
+    /// Ensures that the table has at least `slots` slots in all, occupied ones included. If it has fewer, it grows as by
+    /// [`grow`](Self::grow). If several threads request the same number of slots at once, the table grows once. For n vectors,
+    /// 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors may be [`Full`](crate::Outcome::Full).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -392,7 +396,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`grow`](Self::grow), but [`NotLarger`](crate::Error::NotLarger).
+    /// The errors of [`grow`](Self::grow), except [`NotLarger`](crate::Error::NotLarger).
     pub fn reserve(&self, slots: u64) -> Result<()> {
         self.raw.reserve("reserve", slots)
     }
@@ -410,10 +414,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.size().nodes
     }
 
-    /// Grows the node table of a tree table to `nodes` slots, if it has fewer. The slots for vectors stay as many, unless roots
-    /// of more nodes no longer fit them; [`grow`](Self::grow) and [`reserve`](Self::reserve) enlarge both in proportion. Use this
-    /// where vectors are rejected only because nodes are full ([`Tally::full_nodes`](crate::Tally::full_nodes)). Does nothing in
-    /// a table without trees.
+    /// Grows the node table of a tree table to `nodes` slots, if it has fewer. The number of slots for vectors does not change,
+    /// unless roots that refer to more nodes no longer fit them. [`grow`](Self::grow) and [`reserve`](Self::reserve) enlarge
+    /// both in proportion. Use this function if vectors are rejected only because the node table is full
+    /// ([`Tally::full_nodes`](crate::Tally::full_nodes)). Does nothing in a table without trees.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -427,12 +431,13 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`reserve`](Self::reserve); [`Nodes`](crate::Error::Nodes) if there cannot be that many. The table is as it was.
+    /// The errors of [`reserve`](Self::reserve); [`Nodes`](crate::Error::Nodes) if a node table cannot have that many slots.
+    /// After an error the table is unchanged.
     pub fn reserve_nodes(&self, nodes: u64) -> Result<()> {
         self.raw.reserve_nodes(nodes)
     }
 
-    /// How full the table is, and how long its searches are. Reads the whole table.
+    /// Measures how full the table is, and how long its searches are. Reads the whole table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -446,16 +451,16 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn stats(&self) -> Result<Stats> {
         self.raw.stats()
     }
 
-    /// All stored vectors with their references, in no order (of an [`IndexedTable`], in that of references). Vectors put
-    /// meanwhile may be missed.
+    /// Iterates over all stored vectors with their references, in no order (for an [`IndexedTable`], in the order of
+    /// references). Vectors that are put during the iteration may be missed.
     ///
-    /// Fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the table grew,
-    /// was cleared or relocated keys meanwhile; it is then the last.
+    /// Vectors are fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the
+    /// table grew, was cleared or relocated keys during the iteration. Such an item is the last one.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -472,13 +477,13 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 impl<K: Key> Table<K, Root> {
-    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has room again, and gives how many it has moved out
-    /// of it. Nothing, at once, in other tables.
+    /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has free slots again. Returns the number of keys
+    /// moved out of the stash. In other tables this returns 0 at once.
     ///
-    /// Batches from host slices call this when keys are rejected. Call it when kernels of your own, or batches in device memory,
-    /// have had keys rejected, and offer those again; if it has moved few, the table is full. Waits for operations under way (on
-    /// a GPU, for all its streams) and holds up those that come; makes all references stale. Needs memory for 9 bytes a slot of
-    /// the stash.
+    /// Batches from host slices call this function when keys are rejected. Call it yourself after your kernels, or batches in
+    /// device memory, had keys rejected, and offer those keys again. If it moves few keys, the table is full. Waits for running
+    /// operations (on a GPU, for all its streams) and blocks new ones; makes all references stale. Needs 9 bytes of memory per
+    /// slot of the stash.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -494,21 +499,20 @@ impl<K: Key> Table<K, Root> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory), with nothing moved; what the
-    /// device reports: then the next call of the host
-    /// that looks at keys first puts those back that are in no slot, so launch no kernel of your own before one has succeeded; or
-    /// [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory): nothing was moved. Errors
+    /// that the device reports: keys may be without a slot until the next host call that reads keys puts them back, so launch no
+    /// kernel of your own before such a call has succeeded. [`KeysWithoutSlot`](crate::Error::KeysWithoutSlot).
     pub fn relocate(&self) -> Result<u64> {
         self.raw.relocate("relocate")
     }
 }
 
 impl<K: Key> Table<K, Indexed> {
-    /// Takes back all vectors from reference number `rows` on, as if they had never been put: those below stay, with their
-    /// references. Waits for operations under way (on a GPU, for all its streams), and holds up those that come. References to
-    /// the others are void, and may become those of other vectors. Nothing if there are no such vectors.
+    /// Removes all vectors from reference number `rows` on, as if they had never been put. Vectors with lower numbers stay, and
+    /// keep their references. References to removed vectors become invalid, and may later refer to other vectors. Does nothing
+    /// if no vector has such a number. Waits for running operations (on a GPU, for all its streams), and blocks new ones.
     ///
-    /// Makes the index anew from the rows that stay, and needs memory for both at once.
+    /// Rebuilds the index from the remaining rows, and needs memory for the old and the new index at once.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -523,19 +527,20 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), what the device reports, or
-    /// [`TableFull`](crate::Error::TableFull) if the rows that stay find no room in an index that is nearly full, in another
-    /// order than before: the table is as it was.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device
+    /// reports. [`TableFull`](crate::Error::TableFull) if the index is nearly full and the remaining rows, put in another order
+    /// than before, find no free slot. After an error the table is unchanged.
     pub fn truncate(&self, rows: u64) -> Result<()> {
         self.raw.truncate(rows)
     }
 
-    /// The numbers below that of the last vector which are no vector's, from low to high.
+    /// Returns the unused numbers (holes) below that of the last vector, in increasing order.
     ///
-    /// Calls that overlap leave some, and so do kernels: at most one for each thread (on a GPU, lane) that puts at the same time.
-    /// [`iter`](Self::iter) skips them. Later batches give these numbers first, unless they are told to
-    /// [leave them](Request::leave_holes); a batch from a host slice that overlaps with no other call, in a table that no kernel
-    /// puts into, closes all that it has made itself. Numbers of vectors that are being put meanwhile are among them.
+    /// Overlapping calls and kernels leave holes: at most one for each thread (on a GPU, lane) that puts at the same time.
+    /// [`iter`](Self::iter) skips them. Later batches assign these numbers first, unless told to [leave
+    /// them](Request::leave_holes). A batch from a host slice that overlaps with no other call, in a table that no kernel puts
+    /// into, closes all holes that it has made itself. The result includes the numbers of vectors that are being put during the
+    /// call.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -547,23 +552,24 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn holes(&self) -> Result<Vec<u64>> {
         self.raw.holes()
     }
 
-    /// All vectors as one slice, in the order of their references: the vector of number i is the i-th. If there are
-    /// [holes](Self::holes), those before the first.
+    /// Returns all vectors as one slice, in the order of their references: the vector with number i is the i-th. If there are
+    /// [holes](Self::holes), only the vectors before the first hole.
     ///
-    /// On a CPU this is the memory of the table. While it lives vectors may be put, which it does not show. Batches leave their
-    /// holes meanwhile. From a GPU the rows are copied, and nothing waits for the copy; `rows_device` gives them without a copy.
+    /// On a CPU the slice is the table's own memory. Vectors may be put while it is borrowed; the slice does not show them, and
+    /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
+    /// dropped; `rows_device` gives access without a copy.
     ///
-    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate`. Those of
-    /// other threads do wait. Those of the thread that has it are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch
-    /// of that thread does not make the table grow: its vectors go into the slots there are, and
-    /// [`Batch::error`](crate::Batch::error) has that error. All other calls of that thread are answered at once. Drop the rows,
-    /// or copy what is needed, before a batch that may have to make the table grow; and do not wait for another thread meanwhile
-    /// that uses the table.
+    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and `truncate`.
+    /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
+    /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at
+    /// once. Before a batch that may have to make the table grow, drop the rows, or copy what is needed. While holding them, do
+    /// not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -578,7 +584,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn rows(&self) -> Result<Rows<'_, K>> {
         Rows::of(&self.raw)
     }

@@ -12,7 +12,7 @@ pub struct Rows<'a, K: Key = Words> {
 }
 
 enum Place<'a, K: Key> {
-    /// In the table, which keeps them as they are meanwhile: the first ones, so many.
+    /// Rows in the table's own memory, and the number of rows shown. The guard keeps them unchanged.
     Table(Shared<'a, Sized>, u64),
     Copied(Vec<K::Element>),
 }
@@ -34,9 +34,10 @@ impl<K: Key> Deref for Rows<'_, K> {
     fn deref(&self) -> &[K::Element] {
         match &self.place {
             Place::Table(sized, rows) => {
-                // SAFETY: `with_dense_rows` has seen them, and whoever would change them has to wait for the guard.
+                // SAFETY: `with_dense_rows` has checked that these rows are complete, and any operation that would change them
+                // waits for the guard.
                 let words = unsafe { sized.store.first_rows(*rows) };
-                // Aligned to pages, so for every type of keys.
+                // Aligned to pages, which suffices for every key type.
                 bytemuck::cast_slice(words.unwrap_or(&[]))
             }
             Place::Copied(rows) => rows,

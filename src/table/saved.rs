@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 /// Saving and loading: [Files](crate::files) says what is kept, and describes the format.
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Writes the table, as it is at one moment: vectors, references, and how it was built.
+    /// Writes the table, as it is at one moment: vectors, references, and its build options.
     ///
-    /// Waits for operations under way (on a GPU, for all its streams), and holds up those that come until it has returned.
-    /// Kernels of yours must not put into the table meanwhile. Nothing is buffered: bytes are written in blocks of a mebibyte,
-    /// and `to` is flushed at the end. Takes no memory but two pieces of 8 MiB of pinned memory, if the table is on a GPU.
+    /// Waits for running operations (on a GPU, for all its streams), and blocks new ones until it returns. Kernels of yours must
+    /// not put into the table during the call. Nothing is buffered: bytes are written in blocks of one mebibyte, and `to` is
+    /// flushed at the end. Allocates no memory, except two pieces of 8 MiB of pinned memory if the table is on a GPU.
     ///
-    /// The writer must not use the table: all calls of other threads wait until the table is saved, and those that the writer
-    /// itself makes are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). Only [`slots`](Table::slots),
-    /// [`spec`](Table::spec), [`bytes`](Table::bytes) and [`reference`](Table::reference) answer.
+    /// The writer must not use the table: all calls of other threads wait until the table is saved, and calls from within the
+    /// writer return the error [`SelfDeadlock`](crate::Error::SelfDeadlock). Exceptions are [`slots`](Table::slots),
+    /// [`spec`](Table::spec), [`bytes`](Table::bytes) and [`reference`](Table::reference), which return normally.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -36,15 +36,15 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) before anything is written; [`Io`](crate::Error::Io), with what the writer
-    /// says, or what the device reports: the table is as it was, and any part of the bytes may be written.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) before anything is written; [`Io`](crate::Error::Io) with the writer's
+    /// error; or errors that the device reports. The table is unchanged, and any part of the bytes may have been written.
     pub fn save(&self, to: impl Write) -> Result<()> {
         self.raw.save(to)
     }
 
-    /// Writes the table to a file, which is complete or not there: the bytes are written beside it, synchronised with the disk,
-    /// and then given its name. A file that had this name is replaced at that moment. After an error it is as it was, with one
-    /// exception, which the error names: it was replaced, but its folder could not be synchronised with the disk
+    /// Writes the table to a file, atomically: the bytes are written to a temporary file beside it, synchronised with the disk,
+    /// and renamed. An existing file of this name is replaced at that moment. After an error the existing file is unchanged,
+    /// with one exception, which the error names: the file was replaced, but its folder could not be synchronised with the disk
     /// ([Replacing a file](crate::files#replacing-a-file)).
     ///
     /// ```
@@ -64,45 +64,46 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn save_file(&self, path: impl AsRef<Path>) -> Result<()> {
         self.raw.save_file(path.as_ref())
     }
 
-    /// The table that was saved, on any device: with its slots, nodes and seeds, and `grows` as it was built with. It must be of
-    /// this kind and width.
+    /// Loads a saved table on any device, with its slots, nodes and seeds, and the `grows` option that it was built with. The
+    /// saved table must be of this kind and width.
     ///
-    /// Reads what [`save`](Self::save) has written and no byte more, in blocks of up to a mebibyte. Memory is taken only after
-    /// the header was found to be whole, and of a table that the device has memory for.
+    /// Reads exactly the bytes that [`save`](Self::save) wrote, in blocks of up to one mebibyte. Memory is allocated only after
+    /// the header was found valid, and only if the device has enough for the table.
     ///
-    /// Between machines whose slots lie otherwise (those that claim 8 bytes at once, and those that claim 16) bucket and tree
-    /// tables are made anew from what is stored, which takes as long as to put it, and of a tree table memory for its roots
-    /// twice. They may get more slots then, and [references](Self::loaded_references) are not kept.
+    /// If the two machines arrange slots differently (some claim 8 bytes at once, some 16), bucket and tree tables are rebuilt
+    /// from the stored vectors. That takes as long as putting them, and for a tree table memory for its roots twice. The table
+    /// may then have more slots, and [references](Self::loaded_references) are not kept.
     ///
     /// # Errors
     ///
-    /// [`File`](crate::Error::File) says what is wrong with the bytes, and where, [`Io`](crate::Error::Io) what the reader says.
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), or what the device reports. There is no table then, and nothing is left of it.
+    /// [`File`](crate::Error::File) describes what is wrong with the bytes, and where. [`Io`](crate::Error::Io) holds the
+    /// reader's error. [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device reports. After an error there is no
+    /// table, and all its memory is freed.
     pub fn load(device: &Device, from: impl Read) -> Result<Self> {
         Ok(Self::of_raw(RawTable::load(device, &S::CHOICE, K::WIDTH, from, None)?))
     }
 
-    /// The same from a file, which must hold nothing but the table. Sees by its length whether it is complete, before memory is
-    /// taken for it.
+    /// Loads a table from a file, which must hold nothing else. The file's length is checked before memory is allocated, so a
+    /// truncated file is found at once.
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn load_file(device: &Device, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self::of_raw(RawTable::load_file(device, &S::CHOICE, K::WIDTH, path.as_ref())?))
     }
 
-    /// References to the table that was saved, as references to this one, which was loaded: each is to the same vector, in the
-    /// slot of the same number.
+    /// Converts references to the saved table into references to this table, which was loaded from it. Each refers to the same
+    /// vector, in the slot of the same number.
     ///
-    /// A loaded table has a generation of its own: it is another table than the one that was saved, and may be loaded twice. So
-    /// references from before are stale in it until they have gone through this function. Keep them as
-    /// [`to_bits`](Reference::to_bits) says, beside the table.
+    /// A loaded table has its own generation, because it is another table than the saved one, and may be loaded twice.
+    /// References to the saved table are therefore stale here until this function converts them. Store them beside the table, as
+    /// described at [`to_bits`](Reference::to_bits).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -123,9 +124,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`StaleReferences`](crate::Error::StaleReferences) if some are not of the table as it was when it was saved; or all, if
-    /// this one has changed its generation since it was loaded (an [`IndexedTable`](crate::IndexedTable) does not by growing), if
-    /// it was not loaded, or if its slots lie otherwise than those that were saved ([`load`](Self::load)).
+    /// [`StaleReferences`](crate::Error::StaleReferences) if some references are not of the table as it was when it was saved.
+    /// All are stale if this table was not loaded, if its slots are arranged differently from the saved ones
+    /// ([`load`](Self::load)), or if its generation has changed since it was loaded (growth of an
+    /// [`IndexedTable`](crate::IndexedTable) does not change it).
     pub fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
         self.raw.loaded_references(saved)
     }

@@ -1,4 +1,4 @@
-//! How tables store their vectors, and the names of the tables that there are.
+//! Storage kinds of tables, and the names of the table types.
 
 use super::{Table, Words};
 use crate::Strategy;
@@ -6,10 +6,10 @@ use crate::backend::KernelArgument;
 use crate::layout::options::Choice;
 use crate::layout::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
-/// A table of vectors that are given as [words](Words), of a width that is known at run time.
+/// A table of vectors that are given as [words](Words), of a width that is chosen at run time.
 pub type VectorTable<S> = Table<Words, S>;
 
-/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked when compiled).
+/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked at compile time).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -40,7 +40,7 @@ pub type VectorTable<S> = Table<Words, S>;
 /// let odd = TypedTable::<[u8; 6]>::load(&Device::cpu(), &[][..]); // nor can it be loaded
 /// ```
 ///
-/// Vectors lie in it as they are, unless `S` says [`Tree`]:
+/// Vectors are stored unchanged, unless `S` is another storage, for example [`Tree`]:
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -53,15 +53,15 @@ pub type VectorTable<S> = Table<Words, S>;
 /// ```
 pub type TypedTable<K, S = Bucket> = Table<K, S>;
 
-/// A table whose vectors lie in it as they are.
+/// A table that stores vectors unchanged.
 pub type BucketTable = VectorTable<Bucket>;
 
-/// A table whose vectors are trees of pairs that equal parts share.
+/// A table that stores vectors as trees of pairs, with equal subtrees shared.
 ///
 /// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes. It shares each node with every other vector
-/// that has the same part in the same position, so the sets of states that model checkers visit take little more than their
-/// roots. Everything else is as in a [`BucketTable`]. What it costs: each search looks for w - 2 nodes before it looks for the
-/// root, which are found in the GPU's cache as long as the node table fits it (`benches/README.md`).
+/// that has the same part in the same position. The sets of states that model checkers visit therefore take little more than
+/// their roots. Everything else is as in a [`BucketTable`]. The cost: each search looks up w - 2 nodes before the root. As long
+/// as the node table fits the GPU's cache, they are found there (`benches/README.md`).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -77,14 +77,14 @@ pub type BucketTable = VectorTable<Bucket>;
 /// ```
 pub type TreeTable = VectorTable<Tree>;
 
-/// A table of `u64` keys of 20 to 64 bits, in smaller slots: they store of each key only what its bucket does not tell (Cleary
-/// 1984).
+/// A table of `u64` keys of 20 to 64 bits, in smaller slots: a slot stores only the part of a key that its bucket does not
+/// determine (Cleary 1984).
 ///
-/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half of what a
-/// [`BucketTable`] takes. The table can be filled to 0.95 of its slots (and of its bytes, from 2^22 slots on; the smaller the
-/// table, the larger its stash). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each key,
-/// references that are stable; keys never move, unless the table is told that they may ([`cuckoo`](crate::TableBuilder::cuckoo)).
-/// Words of a key: two, the low one first.
+/// Keys of b bits in s slots take about b - log2(s) bits each: 54-bit keys fit 2^28 slots of 32 bits, half the size of a
+/// [`BucketTable`]. The table can be filled to 0.95 of its slots (and of its bytes, from 2^22 slots on; the smaller the table,
+/// the larger its stash in proportion). Everything else is as in a [`BucketTable`]: concurrent find-or-put, one `New` for each
+/// key, stable references. Keys never move, unless the option [`cuckoo`](crate::TableBuilder::cuckoo) allows it. A key has two
+/// words, the low one first.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -101,14 +101,15 @@ pub type TreeTable = VectorTable<Tree>;
 /// ```
 pub type RootTable = Table<u64, Root>;
 
-/// A [`TreeTable`] whose roots lie in a compact table: 2 or 4 bytes a vector for its root, where the nodes are not too many.
+/// A [`TreeTable`] whose roots are stored in a compact table: 2 or 4 bytes per vector for its root, if there are not too many
+/// nodes.
 ///
-/// The root of a tree is a pair of references to nodes, of as many bits as the node table needs. That is a key for a table like
-/// [`RootTable`]: with a node table of 2^22 slots and 2^28 slots or more for roots, these take 32 bits each, half of what they
-/// take in a `TreeTable`; with fewer nodes, or more roots, 16. The table chooses ([`slot_bits`](crate::TableBuilder::slot_bits)).
-/// For vectors of 2^n + 1 words the right half of the root is the last word, so all its 32 bits count. Everything else is as in a
-/// [`TreeTable`]: concurrent find-or-put, references that are stable, incremental find-or-put. Vectors of one or two words have
-/// no nodes, and lie in a bucket table.
+/// The root of a tree is a pair of references to nodes, each with as many bits as the node table needs. Such a pair can be a key
+/// of a table like [`RootTable`]. With a node table of 2^22 slots and 2^28 slots or more for roots, roots take 32 bits each,
+/// half of their size in a `TreeTable`; with fewer nodes, or more roots, 16. The table chooses the size
+/// ([`slot_bits`](crate::TableBuilder::slot_bits)). For vectors of 2^n + 1 words the right half of the root is the last word, so
+/// all its 32 bits count. Everything else is as in a [`TreeTable`]: concurrent find-or-put, stable references, incremental
+/// find-or-put. Vectors of one or two words have no nodes, and are stored in a bucket table.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -124,23 +125,23 @@ pub type RootTable = Table<u64, Root>;
 /// ```
 pub type CompactTreeTable = VectorTable<CompactTree>;
 
-/// A table whose references are the numbers 0, 1, 2, ... of its vectors, in the order in which they were found.
+/// A table whose references are the numbers 0, 1, 2, ... of its vectors, in the order of discovery.
 ///
-/// Vectors lie one after another, as rows; an index of 4 or 8 bytes a slot tells where. So an array of yours that is indexed by
-/// [`Reference::slot`](crate::Reference::slot) has as many elements as there are vectors. References stay valid when the table
-/// grows: that makes the index anew, and moves no vector. [`iter`](Table::iter) gives vectors in order, and
-/// [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) takes back all from some number on. What is new
-/// to a batch is a range of numbers: a breadth-first search needs no queue.
+/// Vectors are stored one after another, as rows. An index of 4 or 8 bytes per slot finds them. An array of yours that is
+/// indexed by [`Reference::slot`](crate::Reference::slot) therefore has as many elements as there are vectors. References stay
+/// valid when the table grows: growth rebuilds the index, and moves no vector. [`iter`](Table::iter) returns vectors in order,
+/// and [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) removes all from some number on. The new
+/// vectors of a batch are a range of numbers: a breadth-first search needs no queue.
 ///
-/// After a batch from a host slice with which no other call overlapped, references are exactly those below [`len`](Table::len).
-/// Calls that overlap, and kernels, may leave [*holes*](Table::holes), numbers that are no vector's: at most one for each thread
-/// (on a GPU, lane) that puts at the same time. Later batches use these numbers first.
+/// After a batch from a host slice with which no other call overlapped, references are exactly the numbers below
+/// [`len`](Table::len). Overlapping calls, and kernels, may leave [*holes*](Table::holes), numbers without a vector: at most one
+/// for each thread (on a GPU, lane) that puts at the same time. Later batches use these numbers first.
 ///
-/// Bytes a vector: 4 × width for its row, and 4 / fill for its slot in the index (8 / fill in tables of more than 2^24 slots).
-/// [`slots`](Table::slots) and fill are those of the index. On a GPU memory for rows is mapped when a batch may need it: for one
-/// row for each vector offered, as long as the GPU has not told how many were new. A batch for which there is none is refused
-/// with [`OutOfMemory`](crate::Error::OutOfMemory). `kernel_argument` maps it for all slots, since kernels
-/// may take any.
+/// Bytes per vector: 4 × width for its row, and 4 / fill for its slot in the index (8 / fill in tables of more than 2^24 slots).
+/// [`slots`](Table::slots) and fill are those of the index. On a GPU, memory for rows is mapped when a batch may need it: one
+/// row for each vector offered, until the GPU has reported how many were new. A batch is refused with
+/// [`OutOfMemory`](crate::Error::OutOfMemory) if its rows get no memory. `kernel_argument` maps rows for all slots, since
+/// kernels may use any.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -158,15 +159,15 @@ pub type IndexedTable = VectorTable<Indexed>;
 
 /// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`], [`CompactTree`] or [`Indexed`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
-    /// What a table of this storage is made as, unless more is chosen.
+    /// Default options of a table with this storage.
     #[doc(hidden)]
     const CHOICE: Choice;
 
-    /// For debug output.
+    /// Type name in debug output.
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// What a kernel gets of such a table.
+    /// Kernel argument that represents such a table.
     #[doc(hidden)]
     type View: Copy + From<View> + KernelArgument;
 }
@@ -177,7 +178,7 @@ pub trait Nodes: Storage {}
 impl Nodes for Tree {}
 impl Nodes for CompactTree {}
 
-/// A storage that is not compact: a width is enough to know its kernels.
+/// A storage that is not compact: the width alone determines its kernels.
 #[doc(hidden)]
 pub trait Plain: Storage {}
 impl Plain for Bucket {}

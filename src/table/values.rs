@@ -5,11 +5,11 @@ use bytemuck::Pod;
 use std::fmt;
 use std::ops::Deref;
 
-/// Values beside the vectors of an [`IndexedTable`](crate::IndexedTable): one for each reference; see
-/// [`Table::by_reference`](crate::Table::by_reference). A table and such an array are a map.
+/// Values associated with the vectors of an [`IndexedTable`](crate::IndexedTable): one for each reference; see
+/// [`Table::by_reference`](crate::Table::by_reference). A table and such an array form a map.
 ///
-/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is zeros
-/// (all bytes) until somebody sets it, and stays with it as long as its reference is good:
+/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is all zero
+/// bytes until it is set, and belongs to the vector as long as its reference is valid:
 ///
 /// | the table | its values |
 /// |---|---|
@@ -20,22 +20,23 @@ use std::ops::Deref;
 /// | is cleared | are all zeros (also if that ends in an error) |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |
 ///
-/// References are checked in every call, before anything is read or changed: those of another table, or of before a `clear`, are
-/// [`StaleReferences`](Error::StaleReferences), those to no stored vector (holes, and what was truncated) are
+/// Every call checks references before it reads or changes anything. References of another table, or from before a `clear`, are
+/// [`StaleReferences`](Error::StaleReferences). References to no stored vector (holes, and truncated vectors) are
 /// [`InvalidReferences`](Error::InvalidReferences).
 ///
 /// # Concurrency
 ///
-/// `Send + Sync`. Whoever changes values borrows the array exclusively, but not the table: any number of threads may put vectors
-/// meanwhile. While a host call on values is under way, batches of others [leave holes](crate::Table::holes). Calls wait for
-/// `clear`, `grow` and `truncate` and hold them up, as all that use the table do; on a GPU, they wait for all its work that was
-/// submitted before. Kernels that change values: `device`.
+/// `Send + Sync`. Changing values borrows the array exclusively, but not the table: any number of threads may put vectors at the
+/// same time. During a host call on values, batches of other threads [leave holes](crate::Table::holes). Like all operations on
+/// the table, these calls wait for `clear`, `grow` and `truncate`, and make those wait; on a GPU, they also wait for all work
+/// that was submitted to it before. For kernels that change values, see `device`.
 ///
 /// # Memory
 ///
-/// [`bytes`](Self::bytes), besides [`Table::bytes`](crate::Table::bytes). On a CPU, for all numbers that the table can give, of
-/// which the system takes memory only for those in use; on a GPU for those in use, and some more, or for all when kernels use
-/// them. When the table has grown, an array takes more memory at its next call; if there is none, that call is an error.
+/// [`bytes`](Self::bytes), in addition to [`Table::bytes`](crate::Table::bytes). On a CPU the array spans all numbers that the
+/// table can assign, and the system provides memory only for those in use. On a GPU it has memory for the numbers in use and
+/// some more, or for all when kernels use the values. After the table has grown, an array takes more memory at its next call;
+/// that call fails if there is none.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -65,8 +66,8 @@ const _: () = {
 };
 
 impl<K: Key> Table<K, Indexed> {
-    /// A value of type `V` for each vector, zeros until it is set: [`Values`]. A table may have any number of such arrays, each
-    /// by itself; this makes a new one.
+    /// Makes a new array of values of type `V`, one for each vector, zero until set: [`Values`]. A table may have any number of
+    /// independent arrays.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -81,14 +82,14 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or what the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
     pub fn by_reference<V: Pod>(&self) -> Result<Values<V>> {
         Ok(Values { array: Array::new(&self.raw)? })
     }
 }
 
 impl<V: Pod> Values<V> {
-    /// The values at these references, in their order.
+    /// Returns the values at these references, in their order.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -103,12 +104,13 @@ impl<V: Pod> Values<V> {
     /// # Errors
     ///
     /// [`StaleReferences`](Error::StaleReferences), [`InvalidReferences`](Error::InvalidReferences),
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or what the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<V>> {
         self.array.get(references)
     }
 
-    /// Sets the values at these references, to `values` in the same order. Of several for one reference the last counts.
+    /// Sets the values at these references to `values`, in the same order. If a reference occurs several times, its last value
+    /// counts.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -124,8 +126,8 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) unless there are as many values as references; otherwise as [`get_many`](Self::get_many). If the GPU
-    /// fails while values are written, some may be.
+    /// [`Rows`](Error::Rows) if the numbers of values and references differ; otherwise the errors of
+    /// [`get_many`](Self::get_many). If the GPU fails while values are written, some may have been written.
     pub fn set_many(&mut self, references: &[Reference], values: &[V]) -> Result<()> {
         if values.len() != references.len() {
             return Err(Error::Rows { what: "values", given: values.len(), needed: references.len() });
@@ -133,12 +135,12 @@ impl<V: Pod> Values<V> {
         self.array.change("Values::set_many", references, false, |at, value| *value = values[at])
     }
 
-    /// Calls `update` for each reference, in order, with its position and its value, to be changed. A reference that is there
-    /// several times is as often updated, each time from what the time before has left.
+    /// Calls `update` for each reference, in order, with its position and mutable access to its value. A reference that occurs
+    /// several times is updated each time, starting from the previous result.
     ///
-    /// By the calling thread. From a GPU the values are copied, each once, and back.
+    /// The calling thread runs `update`. On a GPU the values are copied to the host, each once, and back.
     ///
-    /// `update` may call the table, but what waits for it is an error, as in [`update`](Self::update).
+    /// `update` may call the table, but calls that would wait for it are errors, as in [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -159,20 +161,22 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// As [`set_many`](Self::set_many), before `update` is called but for what the GPU reports when values are written.
+    /// The errors of [`set_many`](Self::set_many). All occur before `update` is called, except those that the GPU reports when
+    /// values are written.
     pub fn update_many(&mut self, references: &[Reference], update: impl FnMut(usize, &mut V)) -> Result<()> {
         self.array.change("Values::update_many", references, true, update)
     }
 
-    /// All values as one slice: that of the vector of number i is the i-th. As many as [`rows`](crate::Table::rows) has vectors:
-    /// if there are [holes](crate::Table::holes), those before the first.
+    /// Returns all values as one slice, in which the value of the vector with number i is the i-th. Its length is that of
+    /// [`rows`](crate::Table::rows): if there are [holes](crate::Table::holes), it ends before the first.
     ///
-    /// On a CPU this is the array itself. While it lives vectors may be put, whose values it does not show. From a GPU the values
-    /// are copied, and nothing waits for the copy.
+    /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
+    /// a GPU the values are copied, and no call waits for the copy to be dropped.
     ///
-    /// Calls that wait until it is dropped: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
-    /// table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
-    /// [`Batch::error`](crate::Batch::error), is a growth by itself: as for [`rows`](crate::Table::rows).
+    /// These calls on the table wait until the view is dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and
+    /// `truncate`. If the thread that holds the view makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock).
+    /// Automatic growth in a batch of that thread fails with the same error, in [`Batch::error`](crate::Batch::error), as for
+    /// [`rows`](crate::Table::rows).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -185,18 +189,18 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or what the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
     pub fn view(&self) -> Result<ValuesView<'_, V>> {
         Ok(ValuesView { values: self.array.view()? })
     }
 
-    /// Calls `update` with the slice that [`view`](Self::view) would show, to be changed, and gives what it returns. From a GPU
-    /// the values are copied, and back.
+    /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
+    /// values are copied to the host and back.
     ///
-    /// Calls that wait until `update` returns: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and `truncate` of the
-    /// table. `update` itself gets the error [`SelfDeadlock`](Error::SelfDeadlock) from them, and so, in
-    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow. It may make all other
-    /// calls. It must not wait for another thread that uses the table.
+    /// These calls on the table wait until `update` returns: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and
+    /// `truncate`. If `update` itself makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock). If `update` calls
+    /// a batch that would make the table grow, the same error is in [`Batch::error`](crate::Batch::error). `update` may make all
+    /// other calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -210,13 +214,14 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// As [`view`](Self::view); if the GPU fails while values are written, some may be.
+    /// The errors of [`view`](Self::view). If the GPU fails while values are written, some may have been written.
     pub fn update<R>(&mut self, update: impl FnOnce(&mut [V]) -> R) -> Result<R> {
         self.array.update(update)
     }
 
-    /// How many numbers the table has given: one more than the highest reference, or several if there are holes at the end. Exact
-    /// as [`Table::len`](crate::Table::len) is, which it equals if there are no holes.
+    /// Number of reference numbers that the table has assigned: one more than the highest reference, or several more if there
+    /// are holes at the end. Exact under the condition given at [`Table::len`](crate::Table::len), and equal to that length if
+    /// there are no holes.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -229,21 +234,21 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn len(&self) -> Result<u64> {
         self.array.len()
     }
 
-    /// Whether the table has given no number.
+    /// Whether the table has assigned no number.
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Bytes of memory that the values have.
+    /// Bytes of memory that the values occupy.
     pub fn bytes(&self) -> u64 {
         self.array.bytes()
     }
