@@ -20,5 +20,6 @@ pub mod network;
 mod parsing;
 pub mod product;
 pub mod slco;
+pub mod terms;
 pub mod trace;
 pub mod warnings;
