@@ -31,7 +31,7 @@ use ir::{Model, Source};
 use language::{Format, Text};
 use liveness::check::{Conclusion, Liveness, Question};
 use liveness::possible::{Outcome, Possibilities, Possible};
-use measurements::Measurements;
+use measurements::{Measurements, occupancy};
 use numbering::Numbering;
 #[cfg(feature = "cuda")]
 use options::TableChoice;
@@ -286,7 +286,7 @@ impl Task<'_> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.seats.is_some())?;
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
         if let Some(seats) = self.seats {
@@ -384,7 +384,7 @@ struct Run<'a, S: Storage> {
 
 impl<S: Storage> Run<'_, S> {
     /// Explores by threads of this machine; the table may be on any device.
-    fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+    fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
@@ -398,7 +398,7 @@ impl<S: Storage> Run<'_, S> {
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
-            ..Threads::new(self.table, source, initial)
+            ..Threads::new(self.table, &source, initial)
         };
         self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
@@ -424,7 +424,7 @@ impl<S: Storage> Run<'_, S> {
             })?
         };
         time.explore = start.elapsed();
-        let (stats, extras) = (table.stats()?, extras(explorer)?);
+        let (stats, extras) = (occupancy(table)?, extras(explorer)?);
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         let conclusion = match question {
@@ -486,7 +486,7 @@ impl Ending<'_> {
     /// Finds the path, and prints the report.
     fn report(
         self,
-        explorer: &mut impl Explorer,
+        explorer: &mut dyn Explorer,
         recorder: Option<&Recorder>,
         limits: Limits,
         engine: String,
@@ -494,7 +494,7 @@ impl Ending<'_> {
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
         let Self { spec, stats, extras, ranks, checkpoints, known, exploration, .. } = self;
-        let Interpreted { interpreter, checks } = interpreted;
+        let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));

@@ -164,7 +164,7 @@ pub struct Options {
     /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
     /// compiled by the system's C++ compiler, or by the one that the variable CXX names. `interpreted`: threads with the
     /// interpreter. `auto` is gpu for a table on a GPU, unless --record is given. Otherwise it begins interpreted, starts the
-    /// compiler after 200,000 states, and switches to compiled code when it is ready; without a compiler it stays interpreted.
+    /// compiler after 0.1 s, and switches to compiled code when it is ready; without a compiler it stays interpreted.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
