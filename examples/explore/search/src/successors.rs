@@ -3,6 +3,7 @@
 use crate::checks::{Checks, Condition, Violation};
 use crate::interpreter::{self, Interpreter, Step};
 use warpset_model::product::Counted;
+use warpset_model::reduction::stubborn;
 use warpset_model::terms::Term;
 
 /// Computes the successors of states and checks the states: by interpretation or by compiled code.
@@ -45,6 +46,10 @@ impl Successors for &dyn Successors {
 #[derive(Debug, Default)]
 pub struct Scratch {
     interpreter: interpreter::Scratch,
+    /// Of a state whose steps are reduced: all steps and successors, and the memory of the choice.
+    pub(crate) all: Expansion,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) stubborn: stubborn::Scratch,
 }
 
 /// Results of expanding some states.
