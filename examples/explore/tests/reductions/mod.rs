@@ -35,7 +35,7 @@ pub fn reduced_searches_find_the_same() {
     ] {
         compare(&model(name), question);
     }
-    for question in [&["--deadlock"][..], &["--goal", "train == 2 and gate == 1"], &["--goal", "enabled(i)"]] {
+    for question in [&["--deadlock"][..], &["--goal", "train_1 == 2 and gate == 1"], &["--goal", "enabled(i)"]] {
         compare(&file("crossing.exp"), question);
     }
     compare(&file("vending.slco"), &["--deadlock"]);

@@ -10,11 +10,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 type State = Vec<u32>;
+type Steps = Rc<Vec<(Step, State)>>;
 
 /// The steps of the states that were looked at; `None` for a state with a fault.
 struct Space<'m> {
     interpreter: Interpreter<'m>,
-    steps: HashMap<State, Option<Rc<Vec<(Step, State)>>>>,
+    steps: HashMap<State, Option<Steps>>,
 }
 
 impl<'m> Space<'m> {
@@ -22,7 +23,7 @@ impl<'m> Space<'m> {
         Self { interpreter: Interpreter::new(model), steps: HashMap::new() }
     }
 
-    fn steps(&mut self, state: &State) -> Option<Rc<Vec<(Step, State)>>> {
+    fn steps(&mut self, state: &State) -> Option<Steps> {
         let interpreter = &self.interpreter;
         let find = || {
             let mut steps = Vec::new();
@@ -59,7 +60,7 @@ pub fn check(model: &Model, dependencies: &Dependencies, most: usize) -> Result<
             let is_enabled = steps.iter().any(|(of, _)| *of == action);
             let (all_hold, one_fails) =
                 (tests.iter().all(|test| values[*test] == Value::Holds), tests.iter().any(|test| values[*test] == Value::Fails));
-            if (is_enabled && !all_hold) || (!is_enabled && all_hold) || (is_enabled && one_fails) {
+            if is_enabled != all_hold || (is_enabled && one_fails) {
                 return Err(format!("{} is enabled: {is_enabled}; its tests hold: {all_hold}", name(action)));
             }
         }

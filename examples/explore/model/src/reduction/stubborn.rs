@@ -134,10 +134,9 @@ impl<'m> Stubborn<'m> {
             if choice.close(seed.ones(), set, fewest) {
                 if self.keeps_deadlocks && self.goal.is_some() && set.is_disjoint(choice.enabled) {
                     // The goal needs nothing here, but a deadlock may lie beyond.
-                    if let Some(action) = choice.enabled.ones().next() {
-                        if !choice.close([action].into_iter(), set, fewest) {
-                            continue;
-                        }
+                    let first = choice.enabled.ones().next();
+                    if !choice.close(first.into_iter(), set, fewest) {
+                        continue;
                     }
                 }
                 fewest = set.intersection_count(choice.enabled);
