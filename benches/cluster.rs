@@ -15,7 +15,7 @@
 //! with WARPSET_BENCH_OUTCOMES=1 for the outcome of each vector, which then come back from its owner.
 
 use std::time::Instant;
-use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
+use warpset::cluster::{Builder, DeviceBatch, Local, MemorySpace, Region, Table, Transport};
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
 use warpset::{Bucket, BucketTable, Device, Words};
 use warpset_random::mix;
@@ -191,13 +191,13 @@ fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -
         None => {
             host.resize(2 * ranks * each, 0u8);
             let start = host.as_mut_ptr() as u64;
-            ([start, start + (ranks * each) as u64], Place::Host)
+            ([start, start + (ranks * each) as u64], MemorySpace::Host)
         }
         Some(context) => {
             let (out, back) = (Plain::new(context, ranks * each)?, Plain::new(context, ranks * each)?);
             let addresses = [out.0, back.0];
             on_gpu = Some((out, back));
-            (addresses, Place::Gpu(context.new_stream()?))
+            (addresses, MemorySpace::Gpu(context.new_stream()?))
         }
     };
     let regions = |start: u64| -> Vec<Region> {

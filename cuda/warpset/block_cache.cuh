@@ -35,18 +35,21 @@
 namespace warpset {
 
 // Sink that ignores which vectors are new.
-struct TellNobody {
+struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
-// A batch in shared memory, a row of `row_words` words for each vector. `told` is called for each that is New, with its parent
+// A batch in shared memory, a row of `row_words` words for each vector. `on_new` is called for each that is New, with its parent
 // (no_reference if none is kept) and its reference.
-template <u32 width, u32 row_words, class Told>
+template <u32 width, u32 row_words, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
-    const Told& told;
+    const OnNew& on_new;
 
-    WARPSET_FN void tell(u64 row, u64 reference) const { told(parents_kept == nullptr ? no_reference : parents_kept[row], reference); }
+    WARPSET_FN void on_new_vector(u64 row, u64 reference) const
+    {
+        on_new(parents_kept == nullptr ? no_reference : parents_kept[row], reference);
+    }
 
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
@@ -163,15 +166,16 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // `told(parent, reference)` is called for each that is new, by one thread, which may be any one.
-    template <class Told = TellNobody>
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts, const Told& told = {})
+    // `on_new(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    template <class OnNew = IgnoreNew>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
+                                         const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
-        const BlockBatch<width, row_words, Told> batch{
+        const BlockBatch<width, row_words, OnNew> batch{
             {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
             parents(),
-            told};
+            on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);

@@ -6,10 +6,10 @@
 use crate::Result;
 use crate::layout::options::Parameters;
 use crate::layout::rank::{Kernel, PartitionView, StampView, Stream};
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::ProbeLengths;
 use crate::layout::view::{BatchView, Counts, Geometry};
-use crate::layout::{HostBatch, Part, Progress, Search, Spec};
+use crate::layout::{BatchProgress, HostBatch, Part, SearchMode, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::any::Any;
 use std::fmt;
@@ -90,11 +90,17 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     /// Searches for the vectors of a batch from host slices, or puts them. `tag`: bits that references have besides the number of
     /// the slot, of parents that count and in results.
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts>;
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts>;
 
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`.
-    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()>;
+    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()>;
 
     /// Row counters of an indexed table. Nothing else uses it.
     fn row_counts(&self) -> Result<RowCounts>;
@@ -126,7 +132,7 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     /// Closes holes among the rows of an indexed table, and returns whether rows have moved, also if something fails after that.
     /// Nothing else uses the table.
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>);
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>);
 
     /// Makes an index of another size of the rows before `last` of an indexed table, and forgets the others. Returns the counts:
     /// if some rows found no slot, the table is as it was. Nothing else uses the table.
@@ -229,7 +235,7 @@ pub(crate) enum Waves {
 
 /// Whose memory a region of a transport is.
 #[derive(Clone)]
-pub enum Place {
+pub enum MemorySpace {
     /// The host's.
     Host,
     /// A GPU's, used in order with the work of this stream.
@@ -263,7 +269,7 @@ pub(crate) trait Rank: Any + Send + Sync {
     fn is_host(&self) -> bool;
 
     /// Memory that a transport uses in order with a stream.
-    fn place(&self, stream: Stream) -> Place;
+    fn place(&self, stream: Stream) -> MemorySpace;
 
     /// Allocates memory; on the host zeros, of which only what is used is touched.
     fn allocate(&self, bytes: u64) -> Result<RankMemory>;
@@ -316,7 +322,7 @@ pub(crate) trait Rank: Any + Send + Sync {
         &self,
         stream: Stream,
         store: &dyn Store,
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()>;

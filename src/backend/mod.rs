@@ -11,7 +11,7 @@ pub(crate) mod cuda;
 mod machine;
 
 pub use argument::KernelArgument;
-pub use machine::{GpuInfo, Place};
+pub use machine::{GpuInfo, MemorySpace};
 pub(crate) use machine::{HostBuffer, Launch, Machine, Rank, RankMemory, Store, Values, Waves};
 
 use crate::Result;

@@ -2,7 +2,7 @@
 
 use super::buffers::bytes_a_vector;
 use super::engine::DeviceRounds;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners;
 use super::owners::Owners;
@@ -137,7 +137,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         };
         let config = built.as_ref().map_or(Config::default(), config);
         let record = link.record().values(config.values()).failed(built.as_ref().err());
-        let records = link.tell(Operation::Build, record)?;
+        let records = link.exchange_records(Operation::Build, record)?;
         let failed = built.as_ref().err().cloned();
         agree(&records, failed)?;
         let configs: Vec<Config> = records.iter().map(Config::of).collect();
@@ -149,10 +149,10 @@ impl<S: Storage, K: Key> Builder<S, K> {
         // The same seed on all ranks from now on.
         let config = Config { seed: configs[0].seed, round, ..config };
         let record = link.record().failed(made.as_ref().err());
-        let records = link.tell(Operation::Build, record)?;
+        let records = link.exchange_records(Operation::Build, record)?;
         let failed = made.as_ref().err().cloned();
         agree(&records, failed)?;
-        Ok(Table { engine: Engine { link, device: made? }, config, local: built? })
+        Ok(Table { engine: RankEngine { link, device: made? }, config, local: built? })
     }
 }
 
@@ -234,7 +234,7 @@ impl Config {
     /// Says what this rank has, on a new connection; an error unless all ranks are those that were together before.
     pub(super) fn rejoin(self, link: &mut Link) -> Result<()> {
         let record = link.record().values(self.values());
-        let records = link.tell(Operation::Reconnect, record)?;
+        let records = link.exchange_records(Operation::Reconnect, record)?;
         for (rank, record) in records.iter().enumerate() {
             let other = Self::of(record);
             if (other.seed, other.round) != (self.seed, self.round) {

@@ -6,7 +6,7 @@ use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
 use crate::gpu::{Buffer, BufferMut, check_buffer};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
 
@@ -76,7 +76,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// that they are of, and [`Error::Rank`] on the others, before anything is put; otherwise as
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindOrPutDevice, Search::FindOrPut, "find_or_put_device", stream, batch)
+        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
 
     /// The lookup of a batch in device memory: otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen
@@ -86,13 +86,13 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindDevice, Search::Find, "find_device", stream, batch)
+        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream, batch)
     }
 
     fn search_device<'a>(
         &mut self,
         operation: Operation,
-        search: Search,
+        search: SearchMode,
         name: &'static str,
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,

@@ -1,10 +1,10 @@
 //! Rounds of an operation on all ranks, for words of any keys ("What a find-or-put of a batch does" in the module's
 //! documentation).
 //!
-//! An [`Engine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of rounds,
-//! [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round goes
-//! `Partition::sort`, `Partition::rows`, `Link::tell`, `Link::exchange` of the runs, `check_runs`, `Puts::search`,
-//! `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
+//! A [`RankEngine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of
+//! rounds, [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round calls
+//! `Partition::sort`, `Partition::rows`, `Link::exchange_records`, `Link::exchange` of the runs, `check_runs`,
+//! `Puts::search`, `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
 //! describe what a round does (plan.rs); messages.rs says where messages lie and stamps them.
 //!
 //! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
@@ -23,14 +23,14 @@ use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::relocation::another_pass_helps;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::rank::Stream;
 use crate::layout::size::{MAX_NODES, Size};
 use crate::{Device, Error, Outcome, Result, Tally};
 
 /// A rank's part of the cluster besides its table. Dropped in this order: no rank may copy from memory that is gone.
-pub(super) struct Engine {
+pub(super) struct RankEngine {
     pub link: Link,
     pub device: DeviceRounds,
 }
@@ -62,7 +62,7 @@ impl DeviceRounds {
 /// What a rank offers.
 pub(super) struct Offer<'a> {
     pub operation: Operation,
-    pub search: Search,
+    pub search: SearchMode,
     pub input: Input<'a>,
     /// What is wanted of each vector.
     pub outcomes: bool,
@@ -119,14 +119,14 @@ pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
 
 /// What ranks do for more room: the same on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum Maintenance {
     /// Slots and nodes become so many times as many.
     Grow { slots: u64, nodes: u64 },
     /// Keys of cuckoo tables are moved.
     Relocate,
 }
 
-impl Engine {
+impl RankEngine {
     /// This rank's record, with the numbers of its table.
     fn record(&self, raw: &RawTable) -> Result<Record> {
         let mut record = self.link.record();
@@ -139,7 +139,7 @@ impl Engine {
     /// Tells all ranks that this one is ready, or has failed; an error if any has.
     pub(super) fn agree(&mut self, operation: Operation, done: Result<()>) -> Result<Vec<Record>> {
         let own = done.err();
-        let records = self.link.tell(operation, self.link.record().failed(own.as_ref()))?;
+        let records = self.link.exchange_records(operation, self.link.record().failed(own.as_ref()))?;
         agree(&records, own)?;
         Ok(records)
     }
@@ -147,18 +147,18 @@ impl Engine {
     /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
         /// Nothing uses the caller's memory any more when this is gone, also after an error or a panic.
-        struct Settled<'a>(&'a mut Engine);
-        impl Drop for Settled<'_> {
+        struct SynchronizeOnDrop<'a>(&'a mut RankEngine);
+        impl Drop for SynchronizeOnDrop<'_> {
             fn drop(&mut self) {
                 // Keep the original error.
                 let _ = self.0.device.buffers.device.synchronize();
             }
         }
-        let settled = Settled(self);
-        let rounds_before = settled.0.link.traffic.rounds;
-        let done = settled.0.all_rounds(raw, offer, answers).map_err(|error| settled.0.or_wrong(error, rounds_before))?;
+        let guard = SynchronizeOnDrop(self);
+        let rounds_before = guard.0.link.traffic.rounds;
+        let done = guard.0.all_rounds(raw, offer, answers).map_err(|error| guard.0.or_wrong(error, rounds_before))?;
         // All has been waited for (`answered`), or nothing was begun.
-        std::mem::forget(settled);
+        std::mem::forget(guard);
         Ok(done)
     }
 
@@ -200,7 +200,7 @@ impl Engine {
             }
             let has_more = failed.is_none() && part.first + part.len < part.end;
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
-            let records = self.link.tell(offer.operation, record.values(offer.numbers))?;
+            let records = self.link.exchange_records(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
             let sequence = self.link.sequence();
             answers.sums = sums(&records);
@@ -211,8 +211,8 @@ impl Engine {
             let in_turn = records.iter().any(Record::is_in_turn);
             let is_last = !records.iter().any(Record::has_more);
             let may_grow = offer.operation == Operation::FindOrPut && raw.options.grows && answers.limit.is_none();
-            if let Some(room) = may_grow.then(|| room_for(&records, raw)).flatten() {
-                self.make_room(raw, room, answers)?;
+            if let Some(maintenance) = may_grow.then(|| growth_for(&records, raw)).flatten() {
+                self.maintain(raw, maintenance, answers)?;
             }
             let rows = Rows {
                 own: self.link.rank(),
@@ -243,7 +243,7 @@ impl Engine {
             }
         }
         (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
-        let records = self.link.tell(offer.operation, record.failed(failed.as_ref()))?;
+        let records = self.link.exchange_records(offer.operation, record.failed(failed.as_ref()))?;
         agree(&records, failed)?;
         answers.tally = tally_of(&records, self.link.rank(), offer.search);
         answers.total = (0..records.len()).map(|rank| tally_of(&records, rank, offer.search)).sum();
@@ -266,8 +266,8 @@ impl Engine {
 
     /// This rank's record; with the numbers of its table where room may be made by them.
     fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
-        let may_make_room = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
-        let record = if may_make_room { keep(self.record(raw), failed) } else { None };
+        let may_maintain = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
+        let record = if may_maintain { keep(self.record(raw), failed) } else { None };
         record.unwrap_or_else(|| self.link.record())
     }
 
@@ -369,10 +369,10 @@ impl Engine {
         while answers.total.full > 0 {
             let rejected = answers.total.full;
             let relocation_helps = before == u64::MAX || another_pass_helps(before, before - rejected, relocated);
-            let Some(room) = room_for_rejected(&records, raw, answers, relocation_helps) else { break };
+            let Some(maintenance) = maintenance_for_rejected(&records, raw, answers, relocation_helps) else { break };
             before = rejected;
-            relocated = self.make_room(raw, room, answers)?;
-            if answers.limit.is_some() && room != Room::Relocate {
+            relocated = self.maintain(raw, maintenance, answers)?;
+            if answers.limit.is_some() && maintenance != Maintenance::Relocate {
                 break;
             }
             let positions: Vec<usize> =
@@ -390,7 +390,7 @@ impl Engine {
             let input = if offer.references { offer.input } else { Input::Host(&[]) };
             let offer = Offer {
                 operation: Operation::Locate,
-                search: Search::Find,
+                search: SearchMode::Find,
                 input,
                 fresh: Fresh::Unwanted,
                 refused: None,
@@ -405,24 +405,24 @@ impl Engine {
     }
 
     /// Makes room on all ranks. Gives how many keys were moved, if any. Keeps why a rank could not.
-    fn make_room(&mut self, raw: &RawTable, room: Room, answers: &mut Answers) -> Result<u64> {
-        let operation = if room == Room::Relocate { Operation::Relocate } else { Operation::Grow };
+    fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
+        let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let (size, mut own) = (raw.size(), None);
         let mut moved = 0;
-        let made = raw.keeping(&mut answers.fresh, || match room {
-            Room::Grow { slots, nodes } => raw.grow_by_itself(
+        let made = raw.keeping(&mut answers.fresh, || match maintenance {
+            Maintenance::Grow { slots, nodes } => raw.grow_by_itself(
                 CLUSTER_BATCH,
                 size,
                 Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) },
             ),
-            Room::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
+            Maintenance::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
         });
         if let Err(error) = made {
             own = Some(error);
         }
         let without_slot = u64::from(matches!(own, Some(Error::KeysWithoutSlot { .. })));
         let record = self.link.record().values([moved, without_slot]).failed(own.as_ref());
-        let records = self.link.tell(operation, record)?;
+        let records = self.link.exchange_records(operation, record)?;
         answers.moved = true;
         // Keys of others: they must not go unnoticed. An error on all.
         if records.iter().any(|record| record.head.values[1] > 0) {
@@ -477,7 +477,7 @@ impl Answers {
 }
 
 /// How tables must grow before the rows of these records are put, all being new: as `RawTable::grow_for` says of one table.
-fn room_for(records: &[Record], raw: &RawTable) -> Option<Room> {
+fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     let (at_fill, least_part) = if raw.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
     let (mut slots, mut nodes) = (1, 1);
     for (rank, record) in records.iter().enumerate() {
@@ -493,13 +493,18 @@ fn room_for(records: &[Record], raw: &RawTable) -> Option<Room> {
             nodes = 2;
         }
     }
-    ((slots, nodes) != (1, 1)).then_some(Room::Grow { slots, nodes })
+    ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
 
 /// What may let rejected vectors in, if anything: as `RawTable::retry_rejected` says of one table.
-fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers, relocation_helps: bool) -> Option<Room> {
+fn maintenance_for_rejected(
+    records: &[Record],
+    raw: &RawTable,
+    answers: &Answers,
+    relocation_helps: bool,
+) -> Option<Maintenance> {
     if raw.options.is_cuckoo() && relocation_helps {
-        return Some(Room::Relocate);
+        return Some(Maintenance::Relocate);
     }
     if !raw.options.grows || answers.limit.is_some() {
         return None;
@@ -515,5 +520,5 @@ fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers, relo
     let more_nodes =
         for_nodes > 0 && node_slots < GROW_AT_MOST * needed_nodes && most(|record| record.head.node_slots) <= MAX_NODES / 2;
     let times = |more| if more { 2 } else { 1 };
-    (more_slots || more_nodes).then(|| Room::Grow { slots: times(more_slots), nodes: times(more_nodes) })
+    (more_slots || more_nodes).then(|| Maintenance::Grow { slots: times(more_slots), nodes: times(more_nodes) })
 }

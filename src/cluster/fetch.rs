@@ -1,10 +1,10 @@
 //! What other ranks' tables say of their references: vectors, or what references are now. Messages are in the memory of the host.
 
 use super::batch::Reference;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::agree;
 use super::record::Operation;
-use super::transport::{Place, Region};
+use super::transport::{MemorySpace, Region};
 use crate::core::table::RawTable;
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]
     Err(Error::Connection { rank: from, reason: "has sent another message than the one that is due, or a part of it".into() })
 }
 
-impl Engine {
+impl RankEngine {
     /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, and as many words as `counts[r]` says come from it. No
     /// message is sent for no words, and none to the rank itself, which gets its own.
     fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
@@ -49,7 +49,7 @@ impl Engine {
         let mut received: Vec<Vec<u64>> = (0..send.len())
             .map(|rank| if is_sent(rank, counts[rank]) { vec![0; counts[rank] + SEAL] } else { Vec::new() })
             .collect();
-        let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: Place::Host };
+        let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: MemorySpace::Host };
         let regions = (
             sealed.iter().map(|words| region(words.as_ptr() as u64, words.len())).collect(),
             received.iter_mut().map(|words| region(words.as_mut_ptr() as u64, words.len())).collect(),
@@ -102,7 +102,7 @@ impl Engine {
         }
         let mut record = self.link.record().failed(refused.as_ref());
         record.rows = wanted.iter().map(|wanted| wanted.len() as u64).collect();
-        let records = self.link.tell(operation, record)?;
+        let records = self.link.exchange_records(operation, record)?;
         agree(&records, refused)?;
         let me = self.link.rank();
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
@@ -121,7 +121,7 @@ impl Engine {
         }
         let mut record = self.link.record().failed(failed.as_ref());
         record.rows = told.clone();
-        let records = self.link.tell(operation, record)?;
+        let records = self.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         let bad = |rank: usize| records[rank].rows[me];
         let due: Vec<usize> =

@@ -45,7 +45,7 @@ impl Link {
     /// # Errors
     ///
     /// [`Error::Connection`], [`Error::OutOfStep`]: the connection has ended.
-    pub(super) fn tell(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
+    pub(super) fn exchange_records(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
         self.ended.clone().map_or(Ok(()), Err)?;
         self.sequence += 1;
         let (sequence, began) = (self.sequence, Instant::now());

@@ -5,7 +5,7 @@
 //! were taken. If the sender gives up, it takes back those that nobody has begun to copy, and waits for those that somebody
 //! has: that takes as long as a copy, whatever else has gone wrong.
 
-use super::transport::{Place, Region, Transport, deadline};
+use super::transport::{MemorySpace, Region, Transport, deadline};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::{SharedEvent, SharedStream};
 use crate::{Error, Result};
@@ -355,7 +355,7 @@ impl Content {
             Self::Record(record) => record.clone(),
             Self::Memory(region) => {
                 let mut bytes = vec![0; region.bytes].into_boxed_slice();
-                let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: Place::Host };
+                let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host };
                 // SAFETY: the sender's memory stays until it was taken, which it is here; `bytes` is as long.
                 let _ = unsafe { copy(region, &to) };
                 bytes
@@ -382,13 +382,13 @@ impl Content {
 unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
     debug_assert!(from.bytes == to.bytes);
     match (&from.place, &to.place) {
-        (Place::Host, Place::Host) => {
+        (MemorySpace::Host, MemorySpace::Host) => {
             // SAFETY: the caller's.
             unsafe { std::ptr::copy_nonoverlapping(from.address as *const u8, to.address as *mut u8, to.bytes) };
             Ok(())
         }
         #[cfg(feature = "cuda")]
-        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => {
+        (_, MemorySpace::Gpu(stream)) | (MemorySpace::Gpu(stream), _) => {
             reach(from, to);
             // SAFETY: the caller's.
             unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
@@ -460,7 +460,7 @@ impl Local {
         let _ = waits; // copies within the host's memory are not enqueued
         #[cfg(feature = "cuda")]
         for (from, to) in receive.iter().enumerate().filter(|(_, to)| !waits && to.bytes > 0) {
-            if let (Place::Gpu(stream), None) = (&to.place, &self.copied[from]) {
+            if let (MemorySpace::Gpu(stream), None) = (&to.place, &self.copied[from]) {
                 // Without an event the copy is waited for.
                 self.copied[from] = crate::backend::cuda::new_event(stream).ok().map(Arc::new);
             }
@@ -472,7 +472,7 @@ impl Local {
                     #[cfg(feature = "cuda")]
                     if let (Content::Memory(source), false, Some(copied)) = (content, waits, &self.copied[from])
                         && source.bytes == to.bytes
-                        && let (Place::Gpu(_), Place::Gpu(stream)) = (&source.place, &to.place)
+                        && let (MemorySpace::Gpu(_), MemorySpace::Gpu(stream)) = (&source.place, &to.place)
                     {
                         reach(source, to);
                         // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`order_copies`).
@@ -485,7 +485,7 @@ impl Local {
                         Content::Memory(region) => region.clone(),
                         // As a fault has made it.
                         Content::Record(bytes) => {
-                            Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: Place::Host }
+                            Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host }
                         }
                     };
                     // SAFETY: as long as each other; the sender's stays until this has returned (`wait_until_taken`), the
@@ -515,13 +515,13 @@ impl Local {
     /// has before, or if it is told to, it waits for all copies here: nothing is under way after an error.
     #[cfg(feature = "cuda")]
     fn end_copies(&self, receive: &[Region], waits: bool, done: Result<()>) -> Result<()> {
-        use crate::backend::cuda::{let_come_after, wait_for, wait_for_event};
+        use crate::backend::cuda::{make_stream_wait, wait_for, wait_for_event};
         // Kept until the end: who waits must know of all of them.
         let copies = std::mem::take(&mut self.shared.lock().enqueued[self.rank]);
         let mut done = done;
         if !waits && done.is_ok() {
             let mut pairs = copies.iter().flat_map(|copied| self.sending.iter().map(move |stream| (stream, copied)));
-            done = pairs.try_for_each(|(stream, copied)| let_come_after(stream, copied));
+            done = pairs.try_for_each(|(stream, copied)| make_stream_wait(stream, copied));
         }
         if waits || done.is_err() {
             let of_others = copies.iter().map(|copied| wait_for_event(copied));
@@ -540,7 +540,7 @@ impl Local {
 fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
     let mut streams: Vec<SharedStream> = Vec::new();
     for region in regions.iter().filter(|region| region.bytes > 0) {
-        if let Place::Gpu(stream) = &region.place
+        if let MemorySpace::Gpu(stream) = &region.place
             && !streams.iter().any(|known| Arc::ptr_eq(known, stream))
         {
             streams.push(stream.clone());
@@ -552,8 +552,8 @@ fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
 /// Two regions of GPUs: each may use the other's memory, if it can.
 #[cfg(feature = "cuda")]
 fn reach(from: &Region, to: &Region) {
-    if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
-        crate::backend::cuda::let_reach_each_other(one, other);
+    if let (MemorySpace::Gpu(one), MemorySpace::Gpu(other)) = (&from.place, &to.place) {
+        crate::backend::cuda::enable_peer_access(one, other);
     }
 }
 

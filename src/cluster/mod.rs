@@ -156,7 +156,7 @@ pub use nccl::Nccl;
 pub use rendezvous::Rendezvous;
 pub use stats::{RankStats, Stats, Traffic};
 pub use table::Table;
-pub use transport::{Place, Region, Transport};
+pub use transport::{MemorySpace, Region, Transport};
 
 #[cfg(doc)]
 use crate::Error;

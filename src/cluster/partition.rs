@@ -9,7 +9,7 @@ use super::record::Wants;
 use super::view::CURSOR_STEP;
 use crate::Result;
 use crate::backend::RankMemory;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::{Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 
 /// Sorts the vectors of a round by owner, and collects the answers to them.
@@ -158,7 +158,7 @@ impl Partition {
         let counters = memory.counters.address;
         let view = self.view(buffers, round);
         // SAFETY:
-        // - the vectors are `count` rows, and stay until the stream has passed this: `Engine` keeps them borrowed, and waits;
+        // - the vectors are `count` rows, and stay until the stream has passed this: `RankEngine` keeps them borrowed, and waits;
         // - all memory is as large as the view says, in which `count` is at most `most` (`new`, `Buffers::new`, and the assertion
         //   in `sort`); the runs have space for as many rows as the capacities say (the assertion in `Layout::of`).
         unsafe { buffers.device.partition(stream, Kernel::Scatter, &view)? };
@@ -203,7 +203,7 @@ impl Partition {
         &mut self,
         buffers: &Buffers,
         round: usize,
-        search: Search,
+        search: SearchMode,
         mut output: Output<'_>,
     ) -> Result<[u64; 2]> {
         let (device, stream, count) = (&*buffers.device, stream_of(round), buffers.of(round).count);
@@ -224,9 +224,10 @@ impl Partition {
             return Ok([0; 2]);
         }
         let view = PartitionView { outcomes, references, owners, ..self.view(buffers, round) };
-        let kernel = if search == Search::Find { Kernel::GatherFound } else { Kernel::GatherPut };
-        // SAFETY: as in `scatter`, but that vectors are not read; the replies have a row for each place (`check_replies`), the
-        // results an element for each vector: slices of the caller's, which are borrowed, or buffers, until `Engine` has waited.
+        let kernel = if search == SearchMode::Find { Kernel::GatherFound } else { Kernel::GatherPut };
+        // SAFETY: as in `scatter`, except that vectors are not read. The replies have a row for each place (`check_replies`). The
+        // results have an element for each vector: they are slices of the caller, which stay borrowed until `RankEngine` has
+        // waited, or buffers.
         unsafe { device.partition(stream, kernel, &view)? };
         if let (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_places, of_ranks])) = (output, &self.results)
         {

@@ -7,7 +7,7 @@ use super::record::Answered;
 use crate::backend::{Launch, RankMemory, Waves};
 use crate::core::table::RawTable;
 use crate::layout::HostBatch;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::Stream;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result};
@@ -54,7 +54,7 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         (round, rows, rank): (usize, &Rows, usize),
         is_last: bool,
         fresh: &mut Vec<u64>,
@@ -76,7 +76,7 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         run: Run,
         rank: usize,
         fresh: &mut Vec<u64>,
@@ -92,7 +92,7 @@ impl Puts {
                 (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
             )
         };
-        let wanted = search == Search::FindOrPut && self.fresh == Fresh::Host;
+        let wanted = search == SearchMode::FindOrPut && self.fresh == Fresh::Host;
         let before = fresh.len();
         fresh.resize(before + if wanted { count } else { 0 }, 0);
         let mut batch =
@@ -110,13 +110,13 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         launch: Launch,
         run: Run,
         rank: usize,
     ) -> Result<()> {
         let (new_references, new_capacity) = match self.fresh {
-            _ if search == Search::Find => (0, 0),
+            _ if search == SearchMode::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
             Fresh::Gpu { address, capacity } => (address, capacity),
             // Allocated by `begin`.
@@ -145,7 +145,7 @@ impl Puts {
             ..BatchView::default()
         };
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
-        // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
+        // until the stream has passed the kernel, as memory that is freed waits for that, and `RankEngine` for the caller's.
         unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch) }
     }
 

@@ -1,6 +1,6 @@
 //! What every rank tells all others before each round: all decide by the same numbers, and so alike.
 
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
@@ -197,11 +197,11 @@ impl Record {
 }
 
 /// What has become of the batch of a rank, by the last records of all.
-pub(super) fn tally_of(records: &[Record], rank: usize, search: Search) -> Tally {
+pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> Tally {
     let sum = |number: usize| records.iter().map(|record| record.answered[rank][number]).sum::<u64>();
     let (Head { offered, copies_hit, copies_full, .. }, hits) = (records[rank].head, sum(0));
     match search {
-        Search::Find => Tally { seen: hits + copies_hit, ..Tally::default() },
+        SearchMode::Find => Tally { seen: hits + copies_hit, ..Tally::default() },
         _ => {
             let full = sum(1) + copies_full;
             Tally { new: hits, seen: offered - hits - full, full, full_nodes: sum(2) }
@@ -244,8 +244,8 @@ mod tests {
         (records[0].answered, records[1].answered) = (vec![[5, 1, 1], [9, 9, 9]], vec![[7, 2, 0], [9, 9, 9]]);
         (records[0].head.offered, records[0].head.copies_full, records[0].head.copies_hit) = (100, 4, 6);
         let put = Tally { new: 12, seen: 81, full: 7, full_nodes: 1 };
-        assert_eq!(tally_of(&records, 0, Search::FindOrPut), put);
-        assert_eq!(tally_of(&records, 0, Search::Find), Tally { seen: 18, ..Tally::default() });
+        assert_eq!(tally_of(&records, 0, SearchMode::FindOrPut), put);
+        assert_eq!(tally_of(&records, 0, SearchMode::Find), Tally { seen: 18, ..Tally::default() });
     }
 
     #[test]

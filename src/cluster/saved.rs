@@ -22,7 +22,7 @@
 use super::batch::Reference;
 use super::builder::{Builder, Config, Shares};
 use super::engine::DeviceRounds;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners::Owners;
 use super::owners::check_bounds;
@@ -128,7 +128,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         // No rank writes anything if the thread of one holds its table.
         let held = self.local.raw.check_not_held("save").err();
         let record = self.engine.link.record().values([rand::rng().next_u64()]).failed(held.as_ref());
-        let records = self.engine.link.tell(Operation::Save, record)?;
+        let records = self.engine.link.exchange_records(Operation::Save, record)?;
         agree(&records, held)?;
         let Config { seed, hash_mask, shares, .. } = self.config;
         let bounds = self.engine.device.partition.bounds().to_vec();
@@ -181,7 +181,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
             [head.save, u64::from(crc32fast::hash(&of_all.to_bytes()))]
         });
         let record = link.record().values(values).failed(head.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, head.as_ref().err().cloned())?;
         let head = head?;
         for (rank, record) in records.iter().enumerate() {
@@ -206,7 +206,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
             Config { shares: head.shares, ..config }
         });
         let record = link.record().values(config.values()).failed(loaded.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, loaded.as_ref().err().cloned())?;
         let configs: Vec<Config> = records.iter().map(Config::of).collect();
         // Slots differ where devices do.
@@ -215,8 +215,8 @@ impl<S: Storage, K: Key> Builder<S, K> {
         let owners = Owners { seed: head.seed, bounds: head.bounds.clone(), hash_mask: head.hash_mask };
         let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicates(), owners);
         let record = link.record().failed(made.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, made.as_ref().err().cloned())?;
-        Ok(Table { engine: Engine { link, device: made? }, config: Config { round, ..config }, local: loaded? })
+        Ok(Table { engine: RankEngine { link, device: made? }, config: Config { round, ..config }, local: loaded? })
     }
 }

@@ -2,14 +2,14 @@
 
 use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
-use super::engine::{Answers, Engine, Offer, sums};
+use super::engine::{Answers, Offer, RankEngine, sums};
 use super::link::{Link, agree};
 use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation, Record};
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
 use crate::core::table::RawTable;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::table::key_words as words;
 use crate::{Error, Key, Outcome, Result, Storage};
 use std::fmt;
@@ -21,7 +21,7 @@ use std::fmt;
 ///
 /// `K` and `S` are as of [`warpset::Table`](crate::Table).
 pub struct Table<K, S> {
-    pub(super) engine: Engine,
+    pub(super) engine: RankEngine,
     pub(super) config: Config,
     pub(super) local: crate::Table<K, S>,
 }
@@ -93,7 +93,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let offer = Offer {
             fresh,
             numbers: request.numbers,
-            ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors, request.references)
+            ..offer(Operation::FindOrPut, SearchMode::FindOrPut, raw, &vectors, request.references)
         };
         let mut answers = Answers::default();
         self.engine.find_or_put(raw, &vectors, &offer, &mut answers)?;
@@ -132,7 +132,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
-        let offer = offer(operation, Search::Find, raw, &vectors, references);
+        let offer = offer(operation, SearchMode::Find, raw, &vectors, references);
         let mut answers = Answers::default();
         answers.make(&offer, raw.width());
         self.engine.rounds(raw, &offer, &mut answers)?;
@@ -228,26 +228,26 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Error::Connection`], [`Error::OutOfStep`].
     pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
-        Ok(sums(&self.tell(Operation::Sum, Ok(own))?))
+        Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))
     }
 
     /// Numbers of all ranks, by rank.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
-        let records = self.tell(operation, own)?;
+        let records = self.exchange_numbers(operation, own)?;
         Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
     }
 
-    fn tell<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<Record>> {
+    fn exchange_numbers<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<Record>> {
         let (values, failed) = own.map_or_else(|error| ([0; N], Some(error)), |values| (values, None));
         let record = self.engine.link.record().values(values).failed(failed.as_ref());
-        let records = self.engine.link.tell(operation, record)?;
+        let records = self.engine.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         Ok(records)
     }
 }
 
 /// What a rank offers by a host batch; why it does not, if its vectors are none.
-fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
+fn offer<'a>(operation: Operation, search: SearchMode, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
     let refused = raw.count(words).err();
     let input = Input::Host(if refused.is_none() { words } else { &[] });
     Offer {

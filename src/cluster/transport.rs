@@ -1,6 +1,6 @@
 //! What carries messages between ranks.
 
-pub use crate::backend::Place;
+pub use crate::backend::MemorySpace;
 
 use crate::Result;
 use crate::backend::{Rank, RankMemory};
@@ -103,13 +103,13 @@ pub struct Region {
     /// How long it is.
     pub bytes: usize,
     /// What kind of memory it is.
-    pub place: Place,
+    pub place: MemorySpace,
 }
 
 impl Region {
     /// No memory: nothing to send or to receive.
     pub fn empty() -> Self {
-        Self { address: 0, bytes: 0, place: Place::Host }
+        Self { address: 0, bytes: 0, place: MemorySpace::Host }
     }
 }
 

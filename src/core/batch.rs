@@ -4,7 +4,7 @@ use super::memory::HostMemory;
 use crate::host::Workers;
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
-use crate::layout::rows::Closing;
+use crate::layout::rows::HoleClosing;
 use crate::{Device, Error, Outcome, Reference, Result, Tally};
 use std::fmt;
 use std::mem::ManuallyDrop;

@@ -7,7 +7,7 @@ use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Outcome, Result, Tally};
 
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
@@ -127,7 +127,7 @@ impl RawTable {
         };
         let found = {
             let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
-            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut Progress::none())?.tally()
+            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
             let Some(all) = all else { return };

@@ -5,7 +5,7 @@ use super::lock::{Alone, Shared};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl RawTable {
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
-    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, Closing)>> {
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, HoleClosing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
         let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
@@ -92,8 +92,8 @@ impl RawTable {
         let dense = sized.store.dense();
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
-        let is_settled = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
-        if dense == given || (is_settled && stored == given) {
+        let is_unchanging = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        if dense == given || (is_unchanging && stored == given) {
             return Ok(given);
         }
         let (holes, _) = sized.store.list_holes(dense..given, given - dense)?;

@@ -6,7 +6,7 @@ use super::first_error::FirstError;
 use super::request::Request;
 use super::table::{FIND_OR_PUT, RawTable};
 use crate::layout::generation::Generation;
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
 
 impl RawTable {
@@ -46,7 +46,7 @@ impl RawTable {
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
         let call = self.begin_call(FIND_OR_PUT)?;
-        let mut progress = Progress::new(request.progress.take(), count);
+        let mut progress = BatchProgress::new(request.progress.take(), count);
         let leaves_holes = request.leaves_holes;
         let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
         let Put { tally, first_error, mut ended_by, moved, .. } = self.put_batch(batch, &mut progress)?;
@@ -82,7 +82,7 @@ impl RawTable {
     /// # Errors
     ///
     /// If nothing has been put. After that, what has been is reported with the error.
-    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
+    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Put> {
         let (spec, generation) = {
             let sized = self.look();
             (sized.spec, sized.generation)

@@ -8,14 +8,14 @@ use super::stats::Stats;
 use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::generation::Generation;
 use crate::layout::options::{Options, Parameters, Seeds};
 use crate::layout::rank::Stream;
 use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
 use crate::layout::view::{BatchView, Counts, Geometry};
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl Sized {
 
     /// Looks for the vectors of a batch.
     fn find(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        self.store.search_batch(Search::Find, self.generation.tag(), batch, &mut Progress::none())
+        self.store.search_batch(SearchMode::Find, self.generation.tag(), batch, &mut BatchProgress::none())
     }
 
     /// Vectors and nodes that are stored.
@@ -224,10 +224,10 @@ impl RawTable {
 
     /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller
     /// does.
-    pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
+    pub(crate) fn search_once(&self, search: SearchMode, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let _call = self.begin_call(CLUSTER_BATCH)?;
         let sized = self.ready(CLUSTER_BATCH)?;
-        sized.store.search_batch(search, sized.generation.tag(), batch, &mut Progress::none())
+        sized.store.search_batch(search, sized.generation.tag(), batch, &mut BatchProgress::none())
     }
 
     /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References are of the table's
@@ -239,7 +239,7 @@ impl RawTable {
     pub(crate) unsafe fn enqueue_once(
         &self,
         (rank, stream): (&dyn Rank, Stream),
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()> {
@@ -252,7 +252,7 @@ impl RawTable {
 
     /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU: also those
     /// for vectors of another rank, if `is_exchanged`.
-    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
     }
 

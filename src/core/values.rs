@@ -5,8 +5,8 @@
 //! numbers there are, when it is next used. So neither a batch nor a growth waits for an array, or fails for want of memory for
 //! one.
 //!
-//! No value ever moves. The only rows that do are those that the batch has put that moves them, before it returns (`Closing`),
-//! and it does so only if nobody else can have their references. Each operation here counts as a call that overlaps with it.
+//! No value ever moves. A row moves only if the same batch has put it, before the batch returns (`HoleClosing`), and only if no
+//! other call can have its reference. Each operation here counts as a call that overlaps with it.
 
 use super::lock::Shared;
 use super::table::{RawTable, Sized};

@@ -3,7 +3,7 @@
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
 use crate::backend::cuda::{CudaStore, Gpu};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
@@ -126,7 +126,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver
     /// reports.
     pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(Search::FindOrPut, "find_or_put_device", stream, batch)
+        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
 
     /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
@@ -136,12 +136,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(Search::Find, "find_device", stream, batch)
+        self.search_device(SearchMode::Find, "find_device", stream, batch)
     }
 
     fn search_device<'a>(
         &self,
-        search: Search,
+        search: SearchMode,
         name: &'static str,
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
@@ -152,7 +152,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.calls.note_kernels();
         let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
-        let search = if leaves_holes && search == Search::FindOrPut { Search::FindOrPutLeavingHoles } else { search };
+        let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };
         gpu.check_own("stream", stream)?;
         let needed = count.saturating_mul(K::elements(self.width()));
         check_buffer(gpu, "vectors", vectors, needed)?;

@@ -7,7 +7,7 @@ use bytemuck::Zeroable;
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     let bytes = count as u64 * size_of::<T>() as u64;
     let refused = |reason: &str| Error::Allocation { bytes, reason: reason.into() };
-    if crate::faults::strikes() {
+    if crate::faults::should_fail() {
         return Err(refused(crate::faults::ON_PURPOSE));
     }
     let mut memory = bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused("no memory for results"))?;

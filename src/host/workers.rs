@@ -126,7 +126,7 @@ impl Workers {
         while *threads < self.wanted {
             let queue = self.queue.clone();
             let builder = thread::Builder::new().name("warpset".into());
-            if faults::strikes() || builder.spawn(move || queue.serve()).is_err() {
+            if faults::should_fail() || builder.spawn(move || queue.serve()).is_err() {
                 break;
             }
             *threads += 1;

@@ -1,6 +1,6 @@
 //! Batches from host slices: what is offered, in parts, and where the results go.
 
-use super::{Reference, Search, Spec};
+use super::{Reference, SearchMode, Spec};
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch); says whether to go on.
@@ -33,8 +33,8 @@ impl<'a> HostBatch<'a> {
     }
 
     /// The find-or-put that the batch asks for.
-    pub(crate) fn put_search(&self) -> Search {
-        if self.leaves_holes { Search::FindOrPutLeavingHoles } else { Search::FindOrPut }
+    pub(crate) fn put_search(&self) -> SearchMode {
+        if self.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut }
     }
 
     /// Number of vectors.
@@ -58,7 +58,7 @@ impl<'a> HostBatch<'a> {
 }
 
 /// Tells a caller's callback how far a batch is, and whether it wants to go on.
-pub(crate) struct Progress<'a> {
+pub(crate) struct BatchProgress<'a> {
     callback: Option<&'a mut Callback<'a>>,
     /// Vectors of earlier parts of the same call, and of the whole call.
     before: u64,
@@ -66,13 +66,13 @@ pub(crate) struct Progress<'a> {
     pub stopped: bool,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> BatchProgress<'a> {
     pub(crate) fn new(callback: Option<&'a mut Callback<'a>>, total: usize) -> Self {
-        Progress { callback, before: 0, total: total as u64, stopped: false }
+        BatchProgress { callback, before: 0, total: total as u64, stopped: false }
     }
 
     pub(crate) fn none() -> Self {
-        Progress { callback: None, before: 0, total: 0, stopped: false }
+        BatchProgress { callback: None, before: 0, total: 0, stopped: false }
     }
 
     /// What is reported next is of a part that begins here.

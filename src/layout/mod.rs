@@ -20,8 +20,8 @@ pub(crate) mod spec;
 pub(crate) mod strategy;
 pub(crate) mod view;
 
-pub(crate) use batch::{HostBatch, Progress};
+pub(crate) use batch::{BatchProgress, HostBatch};
 pub(crate) use part::Part;
 pub(crate) use reference::Reference;
-pub(crate) use search::Search;
+pub(crate) use search::SearchMode;
 pub(crate) use spec::Spec;

@@ -6,12 +6,12 @@ use super::size::{self, Size, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
-use super::{compact, rows, spec::Kind};
+use super::{compact, rows, spec::StorageKind};
 use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// How vectors are to be stored, as far as the caller chooses: [`Kind`] without what follows from the size.
+/// How vectors are to be stored, as far as the caller chooses: [`StorageKind`] without what follows from the size.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
     Bucket {
@@ -244,12 +244,12 @@ impl<'a> Parameters<'a> {
             layout.view(&self.family(key_bits), at.slots, at.stored)
         };
         match self.spec.kind {
-            Kind::Bucket { .. } => View::Bucket(bucket()),
-            Kind::Tree { strategy } => {
+            StorageKind::Bucket { .. } => View::Bucket(bucket()),
+            StorageKind::Tree { strategy } => {
                 View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
             }
-            Kind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
-            Kind::Indexed { slot_bits } => {
+            StorageKind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
+            StorageKind::Indexed { slot_bits } => {
                 let capacity = rows::rows(self.slots());
                 let rows = RowsView {
                     words: at.rows,
@@ -268,7 +268,7 @@ impl<'a> Parameters<'a> {
                     slot_bits,
                 }
             }
-            Kind::CompactTree { roots } => {
+            StorageKind::CompactTree { roots } => {
                 let view = CompactTreeView { roots: compact(roots.key_bits), nodes: nodes() };
                 View::CompactTree { view, slot_bits: roots.slot_bits }
             }

@@ -19,7 +19,7 @@ pub(crate) struct RowCounts {
 
 /// How holes are closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Closing {
+pub(crate) struct HoleClosing {
     /// From high to low.
     pub moves: Vec<RowMove>,
     /// Rows that are given, and holes among them that stay.
@@ -49,7 +49,7 @@ impl RowCounts {
     /// How to close the holes, all of which are spares: stored rows from the last one on, of those from `first` on, which nobody
     /// has a reference to, go to the lowest holes. To those before `first` only if they are to be `filled`. None if some holes
     /// are not known.
-    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<Closing> {
+    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<HoleClosing> {
         if self.has_lost_some() {
             return None;
         }
@@ -72,11 +72,11 @@ impl RowCounts {
         spares.drain(left..holes);
         let spares = std::mem::take(spares);
         let dense = spares.first().copied().unwrap_or(given);
-        Some(Closing { moves, given, spares, dense })
+        Some(HoleClosing { moves, given, spares, dense })
     }
 }
 
-impl Closing {
+impl HoleClosing {
     /// Where the vector is now that was at this row.
     pub(crate) fn moved(&self, row: u64) -> u64 {
         // From high to low.
@@ -89,14 +89,14 @@ impl Closing {
 mod tests {
     use super::*;
 
-    fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<Closing> {
+    fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<HoleClosing> {
         RowCounts { stored, given, spares: spares.to_vec() }.close(first, true)
     }
 
     #[test]
     fn holes_at_the_end_are_given_back() {
         let closing = close(5, 8, &[6, 5, 7], 0).unwrap();
-        assert_eq!(closing, Closing { moves: vec![], given: 5, spares: vec![], dense: 5 });
+        assert_eq!(closing, HoleClosing { moves: vec![], given: 5, spares: vec![], dense: 5 });
     }
 
     #[test]
@@ -112,16 +112,19 @@ mod tests {
         // Of rows 0 to 9 those from 8 on may be moved.
         let closing = close(6, 10, &[1, 2, 3, 5], 8).unwrap();
         assert_eq!(closing.moves, [RowMove { from: 9, to: 1 }, RowMove { from: 8, to: 2 }]);
-        assert_eq!(closing, Closing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });
+        assert_eq!(closing, HoleClosing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });
     }
 
     #[test]
     fn holes_of_earlier_calls_are_left_if_wanted() {
         let counts = RowCounts { stored: 6, given: 10, spares: vec![9, 7, 3, 1] };
         let closing = counts.close(6, false).unwrap();
-        assert_eq!(closing, Closing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
+        assert_eq!(closing, HoleClosing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
         let counts = RowCounts { stored: 3, given: 4, spares: vec![3] };
-        assert_eq!(counts.close(4, false).unwrap(), Closing { given: 4, spares: vec![3], dense: 3, ..Closing::default() });
+        assert_eq!(
+            counts.close(4, false).unwrap(),
+            HoleClosing { given: 4, spares: vec![3], dense: 3, ..HoleClosing::default() }
+        );
     }
 
     #[test]
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn nothing_is_done_without_holes() {
-        assert_eq!(close(0, 0, &[], 0).unwrap(), Closing::default());
-        assert_eq!(close(4, 4, &[], 0).unwrap(), Closing { given: 4, dense: 4, ..Closing::default() });
+        assert_eq!(close(0, 0, &[], 0).unwrap(), HoleClosing::default());
+        assert_eq!(close(4, 4, &[], 0).unwrap(), HoleClosing { given: 4, dense: 4, ..HoleClosing::default() });
     }
 }

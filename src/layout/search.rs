@@ -3,7 +3,7 @@
 use super::view::{ProbeTotals, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum SearchMode {
     FindOrPut,
     /// The same, of which new vectors get the next numbers even if there are holes among the rows of an indexed table.
     FindOrPutLeavingHoles,
@@ -12,7 +12,7 @@ pub(crate) enum Search {
     Find,
 }
 
-impl Search {
+impl SearchMode {
     /// What the kernels of a search get, of a table whose view is `view`.
     pub(crate) fn view_of(self, view: &View) -> View {
         match self {

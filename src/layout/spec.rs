@@ -6,7 +6,7 @@ use std::fmt;
 /// How vectors are stored, and what the kernels must know of it besides their width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub(crate) enum Kind {
+pub(crate) enum StorageKind {
     /// As they are, in slots of so many words: of more than vectors have, if slots are padded (cuda/warpset/core/layout.cuh).
     Bucket { slot_words: u32 },
     /// As trees, whose roots are vectors of two words in a bucket table.
@@ -33,7 +33,7 @@ pub(crate) struct Quotiented {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Spec {
-    pub(crate) kind: Kind,
+    pub(crate) kind: StorageKind,
     pub(crate) width: u32,
     pub(crate) chunk_bytes: u32,
     pub(crate) line_bytes: u32,
@@ -54,45 +54,45 @@ impl Spec {
 
     /// Whether vectors are rows in the order in which they were found, and references their numbers.
     pub const fn is_indexed(&self) -> bool {
-        matches!(self.kind, Kind::Indexed { .. })
+        matches!(self.kind, StorageKind::Indexed { .. })
     }
 
     /// Bits a slot of the index of an indexed table; 0 of other tables.
     pub const fn index_slot_bits(&self) -> u32 {
         match self.kind {
-            Kind::Indexed { slot_bits } => slot_bits,
+            StorageKind::Indexed { slot_bits } => slot_bits,
             _ => 0,
         }
     }
 
     /// Whether vectors are stored as trees.
     pub const fn is_tree(&self) -> bool {
-        matches!(self.kind, Kind::Tree { .. } | Kind::CompactTree { .. })
+        matches!(self.kind, StorageKind::Tree { .. } | StorageKind::CompactTree { .. })
     }
 
     /// How the kernels of a tree table make trees; the default for other tables.
     pub const fn strategy(&self) -> Strategy {
         match self.kind {
-            Kind::Tree { strategy } => strategy,
+            StorageKind::Tree { strategy } => strategy,
             _ => Strategy::DEFAULT,
         }
     }
 
     /// Whether slots hold only what their buckets do not tell: of keys, or of the roots of trees.
     pub const fn is_compact(&self) -> bool {
-        matches!(self.kind, Kind::Compact { .. } | Kind::CompactTree { .. })
+        matches!(self.kind, StorageKind::Compact { .. } | StorageKind::CompactTree { .. })
     }
 
     /// Whether keys may be relocated: see [`cuckoo`](crate::TableBuilder::cuckoo).
     pub const fn is_cuckoo(&self) -> bool {
-        matches!(self.kind, Kind::Compact { cuckoo: true, .. })
+        matches!(self.kind, StorageKind::Compact { cuckoo: true, .. })
     }
 
     /// Keys of a compact table, or roots of a tree table with compact roots.
     pub(super) const fn quotiented(&self) -> Option<Quotiented> {
         match self.kind {
-            Kind::Compact { keys, .. } | Kind::CompactTree { roots: keys } => Some(keys),
-            Kind::Bucket { .. } | Kind::Tree { .. } | Kind::Indexed { .. } => None,
+            StorageKind::Compact { keys, .. } | StorageKind::CompactTree { roots: keys } => Some(keys),
+            StorageKind::Bucket { .. } | StorageKind::Tree { .. } | StorageKind::Indexed { .. } => None,
         }
     }
 
@@ -113,7 +113,7 @@ impl Spec {
     /// ([`TableBuilder::dense`](crate::TableBuilder::dense)). Of other tables, as many as vectors or root pairs have.
     pub const fn slot_words(&self) -> usize {
         match self.kind {
-            Kind::Bucket { slot_words } => slot_words as usize,
+            StorageKind::Bucket { slot_words } => slot_words as usize,
             _ => self.hashed_words() as usize,
         }
     }
@@ -144,22 +144,22 @@ impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, width, chunk_bytes, line_bytes } = self;
         match kind {
-            Kind::Bucket { slot_words } => {
+            StorageKind::Bucket { slot_words } => {
                 write!(f, "bucket table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")?;
                 if slot_words == width { Ok(()) } else { write!(f, ", slots of {slot_words} words") }
             }
-            Kind::Tree { strategy } => {
+            StorageKind::Tree { strategy } => {
                 write!(f, "tree table of {width}-word vectors, chunks of {chunk_bytes} bytes, lines of {line_bytes}")?;
                 if *strategy == Strategy::DEFAULT { Ok(()) } else { write!(f, ", made by {strategy}") }
             }
-            Kind::Compact { keys: Quotiented { key_bits, slot_bits }, cuckoo } => {
+            StorageKind::Compact { keys: Quotiented { key_bits, slot_bits }, cuckoo } => {
                 let cuckoo = if *cuckoo { "cuckoo " } else { "" };
                 write!(f, "compact {cuckoo}table of {key_bits}-bit keys in slots of {slot_bits} bits")
             }
-            Kind::CompactTree { roots: Quotiented { key_bits, slot_bits } } => {
+            StorageKind::CompactTree { roots: Quotiented { key_bits, slot_bits } } => {
                 write!(f, "tree table of {width}-word vectors, {key_bits}-bit roots in slots of {slot_bits} bits")
             }
-            Kind::Indexed { slot_bits } => {
+            StorageKind::Indexed { slot_bits } => {
                 write!(f, "indexed table of {width}-word vectors, an index with slots of {slot_bits} bits")
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Spec;
 use super::outcome::Tally;
-use super::spec::Kind;
+use super::spec::StorageKind;
 use super::strategy::Pairing;
 use bytemuck::{Pod, Zeroable};
 
@@ -358,11 +358,11 @@ impl Geometry {
     /// If the headers and this file disagree: they are built together, so that is a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
         let view = match spec.kind {
-            Kind::Bucket { .. } => size_of::<TableView>(),
-            Kind::Tree { .. } => size_of::<TreeView>(),
-            Kind::Compact { .. } => size_of::<CompactView>(),
-            Kind::CompactTree { .. } => size_of::<CompactTreeView>(),
-            Kind::Indexed { .. } => size_of::<IndexedView>(),
+            StorageKind::Bucket { .. } => size_of::<TableView>(),
+            StorageKind::Tree { .. } => size_of::<TreeView>(),
+            StorageKind::Compact { .. } => size_of::<CompactView>(),
+            StorageKind::CompactTree { .. } => size_of::<CompactTreeView>(),
+            StorageKind::Indexed { .. } => size_of::<IndexedView>(),
         };
         assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());

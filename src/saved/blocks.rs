@@ -42,7 +42,7 @@ impl<W: Write> Sink<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if faults::strikes() {
+        if faults::should_fail() {
             return Err(Error::Io { doing: "writing a table", at: self.at, reason: faults::ON_PURPOSE.into() });
         }
         self.to.write_all(bytes).map_err(|error| refused("writing a table", self.at, &error))?;
@@ -104,7 +104,7 @@ impl<R: Read> Source<R> {
     pub(super) fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < bytes.len() {
-            if faults::strikes() {
+            if faults::should_fail() {
                 return Err(Error::Io { doing: "reading a table", at: self.at, reason: faults::ON_PURPOSE.into() });
             }
             match self.from.read(&mut bytes[done..]) {

@@ -41,7 +41,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// An error if a test wants one here.
 fn unless_made_to_fail() -> io::Result<()> {
-    if faults::strikes() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
+    if faults::should_fail() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
 }
 
 impl NewFile {
@@ -115,12 +115,12 @@ impl Named {
     ///
     /// The disk has reported an error. The file is complete and has its name now; after a crash of the machine, what had the name
     /// before may have it again.
-    pub fn settle(self) -> io::Result<()> {
+    pub fn synchronize_folder(self) -> io::Result<()> {
         unless_made_to_fail()?;
         match self.folder.map_or(Ok(()), |folder| folder.sync_all()) {
             // As some file systems of networks answer for every folder.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
-            settled => settled,
+            result => result,
         }
     }
 }
@@ -134,7 +134,7 @@ impl RawTable {
         let new = NewFile::beside(path).map_err(|error| refused("making a file", path, &error))?;
         self.save(new.file())?;
         let named = new.publish().map_err(|error| refused("finishing a file", path, &error))?;
-        named.settle().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
+        named.synchronize_folder().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
     }
 
     pub(crate) fn load_file(device: &Device, choice: &Choice, width: Option<usize>, path: &Path) -> Result<Self> {

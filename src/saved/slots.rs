@@ -1,7 +1,7 @@
 //! How slots for vectors lie in memory, and so in a file: for machines whose slots lie in another way, which read the vectors out
 //! of them. What cuda/warpset/core/layout.cuh says, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
-use crate::layout::spec::{Kind, Spec};
+use crate::layout::spec::{Spec, StorageKind};
 use crate::layout::view::Geometry;
 use bytemuck::{Pod, Zeroable};
 
@@ -24,7 +24,7 @@ const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {
     pub(super) fn of(spec: Spec, geometry: &Geometry) -> Self {
-        if !matches!(spec.kind, Kind::Bucket { .. } | Kind::Tree { .. }) {
+        if !matches!(spec.kind, StorageKind::Bucket { .. } | StorageKind::Tree { .. }) {
             return Self::zeroed();
         }
         let slot_words = spec.slot_words() as u32;

@@ -154,12 +154,12 @@ struct IndexedTable {
         const u64 hashed = hash(vector);
         Probe probe = Probe::start(hashed, view.buckets);
         Lane lane;
-        Found found{Outcome::Unwritten, no_reference};
-        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Unwritten; ++probes) {
+        Found found{Outcome::Pending, no_reference};
+        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Pending; ++probes) {
             found = find_or_put_in(probe.bucket, vector, tag_of(hashed), lane);
             probe.advance(view.buckets);
         }
-        if (found.outcome == Outcome::Unwritten) found.outcome = Outcome::Full;
+        if (found.outcome == Outcome::Pending) found.outcome = Outcome::Full;
         lane.finish(*this);
         platform::count_relaxed(view.stored, found.outcome == Outcome::New);
         return found;
@@ -172,7 +172,7 @@ struct IndexedTable {
         return find_or_put(WordVector{vector.words});
     }
 
-    // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
+    // Searches one bucket of the probe sequence; Pending: the search continues in the next bucket. Does not count in
     // `*view.stored`.
     template <class Vector>
     WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, Slot tag, Lane& lane) const
@@ -197,7 +197,7 @@ struct IndexedTable {
             }
             if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
@@ -208,12 +208,12 @@ struct IndexedTable {
         Probe probe = Probe::start(hashed, view.buckets);
         for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
             const Found found = find_in(probe.bucket, vector, tag_of(hashed));
-            if (found.outcome != Outcome::Unwritten) return found;
+            if (found.outcome != Outcome::Pending) return found;
         }
         return {Outcome::Absent, no_reference};
     }
 
-    // The part of it that is about one bucket; Unwritten: go on with the next.
+    // Searches one bucket; Pending: the search continues in the next bucket.
     template <class Vector>
     WARPSET_FN Found find_in(u64 bucket, const Vector& vector, Slot tag) const
     {
@@ -222,7 +222,7 @@ struct IndexedTable {
             if (seen == empty) return {Outcome::Absent, no_reference};
             if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // The slot that names a row, or null. The row's words may be anything, if none does.

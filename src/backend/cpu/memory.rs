@@ -12,7 +12,7 @@ pub(super) fn name(threads: usize) -> String {
 /// [`Error::OutOfMemory`] if fewer than `bytes` are free.
 pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     let free = free_memory();
-    if bytes > free || faults::strikes() {
+    if bytes > free || faults::should_fail() {
         return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free });
     }
     Ok(())

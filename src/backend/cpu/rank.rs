@@ -2,9 +2,9 @@
 
 use super::threads::in_pieces;
 use crate::Result;
-use crate::backend::{Launch, Place, Rank, RankMemory, Store};
+use crate::backend::{Launch, MemorySpace, Rank, RankMemory, Store};
 use crate::host::zeroed;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::{ABI, Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 use crate::layout::view::BatchView;
 use std::ptr;
@@ -41,8 +41,8 @@ impl Rank for CpuRank {
         true
     }
 
-    fn place(&self, _: Stream) -> Place {
-        Place::Host
+    fn place(&self, _: Stream) -> MemorySpace {
+        MemorySpace::Host
     }
 
     fn allocate(&self, bytes: u64) -> Result<RankMemory> {
@@ -122,7 +122,7 @@ impl Rank for CpuRank {
         Ok(())
     }
 
-    unsafe fn enqueue_search(&self, _: Stream, _: &dyn Store, _: Search, _: &BatchView, _: Launch) -> Result<()> {
+    unsafe fn enqueue_search(&self, _: Stream, _: &dyn Store, _: SearchMode, _: &BatchView, _: Launch) -> Result<()> {
         unreachable!("a rank on the host searches for host slices")
     }
 }

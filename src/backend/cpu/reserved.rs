@@ -72,7 +72,7 @@ impl Reserved {
         if bytes <= self.bytes {
             return Ok(());
         }
-        if bytes > self.reserved || faults::strikes() {
+        if bytes > self.reserved || faults::should_fail() {
             let reason = format!("{} bytes of addresses are reserved", self.reserved);
             return Err(Error::Allocation { bytes: bytes as u64, reason });
         }

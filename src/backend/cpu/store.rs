@@ -6,11 +6,11 @@ use super::threads::{in_pieces, on_threads};
 use crate::backend::Store;
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters, SeedPair};
-use crate::layout::rows::{Closing, RowCounts};
-use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, Search};
-use crate::layout::spec::Kind;
+use crate::layout::rows::{HoleClosing, RowCounts};
+use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, SearchMode};
+use crate::layout::spec::StorageKind;
 use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
-use crate::layout::{HostBatch, Part, Progress};
+use crate::layout::{BatchProgress, HostBatch, Part};
 use crate::{Error, Outcome, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
@@ -127,11 +127,11 @@ const PIECE: usize = 4096;
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
     let kind = match spec.kind {
-        Kind::Bucket { .. } => TableKind::Bucket,
-        Kind::Tree { .. } => TableKind::Tree,
-        Kind::Compact { .. } => TableKind::Compact,
-        Kind::CompactTree { .. } => TableKind::CompactTree,
-        Kind::Indexed { .. } => TableKind::Indexed,
+        StorageKind::Bucket { .. } => TableKind::Bucket,
+        StorageKind::Tree { .. } => TableKind::Tree,
+        StorageKind::Compact { .. } => TableKind::Compact,
+        StorageKind::CompactTree { .. } => TableKind::CompactTree,
+        StorageKind::Indexed { .. } => TableKind::Indexed,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
@@ -199,7 +199,7 @@ impl CpuRows {
 }
 
 /// Memory for slots, or nodes.
-fn room(bytes: u64) -> Result<MmapMut> {
+fn allocate(bytes: u64) -> Result<MmapMut> {
     let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
@@ -228,8 +228,8 @@ impl CpuStore {
         let row_bytes = parameters.row_bytes(&geometry);
         check_memory(root_bytes + node_bytes + row_bytes, threads)?;
         let rows = if row_bytes > 0 { Some(CpuRows::new(row_bytes)?) } else { None };
-        let mut slots = room(root_bytes)?;
-        let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
+        let mut slots = allocate(root_bytes)?;
+        let mut nodes = if node_bytes > 0 { Some(allocate(node_bytes)?) } else { None };
         let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
         let stored: Box<[AtomicU64; 2]> = Box::default();
         let view = parameters.view(&Addresses {
@@ -345,7 +345,7 @@ impl CpuStore {
     }
 
     /// Closes holes, and says whether rows have moved. Nothing else uses the table.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(self.spec, &self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
         self.set_rows(closing.given, &closing.spares);
@@ -380,7 +380,7 @@ impl CpuStore {
             self.threads,
         )?;
         let before = self.row_counts()?;
-        let mut slots = room(slot_bytes)?;
+        let mut slots = allocate(slot_bytes)?;
         let rows = self.rows.as_mut().expect("an indexed table has rows");
         let view = parameters.view(&Addresses {
             slots: slots.as_mut_ptr() as u64,
@@ -420,10 +420,10 @@ impl CpuStore {
 
     pub(crate) fn search(
         &self,
-        search: Search,
+        search: SearchMode,
         tag: u64,
         batch: &mut HostBatch<'_>,
-        progress: &mut Progress<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Counts> {
         let count = batch.count(self.spec);
         let mut counts = Counts::default();
@@ -464,13 +464,15 @@ impl CpuStore {
     /// else, but for what is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
-    unsafe fn search_by_this_thread(&self, search: Search, view: &View, batch: &BatchView) {
+    unsafe fn search_by_this_thread(&self, search: SearchMode, view: &View, batch: &BatchView) {
         let table = CpuView::of(self.spec, view);
         // SAFETY: the caller's.
         unsafe {
             match search {
-                Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
-                Search::Find => warpset_cpu_find(&table, batch),
+                SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
+                    warpset_cpu_find_or_put(&table, batch)
+                }
+                SearchMode::Find => warpset_cpu_find(&table, batch),
             }
         }
     }
@@ -506,7 +508,7 @@ impl CpuStore {
             let displaced = counts.left_over as usize;
             let back = HostBatch::of(bytemuck::cast_slice(&keys[..displaced]));
             let mut back = HostBatch { outcomes: Some(&mut outcomes[..displaced]), ..back };
-            self.search(Search::PutBack, 0, &mut back, &mut Progress::none())?;
+            self.search(SearchMode::PutBack, 0, &mut back, &mut BatchProgress::none())?;
             left = 0;
             for at in 0..displaced {
                 if outcomes[at] == Outcome::Full as u8 {
@@ -592,7 +594,7 @@ impl CpuStore {
                     let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
                     let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
                     // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
-                    unsafe { larger.search_by_this_thread(Search::FindOrPut, &larger.view, &batch) };
+                    unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, &larger.view, &batch) };
                 }
             };
             match rehash() {
@@ -671,12 +673,18 @@ impl Store for CpuStore {
         CpuStore::clear(self, begin)
     }
 
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts> {
         CpuStore::search(self, search, tag, batch, progress)
     }
 
     /// Kernels were compiled with the library.
-    fn prepare(&self, _: Search, _: bool) -> Result<()> {
+    fn prepare(&self, _: SearchMode, _: bool) -> Result<()> {
         Ok(())
     }
 
@@ -709,7 +717,7 @@ impl Store for CpuStore {
         CpuStore::row_bytes(self)
     }
 
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         CpuStore::close_holes(self, closing)
     }
 

@@ -9,7 +9,7 @@ use std::thread;
 pub(super) fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
     thread::scope(|scope| {
         for _ in 1..threads {
-            if faults::strikes() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+            if faults::should_fail() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
                 break;
             }
         }

@@ -5,8 +5,8 @@ use super::nvrtc::Job;
 use super::store::{CudaStore, argument};
 use super::{Current, Gpu, cuda, pass, undisturbed};
 use crate::Result;
-use crate::backend::{Launch, Place, Rank, RankMemory, Store};
-use crate::layout::Search;
+use crate::backend::{Launch, MemorySpace, Rank, RankMemory, Store};
+use crate::layout::SearchMode;
 use crate::layout::rank::{ABI, Kernel, PartitionView, ROUNDS, StampView, Stream};
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
@@ -107,8 +107,8 @@ impl Rank for CudaRank {
         false
     }
 
-    fn place(&self, stream: Stream) -> Place {
-        Place::Gpu(self.stream(stream).clone())
+    fn place(&self, stream: Stream) -> MemorySpace {
+        MemorySpace::Gpu(self.stream(stream).clone())
     }
 
     fn allocate(&self, bytes: u64) -> Result<RankMemory> {
@@ -197,7 +197,7 @@ impl Rank for CudaRank {
         &self,
         stream: Stream,
         store: &dyn Store,
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()> {
@@ -216,7 +216,7 @@ pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
 
 /// Lets each of two GPUs of this process use the other's memory, once, where they can: then copies between them do not pass
 /// through the host. Where they cannot, copies do, and are as good.
-pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
+pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
     static KNOWN: Mutex<BTreeSet<[usize; 2]>> = Mutex::new(BTreeSet::new());
     let [a, b] = [one, other].map(CudaStream::context);
     let pair = [a.cu_ctx() as usize, b.cu_ctx() as usize];
@@ -279,7 +279,7 @@ pub(crate) fn new_event(stream: &CudaStream) -> Result<CudaEvent> {
 }
 
 /// Lets what is enqueued on a stream from now on come after an event, which may be of another GPU of this process.
-pub(crate) fn let_come_after(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+pub(crate) fn make_stream_wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     pass("ordering ranks")?;
     let _current = bind(stream)?;
     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;

@@ -19,7 +19,7 @@ impl DeviceMemory {
         let _current = gpu.bind()?;
         let free = gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free };
-        if bytes > free || faults::strikes() {
+        if bytes > free || faults::should_fail() {
             return Err(out_of_memory());
         }
         // SAFETY: the context is current; the address is used within `bytes` of it only, and freed once, by `drop`.

@@ -25,7 +25,7 @@ mod values;
 mod workspace;
 
 pub(crate) use cluster::{
-    copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
+    copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,
 };
 pub(crate) use context::{Current, SharedEvent, SharedStream};
 pub use cudarc::driver::DeviceRepr;
@@ -56,7 +56,7 @@ pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
 
 /// An error if a test wants this call to fail.
 fn pass(what: &'static str) -> Result<()> {
-    if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
+    if faults::should_fail() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
 
 fn ensure_driver() -> Result<()> {

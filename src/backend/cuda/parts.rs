@@ -11,9 +11,9 @@ use cudarc::driver::result;
 const PIECE: u64 = 8 * BLOCK as u64;
 
 /// Waits for the store's stream when it goes, whatever has happened: copies may use memory that goes after it.
-struct Settled<'a>(&'a CudaStore);
+struct SynchronizeOnDrop<'a>(&'a CudaStore);
 
-impl Drop for Settled<'_> {
+impl Drop for SynchronizeOnDrop<'_> {
     fn drop(&mut self) {
         if let Ok(_current) = self.0.gpu.bind() {
             // SAFETY: the store's own stream, which lives as long as its GPU. An error shows again at the next use of the GPU.
@@ -64,9 +64,9 @@ impl CudaStore {
         let mut coming = pieces(bytes);
         let Some((_, longest)) = coming.next() else { return Ok(()) };
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
-        let _settled = Settled(self);
+        let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
-        // SAFETY: waited for before it is looked at; `_settled` waits before it goes.
+        // SAFETY: waited for before it is looked at; `_synchronize` waits before it goes.
         unsafe { self.read_async(part, 0, now.part(0, longest))? };
         for (offset, len) in pieces(bytes) {
             self.wait("reading a table")?;
@@ -82,8 +82,8 @@ impl CudaStore {
     }
 
     pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
-        let _settled = Settled(self);
-        // SAFETY: waited for in the next statement, or by `_settled` after an error.
+        let _synchronize = SynchronizeOnDrop(self);
+        // SAFETY: waited for in the next statement, or by `_synchronize` after an error.
         unsafe { self.read_async(part, offset, to)? };
         self.wait("reading a table")
     }
@@ -94,14 +94,14 @@ impl CudaStore {
             self.make_rows(bytes)?;
         }
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
-        let _settled = Settled(self);
+        let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
         for (offset, len) in pieces(bytes) {
             let piece = now.part(0, len);
             // Meanwhile the one before is copied.
             each(piece)?;
             self.wait("loading a table")?;
-            // SAFETY: written to again only after the wait of the next round; `_settled` waits before it goes.
+            // SAFETY: written to again only after the wait of the next round; `_synchronize` waits before it goes.
             unsafe { self.write_async(part, offset, piece)? };
             std::mem::swap(&mut now, &mut next);
         }

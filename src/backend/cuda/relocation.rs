@@ -8,7 +8,7 @@ use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
 use crate::backend::Launch;
 use crate::host::zeroed;
-use crate::layout::search::{RELOCATION_ROUNDS, Search};
+use crate::layout::search::{RELOCATION_ROUNDS, SearchMode};
 use crate::layout::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};
 use std::sync::MutexGuard;
@@ -133,7 +133,7 @@ impl CudaStore {
         displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
         // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
         unsafe {
-            self.enqueue(Search::PutBack, &batch, self.stream(), Launch::default())?;
+            self.enqueue(SearchMode::PutBack, &batch, self.stream(), Launch::default())?;
             displaced.counts.read_async(0, &mut counts, self.stream())?;
         }
         self.wait("putting keys back")?;

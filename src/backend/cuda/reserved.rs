@@ -116,7 +116,7 @@ impl ReservedMemory {
         let _current = self.gpu.bind()?;
         let free = self.gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: self.gpu.name().into(), asked: more as u64, free };
-        if bytes > self.reserved || more as u64 > free || crate::faults::strikes() {
+        if bytes > self.reserved || more as u64 > free || crate::faults::should_fail() {
             return Err(out_of_memory());
         }
         let properties = properties(&self.gpu);

@@ -11,7 +11,7 @@ use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::view::{Counts, RowMove};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -32,21 +32,21 @@ pub(super) struct CudaRows {
 
 struct RowMemory {
     words: ReservedMemory,
-    /// No more rows than this have been given, or will be by what is enqueued or promised.
+    /// No more rows than this have been given, or will be by what is enqueued or reserved.
     bound: u64,
     /// Of those: rows of batches that are not enqueued yet.
-    promised: u64,
+    reserved: u64,
 }
 
 /// Memory for the rows of a batch, which is being enqueued.
-pub(super) struct Promise<'a> {
+pub(super) struct RowReservation<'a> {
     rows: &'a CudaRows,
     count: u64,
 }
 
-impl Drop for Promise<'_> {
+impl Drop for RowReservation<'_> {
     fn drop(&mut self) {
-        self.rows.memory().promised -= self.count;
+        self.rows.memory().reserved -= self.count;
     }
 }
 
@@ -63,7 +63,7 @@ impl CudaRows {
         let spares = DeviceMemory::new(gpu, (u64::from(SPARE_CELLS) + 1) * 8)?;
         let words = ReservedMemory::new(gpu, 0)?;
         let address = words.address();
-        Ok(Some(Self { memory: Mutex::new(RowMemory { words, bound: 0, promised: 0 }), address, spares }))
+        Ok(Some(Self { memory: Mutex::new(RowMemory { words, bound: 0, reserved: 0 }), address, spares }))
     }
 
     fn memory(&self) -> MutexGuard<'_, RowMemory> {
@@ -182,7 +182,7 @@ impl CudaStore {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`]: nothing may be enqueued.
-    pub(super) fn promise_rows(&self, count: u64, may_wait: bool) -> Result<Option<Promise<'_>>> {
+    pub(super) fn reserve_rows(&self, count: u64, may_wait: bool) -> Result<Option<RowReservation<'_>>> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(None) };
         let width_bytes = self.spec().row_bytes(1);
         let mut memory = rows.memory();
@@ -202,9 +202,9 @@ impl CudaStore {
             }
         }
         memory.bound += count;
-        memory.promised += count;
+        memory.reserved += count;
         drop(memory);
-        Ok(Some(Promise { rows, count }))
+        Ok(Some(RowReservation { rows, count }))
     }
 
     /// There are no rows any more. They keep their memory.
@@ -218,14 +218,14 @@ impl CudaStore {
     fn count_given(&self, memory: &mut RowMemory) -> Result<()> {
         self.gpu.synchronize()?;
         let [_, given] = self.stored()?;
-        memory.bound = given + memory.promised;
+        memory.bound = given + memory.reserved;
         Ok(())
     }
 
     /// Sees to it that there is memory for all rows: kernels that are not enqueued here may take any.
     pub(crate) fn make_all_rows(&self) -> Result<()> {
         match self.view.rows() {
-            Some(view) => self.promise_rows(view.capacity, false).map(drop),
+            Some(view) => self.reserve_rows(view.capacity, false).map(drop),
             None => Ok(()),
         }
     }
@@ -269,7 +269,7 @@ impl CudaStore {
     ///
     /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an
     /// error there may be holes that nobody knows, but no row is given to somebody that has a vector.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         if let Err(error) = self.set_spares(&closing.spares) {
             return (false, Err(error));
         }
@@ -286,7 +286,7 @@ impl CudaStore {
     }
 
     /// Enqueues the moves, and gives their memory, which must live until they are done. After an error nothing moves.
-    fn move_rows(&self, closing: &Closing) -> Result<Option<DeviceMemory>> {
+    fn move_rows(&self, closing: &HoleClosing) -> Result<Option<DeviceMemory>> {
         if closing.moves.is_empty() {
             return Ok(None);
         }
@@ -321,7 +321,7 @@ impl CudaStore {
         unsafe { self.stored_memory().write_async(8, &[given], self.stream())? };
         self.wait("counting rows")?;
         let mut memory = rows.memory();
-        memory.bound = given + memory.promised;
+        memory.bound = given + memory.reserved;
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use super::store::CudaStore;
 use crate::backend::Launch;
 use crate::host::Workers;
 use crate::layout::view::{BatchView, Counts};
-use crate::layout::{HostBatch, Progress, Search};
+use crate::layout::{BatchProgress, HostBatch, SearchMode};
 use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
@@ -52,9 +52,9 @@ impl Pinned {
 }
 
 /// What is the same for all segments of a batch.
-struct Plan<'a> {
+struct SegmentPlan<'a> {
     store: &'a CudaStore,
-    search: Search,
+    search: SearchMode,
     spec: Spec,
     /// What references have besides the numbers of their slots.
     tag: u64,
@@ -73,10 +73,10 @@ impl CudaStore {
     /// the batch's memory any more. References and parents have `tag`.
     pub(super) fn search_segments(
         &self,
-        search: Search,
+        search: SearchMode,
         tag: u64,
         batch: &mut HostBatch<'_>,
-        progress: &mut Progress<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Counts> {
         let spec = self.spec();
         let count = batch.count(spec);
@@ -84,7 +84,7 @@ impl CudaStore {
         let (stages, segment) = (taken.stages.len(), taken.segment);
         let segments = count.div_ceil(segment);
         let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(&self.gpu, batch));
-        let plan = Plan { store: self, search, spec, tag, parts, pinned };
+        let plan = SegmentPlan { store: self, search, spec, tag, parts, pinned };
         let mut sums = Counts::default();
         // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes
         // first: the order in which new references are handed over does not matter, but progress should only grow.
@@ -108,9 +108,9 @@ impl CudaStore {
 impl Stage {
     /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
     /// `new`: how many new references earlier segments have given.
-    fn finish_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
+    fn finish_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
-        let Plan { parts, pinned, .. } = plan;
+        let SegmentPlan { parts, pinned, .. } = plan;
         // Until this has returned without an error the stage's memory is the stream's.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
@@ -134,14 +134,14 @@ impl Stage {
     /// not in pinned memory of the caller's already. The stage must be idle.
     fn copy(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &SegmentPlan<'_>,
         batch: &mut HostBatch<'_>,
         finished: Option<&Finished>,
         next: Option<&Range<usize>>,
         new: u64,
     ) {
         assert!(self.busy.is_none(), "a stage is finished before its memory is used");
-        let Plan { spec, parts, pinned, .. } = plan;
+        let SegmentPlan { spec, parts, pinned, .. } = plan;
         let mut copies = Vec::with_capacity(6);
         // The parts of the stage's memory do not overlap, and each is borrowed once below.
         if let Some(Finished { range, counts }) = finished {
@@ -184,8 +184,8 @@ impl Stage {
     }
 
     /// Enqueues one segment: vectors in, kernel, results out. What must be in the stage's pinned memory is there.
-    fn start_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
-        let Plan { store, search, spec, tag, parts, pinned } = plan;
+    fn start_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
+        let SegmentPlan { store, search, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
         // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish_segment` has waited
         // for it; also when a call below fails.

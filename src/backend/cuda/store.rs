@@ -12,10 +12,10 @@ use crate::backend::{Launch, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{Closing, RowCounts};
-use crate::layout::search::{ProbeLengths, Search};
+use crate::layout::rows::{HoleClosing, RowCounts};
+use crate::layout::search::{ProbeLengths, SearchMode};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::any::Any;
@@ -205,15 +205,17 @@ impl CudaStore {
 
     /// Compiles and loads the kernels of a search by vectors, if it is the first one: if `is_exchanged`, also that for vectors
     /// that another GPU has sent.
-    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
-        if search == Search::Find {
+        if search == SearchMode::Find {
             kernels.find(gpu)?;
         }
         match search {
             _ if !is_exchanged => Ok(()),
-            Search::Find => kernels.find_received(gpu).map(drop),
-            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => kernels.find_or_put_received(gpu).map(drop),
+            SearchMode::Find => kernels.find_received(gpu).map(drop),
+            SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
+                kernels.find_or_put_received(gpu).map(drop)
+            }
         }
     }
 
@@ -224,9 +226,15 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The number at `launch.refused` is in the memory of the
     /// GPU, and stays as long as the batch. The table must outlive the kernel.
-    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream, launch: Launch) -> Result<()> {
+    pub(crate) unsafe fn enqueue(
+        &self,
+        search: SearchMode,
+        batch: &BatchView,
+        stream: sys::CUstream,
+        launch: Launch,
+    ) -> Result<()> {
         // Until the batch is enqueued.
-        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, launch.may_wait)? };
+        let _rows = if search == SearchMode::Find { None } else { self.reserve_rows(batch.count, launch.may_wait)? };
         let kernel = self.search_kernel(search, batch, launch.refused.is_some())?;
         let _current = self.gpu.bind()?;
         let workspace = self.workspace.as_ref().map(|workspace| workspace.borrow(stream)).transpose()?;
@@ -255,17 +263,17 @@ impl CudaStore {
     }
 
     /// The kernel of a search; it is compiled if it is used for the first time.
-    fn search_kernel(&self, search: Search, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
+    fn search_kernel(&self, search: SearchMode, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
         match (search, is_received) {
-            (Search::Find, false) => kernels.find(gpu),
-            (Search::Find, true) => kernels.find_received(gpu),
+            (SearchMode::Find, false) => kernels.find(gpu),
+            (SearchMode::Find, true) => kernels.find_received(gpu),
             // Ranks do not exchange parents.
             (_, true) => kernels.find_or_put_received(gpu),
-            (Search::FindOrPut, false) if by_changes => kernels.find_or_put_incremental(gpu),
-            (Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack, false) => Ok(&kernels.find_or_put),
+            (SearchMode::FindOrPut, false) if by_changes => kernels.find_or_put_incremental(gpu),
+            (SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack, false) => Ok(&kernels.find_or_put),
         }
     }
 
@@ -382,7 +390,7 @@ impl CudaStore {
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
                 // aligned to 256 bytes; both tables are borrowed.
-                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream(), Launch::default())? };
+                unsafe { larger.enqueue(SearchMode::FindOrPut, &batch, self.stream(), Launch::default())? };
             }
         }
         let mut sums = [Counts::default()];
@@ -458,11 +466,17 @@ impl Store for CudaStore {
         CudaStore::clear(self, begin)
     }
 
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts> {
         CudaStore::search_segments(self, search, tag, batch, progress)
     }
 
-    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         CudaStore::prepare(self, search, is_exchanged)
     }
 
@@ -494,7 +508,7 @@ impl Store for CudaStore {
         CudaStore::row_bytes(self)
     }
 
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         CudaStore::close_holes(self, closing)
     }
 

@@ -3,7 +3,7 @@
 mod library;
 
 use super::rendezvous::Rendezvous;
-use super::transport::{Place, Region, Transport};
+use super::transport::{MemorySpace, Region, Transport};
 use crate::backend::cuda::memory::DeviceMemory;
 use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
@@ -100,7 +100,7 @@ impl Nccl {
         // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
         // context is current.
         let answer = unsafe { (nccl.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
-        let connected = made.settle(answer, "connecting").and_then(|()| made.barrier());
+        let connected = made.finish_call(answer, "connecting").and_then(|()| made.barrier());
         connected.map(|()| made)
     }
 
@@ -126,7 +126,7 @@ impl Nccl {
     }
 
     /// Waits until a call that has answered so is done.
-    fn settle(&mut self, answer: c_int, what: &str) -> Result<()> {
+    fn finish_call(&mut self, answer: c_int, what: &str) -> Result<()> {
         let began = Instant::now();
         let mut state = answer;
         while state == IN_PROGRESS && !self.comm.is_null() {
@@ -171,7 +171,7 @@ impl Nccl {
                 }
             }
             let mut state = SUCCESS;
-            // SAFETY: as in `settle`.
+            // SAFETY: as in `finish_call`.
             let asked = unsafe { (self.nccl.async_error)(self.comm, &mut state) };
             let state = if asked == SUCCESS { state } else { asked };
             if state != SUCCESS && state != IN_PROGRESS {
@@ -212,7 +212,7 @@ impl Nccl {
             note((nccl.group_end)())
         };
         check(nccl, worst, comm, self.rank, "beginning an exchange").map_err(|error| self.end(error))?;
-        self.settle(answer, "beginning an exchange")?;
+        self.finish_call(answer, "beginning an exchange")?;
         // SAFETY: event and stream are of this context.
         unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
     }
@@ -230,7 +230,7 @@ impl Nccl {
     fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
         let mut known: Vec<sys::CUstream> = Vec::new();
         for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
-            if let Place::Gpu(stream) = &region.place {
+            if let MemorySpace::Gpu(stream) = &region.place {
                 if known.contains(&stream.cu_stream()) {
                     continue;
                 }
@@ -266,7 +266,7 @@ fn check(nccl: &Library, answer: c_int, comm: Comm, rank: usize, what: &str) -> 
 }
 
 fn is_host(region: &Region) -> bool {
-    matches!(region.place, Place::Host)
+    matches!(region.place, MemorySpace::Host)
 }
 
 impl Transport for Nccl {
@@ -281,7 +281,7 @@ impl Transport for Nccl {
     fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()> {
         assert_eq!(all.len(), own.len() * self.ranks, "all ranks' parts have room");
         all[self.rank * own.len()..][..own.len()].copy_from_slice(own);
-        let region = |address: u64, bytes: usize| Region { address, bytes, place: Place::Host };
+        let region = |address: u64, bytes: usize| Region { address, bytes, place: MemorySpace::Host };
         let of = |rank: usize| if rank == self.rank { Region::empty() } else { region(own.as_ptr() as u64, own.len()) };
         let send: Vec<Region> = (0..self.ranks).map(of).collect();
         let mut parts = all.chunks_exact_mut(own.len().max(1));
@@ -376,7 +376,7 @@ impl Drop for Nccl {
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
         // The others may be gone by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
-        if self.settle(answer, "ending").is_ok() {
+        if self.finish_call(answer, "ending").is_ok() {
             // SAFETY: as above; finalised.
             unsafe { (self.nccl.destroy)(self.comm) };
         }

@@ -36,7 +36,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, OnceLock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FaultKind {
     Memory,
     Launch,
     Lost,
@@ -83,46 +83,46 @@ pub fn change() -> Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Plan {
+struct FaultPlan {
     function: String,
     first: u64,
     all_later: bool,
-    kind: Kind,
+    kind: FaultKind,
 }
 
 #[derive(Default)]
 struct State {
-    plans: Vec<Plan>,
+    plans: Vec<FaultPlan>,
     /// Calls of each function so far.
     calls: HashMap<&'static str, u64>,
 }
 
-fn parse(text: &str) -> Option<Vec<Plan>> {
+fn parse(text: &str) -> Option<Vec<FaultPlan>> {
     let entry = |entry: &str| {
         let (place, kind) = entry.split_once('=')?;
         let (function, number) = place.split_once(':')?;
         let (number, all_later) = number.strip_suffix('+').map_or((number, false), |number| (number, true));
         let kind = match kind.trim() {
-            "memory" => Kind::Memory,
-            "launch" => Kind::Launch,
-            "lost" => Kind::Lost,
-            "unknown" => Kind::Unknown,
-            "hangs" => Kind::Hangs,
-            "skipped" => Kind::Skipped,
-            "short" => Kind::Short,
-            "long" => Kind::Long,
-            "half" => Kind::Half,
-            "shifted" => Kind::Shifted,
-            "late" => Kind::Late,
-            "elsewhere" => Kind::Elsewhere,
-            "early" => Kind::Early,
-            "twice" => Kind::Twice,
-            "swapped" => Kind::Swapped,
-            "other" => Kind::Other,
+            "memory" => FaultKind::Memory,
+            "launch" => FaultKind::Launch,
+            "lost" => FaultKind::Lost,
+            "unknown" => FaultKind::Unknown,
+            "hangs" => FaultKind::Hangs,
+            "skipped" => FaultKind::Skipped,
+            "short" => FaultKind::Short,
+            "long" => FaultKind::Long,
+            "half" => FaultKind::Half,
+            "shifted" => FaultKind::Shifted,
+            "late" => FaultKind::Late,
+            "elsewhere" => FaultKind::Elsewhere,
+            "early" => FaultKind::Early,
+            "twice" => FaultKind::Twice,
+            "swapped" => FaultKind::Swapped,
+            "other" => FaultKind::Other,
             _ => return None,
         };
         let first = number.trim().parse().ok().filter(|first| *first > 0)?;
-        Some(Plan { function: function.trim().into(), first, all_later, kind })
+        Some(FaultPlan { function: function.trim().into(), first, all_later, kind })
     };
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(entry).collect()
 }
@@ -140,45 +140,46 @@ fn state() -> &'static Mutex<State> {
 
 /// Counts a call; returns an error if a plan makes it fail. Otherwise sets the result of `change` until the next call of this
 /// thread.
-pub fn strike(function: &'static str) -> Answer {
+pub fn inject(function: &'static str) -> Answer {
     CHANGE.set(Change::None);
     let kind = {
         let mut state = state().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let calls = state.calls.entry(function).or_default();
         *calls += 1;
         let number = *calls;
-        let struck = |plan: &&Plan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
+        let struck =
+            |plan: &&FaultPlan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
         state.plans.iter().find(struck).map(|plan| plan.kind)
     };
     match kind {
         None => Ok(()),
-        Some(Kind::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
-        Some(Kind::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
-        Some(Kind::Launch) => {
+        Some(FaultKind::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        Some(FaultKind::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
+        Some(FaultKind::Launch) => {
             let status = CUresult::CUDA_ERROR_LAUNCH_FAILED;
             context::break_current(status, false);
             Err(status)
         }
-        Some(Kind::Lost) => {
+        Some(FaultKind::Lost) => {
             let status = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
             context::break_current(status, true);
             Err(status)
         }
-        Some(Kind::Hangs) => {
+        Some(FaultKind::Hangs) => {
             context::hang_current();
             Ok(())
         }
-        Some(Kind::Skipped) => changed(Change::Skipped),
-        Some(Kind::Short) => changed(Change::Short),
-        Some(Kind::Long) => changed(Change::Long),
-        Some(Kind::Half) => changed(Change::Half),
-        Some(Kind::Shifted) => changed(Change::Shifted),
-        Some(Kind::Late) => changed(Change::Late),
-        Some(Kind::Elsewhere) => changed(Change::Elsewhere),
-        Some(Kind::Early) => changed(Change::Early),
-        Some(Kind::Twice) => changed(Change::Twice),
-        Some(Kind::Swapped) => changed(Change::Swapped),
-        Some(Kind::Other) => changed(Change::Other),
+        Some(FaultKind::Skipped) => changed(Change::Skipped),
+        Some(FaultKind::Short) => changed(Change::Short),
+        Some(FaultKind::Long) => changed(Change::Long),
+        Some(FaultKind::Half) => changed(Change::Half),
+        Some(FaultKind::Shifted) => changed(Change::Shifted),
+        Some(FaultKind::Late) => changed(Change::Late),
+        Some(FaultKind::Elsewhere) => changed(Change::Elsewhere),
+        Some(FaultKind::Early) => changed(Change::Early),
+        Some(FaultKind::Twice) => changed(Change::Twice),
+        Some(FaultKind::Swapped) => changed(Change::Swapped),
+        Some(FaultKind::Other) => changed(Change::Other),
     }
 }
 
@@ -221,10 +222,10 @@ mod tests {
 
     #[test]
     fn plans_are_parsed() {
-        let plan = |function: &str, first, all_later, kind| Plan { function: function.into(), first, all_later, kind };
+        let plan = |function: &str, first, all_later, kind| FaultPlan { function: function.into(), first, all_later, kind };
         assert_eq!(
             parse("cuMemAlloc_v2:3=memory, cuLaunchKernel:1+=lost").unwrap(),
-            [plan("cuMemAlloc_v2", 3, false, Kind::Memory), plan("cuLaunchKernel", 1, true, Kind::Lost)]
+            [plan("cuMemAlloc_v2", 3, false, FaultKind::Memory), plan("cuLaunchKernel", 1, true, FaultKind::Lost)]
         );
         assert_eq!(parse("").unwrap(), []);
         for wrong in ["cuInit", "cuInit:0=memory", "cuInit:1=nothing", "cuInit:x=memory"] {

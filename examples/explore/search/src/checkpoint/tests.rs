@@ -189,12 +189,12 @@ fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     let path = folder.path().join("a.checkpoint");
     let write = |number: u32| file::write(&path, |to| file::put(to, &json!({ "number": number }), &[]));
     let (first, calls) = warpset::faults::count(|| write(0).unwrap());
-    assert!(first.unsettled.is_none() && calls > 3);
+    assert!(first.folder_error.is_none() && calls > 3);
     for call in 0..calls {
         let (written, _) = warpset::faults::fail(call..u64::MAX, || write(call as u32 + 1));
         let is_last = call == calls - 1;
         match written {
-            Ok(written) => assert!(is_last && written.unsettled.is_some(), "call {call} of {calls}"),
+            Ok(written) => assert!(is_last && written.folder_error.is_some(), "call {call} of {calls}"),
             Err(_) => assert!(!is_last, "call {call} of {calls}"),
         }
         let reading = Reading::open(&path).unwrap();

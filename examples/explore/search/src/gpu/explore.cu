@@ -104,8 +104,8 @@ struct SharedState {
 // Whether successors are made in registers.
 constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
-// State of the search, with settings of the host. Mirrored by `Search` in gpu/mod.rs.
-struct Search {
+// State of the search, with settings of the host. Mirrored by `SearchState` in gpu/mod.rs.
+struct SearchState {
     u64 first, last;      // the level, in `order`
     u64 next;             // first state of the level that no block has taken
     u64 tile;             // states that a block takes at a time
@@ -486,14 +486,14 @@ struct HandOver {
 };
 
 // State that the threads of a block share.
-struct Engine {
+struct BlockState {
     const Table& table;
     const u32* tables;  // tables of the model's network
     Cache cache;
     SharedStates state;  // state of this thread
     States states;
     warpset::BatchCounts* counts;  // null if the cache goes to `offers`
-    Search* search;
+    SearchState* search;
     Limits limits;
     Stopwatch watch;
     u32* offers = nullptr;
@@ -768,7 +768,7 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;
@@ -792,7 +792,7 @@ search_levels(warpset::View view, const unsigned* tables, explore::States states
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
+    BlockState engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
     const u64 started = nanoseconds();
     engine.cache.clear();
     engine.watch.start();

@@ -215,7 +215,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
             _ => self.inner.expand(table, level, limits),
         }
     }
-    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(warpset::Tally, Told)> {
+    fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(warpset::Tally, RankNumbers)> {
         self.inner.offer(table, own)
     }
     fn prepare_growth(&mut self, _: &Table<S>) -> Result<bool> {
