@@ -4,8 +4,8 @@
 //! A [`RankEngine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of
 //! rounds, [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round calls
 //! `Partition::sort`, `Partition::rows`, `Link::exchange_records`, `Link::exchange` of the runs, `check_runs`,
-//! `Puts::search`, `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
-//! describe what a round does (plan.rs); messages.rs says where messages lie and stamps them.
+//! `Puts::search`, `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`],
+//! [`Asked`]) only describe what a round does (plan.rs). messages.rs determines where messages lie, and stamps them.
 //!
 //! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
 //! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
