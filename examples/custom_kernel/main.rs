@@ -198,7 +198,7 @@ use device::OnDevice;
 
 #[cfg(feature = "cuda")]
 mod device {
-    use super::{Expanded, Puzzle, Search, State};
+    use super::{Expanded, Expander, Puzzle, State};
     use anyhow::{Context, Result};
     use std::sync::Arc;
     use warpset::TypedTable;

@@ -1,4 +1,4 @@
-//! What may be the argument of a kernel of the user's own.
+//! Types of the arguments that a user's own kernel may take.
 
 /// Types that a launch may pass to a kernel.
 #[cfg(feature = "cuda")]

@@ -196,7 +196,7 @@ pub(crate) trait Values: Any + Send {
     /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
     fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()>;
 
-    /// Writes the values of `value_bytes` at `references`, each of which occurs once.
+    /// Writes the values of `value_bytes` bytes at `references`. Each reference occurs once.
     fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()>;
 }
 
@@ -224,7 +224,7 @@ pub(crate) struct Launch {
     pub may_wait: bool,
 }
 
-/// Number of blocks of a search, as a multiple of those that fit the GPU.
+/// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Waves {
     #[default]
@@ -247,7 +247,7 @@ pub enum MemorySpace {
 pub(crate) struct RankMemory {
     pub address: u64,
     pub bytes: u64,
-    /// What frees the memory. The machine that has made it finds its own type here.
+    /// Frees the memory when dropped. The machine that allocated it finds its own type here.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the host uses memory by its address"))]
     pub owner: Box<dyn Any + Send + Sync>,
 }
@@ -262,8 +262,8 @@ impl RankMemory {
     }
 }
 
-/// What a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU everything is
-/// done when a call returns.
+/// Operations that a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU every
+/// operation is complete when the call returns.
 pub(crate) trait Rank: Any + Send + Sync {
     /// Whether kernels read the host's memory, and write to it.
     fn is_host(&self) -> bool;
@@ -271,7 +271,7 @@ pub(crate) trait Rank: Any + Send + Sync {
     /// Memory that a transport uses in order with a stream.
     fn place(&self, stream: Stream) -> MemorySpace;
 
-    /// Allocates memory; on the host zeros, of which only what is used is touched.
+    /// Allocates memory. On the host it is zeroed, and pages are touched only when used.
     fn allocate(&self, bytes: u64) -> Result<RankMemory>;
 
     /// Copies `data`, which is pageable, to byte `offset`. The caller may change it when the call returns, which waits for

@@ -1,4 +1,4 @@
-//! What a batch reports.
+//! Results of a batch.
 
 use super::record::NUMBERS;
 use crate::{Error, Outcome, Result, Tally};
@@ -15,7 +15,7 @@ pub struct Reference {
     pub reference: crate::Reference,
 }
 
-/// What a batch reports besides the outcomes. Each rank may want something else.
+/// Results that a batch reports besides the outcomes. Ranks may request different ones.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -71,10 +71,10 @@ impl Request {
 #[non_exhaustive]
 #[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
 pub struct Batch {
-    /// How many vectors of this rank's batch had which outcome. (Of equal vectors that were rejected for want of a node,
-    /// `full_nodes` counts one, if they are [looked for](super::Builder::deduplicate).)
+    /// Number of vectors of this rank's batch with each outcome. (Of equal vectors that lacked a node, `full_nodes` counts one if
+    /// equal vectors are [removed](super::Builder::deduplicate).)
     pub tally: Tally,
-    /// The same of all ranks' batches together: `total.new` is how much larger the set is.
+    /// Sums over the batches of all ranks: `total.new` is the growth of the set.
     pub total: Tally,
     /// The sums of what all ranks have passed to [`Request::sum`], wrapped around where they are too large; the same on all.
     pub sums: [u64; NUMBERS],
@@ -88,8 +88,8 @@ pub struct Batch {
     /// How many vectors this rank's table did not store before, whichever rank has offered them; 0 unless
     /// [`stored_here`](Self::stored_here) was asked for, from the host or in device memory.
     pub stored_here_count: u64,
-    /// Why tables that grow did not, of which rank ever; vectors then went into what slots there were, and are
-    /// [`Full`](Outcome::Full) if there were none. The same on all ranks.
+    /// Why tables that should have grown could not, on any rank. Vectors then used the remaining slots, and are
+    /// [`Full`](Outcome::Full) if there were none. Equal on all ranks.
     pub error: Option<Error>,
 }
 

@@ -34,8 +34,8 @@ pub(super) struct RoundBuffers {
     pub places: RankMemory,
     /// Representative of each vector among equal ones; `None` unless equal vectors are looked for.
     pub representatives: Option<RankMemory>,
-    /// What a round begins with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and answers,
-    /// by rank; the stamps of the runs.
+    /// Data that a round starts with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and
+    /// answers, by rank; the stamps of the runs.
     pub counters: RankMemory,
     /// Number of a wrong message, then the stamps that messages must have.
     pub stamps: RankMemory,
@@ -88,7 +88,7 @@ impl Buffers {
     }
 }
 
-/// Byte of the counters at which capacities, runs and answers begin, behind the cursors of so many ranks and the totals.
+/// Byte offset in the counters of the capacities, runs and answers, behind the cursors of `ranks` ranks and the totals.
 pub(super) fn layout_at(ranks: u64) -> u64 {
     8 * (ranks * CURSOR_STEP + 2)
 }

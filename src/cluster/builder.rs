@@ -12,7 +12,7 @@ use super::transport::Transport;
 use crate::core::table::RawTable;
 use crate::{Device, Error, Key, Result, Storage, TableBuilder, Words};
 
-/// What each rank owns.
+/// Share of the vectors that each rank owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shares {
     /// As much as any other. Tables of different sizes are refused.
@@ -72,7 +72,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         Self { table, shares: Shares::Equal, round: None, deduplicate: false, hash_mask: u64::MAX }
     }
 
-    /// What each rank owns. Default: [`Shares::Equal`].
+    /// Sets the share of the vectors that each rank owns. Default: [`Shares::Equal`].
     pub fn shares(mut self, shares: Shares) -> Self {
         self.shares = shares;
         self
@@ -89,10 +89,10 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// Whether equal vectors of a round cross once, for all. Default: they do not; each crosses for itself, and its owner's table
     /// knows it.
     ///
-    /// To find them, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for 2^27
-    /// vectors. Between two of them on one host, as many vectors of two words cross in 1.9 ms and of eight words in 6.0 ms. So it
-    /// pays where links are slow, as between machines, and equal vectors are many; it takes more memory for rounds, and the
-    /// outcomes of all vectors cross then, even if nobody has asked for them. Each rank may choose for itself.
+    /// To find equal vectors, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for
+    /// 2^27 vectors. Between two H200 of one host, that many vectors of two words cross in 1.9 ms, and of eight words in 6.0 ms.
+    /// So the filter pays if links are slow, as between hosts, and many vectors are equal. It takes more memory for rounds, and
+    /// the outcomes of all vectors then cross, even if no rank requested them. Each rank may choose for itself.
     pub fn deduplicate(mut self, deduplicate: bool) -> Self {
         self.deduplicate = deduplicate;
         self
@@ -146,7 +146,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         let weights: Vec<u64> = configs.iter().map(|config| config.slots).collect();
         let owners = Owners { seed: configs[0].seed, bounds: owners::bounds(&weights), hash_mask: self.hash_mask };
         let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicate, owners);
-        // The same seed on all ranks from now on.
+        // From here on all ranks have the same seed.
         let config = Config { seed: configs[0].seed, round, ..config };
         let record = link.record().failed(made.as_ref().err());
         let records = link.exchange_records(Operation::Build, record)?;
@@ -156,8 +156,8 @@ impl<S: Storage, K: Key> Builder<S, K> {
     }
 }
 
-/// A round takes so many bytes in all: of the host, of which only what is used is touched; of a GPU, at most so many, and one of
-/// so many of its free memory.
+/// Buffer budget of a round. On the host 64 MiB, of which pages are touched only when used. On a GPU a fixed part of its free
+/// memory, with a maximum.
 const ROUND_BYTES: u64 = 64 << 20;
 const ROUND_BYTES_ON_GPU: u64 = 4 << 30;
 const ROUND_SHARE_OF_GPU: u64 = 32;
@@ -171,16 +171,16 @@ fn default_round(device: &Device, width: usize, ranks: usize, deduplicate: bool)
     ((bytes / of_vector) as usize).clamp(1024, MOST_A_ROUND)
 }
 
-/// What must be the same on all ranks, and slots.
+/// Settings that must be equal on all ranks, and the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
     pub(super) width: u64,
-    /// Which kind of table, and how it makes room.
+    /// Kind of the table, and how it gains capacity.
     pub(super) kind: u64,
     pub(super) slots: u64,
     pub(super) node_slots: u64,
     pub(super) round: u64,
-    /// From which the hash for owners is made: of rank 0.
+    /// Seed of rank 0, from which the hash for owners is made.
     pub(super) seed: u64,
     pub(super) shares: u64,
     pub(super) hash_mask: u64,

@@ -35,7 +35,7 @@ pub(super) struct RankEngine {
     pub device: DeviceRounds,
 }
 
-/// What a rank has on its device for rounds: their buffers, the sorting and collecting of vectors, and the puts in between.
+/// Parts of a rank that its device needs for rounds: buffers, the sorting and collecting of vectors, and the puts in between.
 pub(super) struct DeviceRounds {
     pub buffers: Buffers,
     pub partition: Partition,
@@ -59,24 +59,24 @@ impl DeviceRounds {
     }
 }
 
-/// What a rank offers.
+/// Input of an operation on one rank, and the results that it requests.
 pub(super) struct Offer<'a> {
     pub operation: Operation,
     pub search: SearchMode,
     pub input: Input<'a>,
-    /// What is wanted of each vector.
+    /// Results requested for each vector.
     pub outcomes: bool,
     pub references: bool,
     pub owners: bool,
-    /// And of what is new on this rank.
+    /// Results requested for the vectors that are new on this rank.
     pub fresh: Fresh,
-    /// What is summed over all ranks besides.
+    /// Further numbers that are summed over all ranks.
     pub numbers: [u64; NUMBERS],
     /// Why nothing is: the batch is none.
     pub refused: Option<Error>,
 }
 
-/// What comes of it.
+/// Results of an operation on one rank.
 #[derive(Default)]
 pub(super) struct Answers {
     pub outcomes: Vec<u8>,
@@ -87,7 +87,7 @@ pub(super) struct Answers {
     pub tally: Tally,
     pub total: Tally,
     pub sums: [u64; NUMBERS],
-    /// Why a rank could not make room: then nobody tries again.
+    /// Why a rank could not gain capacity. If set, no rank tries again.
     pub limit: Option<Error>,
     /// Whether vectors have moved, so that references from before are stale.
     pub moved: bool,
@@ -112,15 +112,15 @@ fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
 }
 
-/// Of all ranks' numbers. They wrap around where a sum is too large.
+/// Sums of the numbers of all ranks. They wrap around on overflow.
 pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
     std::array::from_fn(|at| records.iter().fold(0, |sum: u64, record| sum.wrapping_add(record.head.values[at])))
 }
 
-/// What ranks do for more room: the same on all.
+/// Measure by which ranks gain free slots, equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maintenance {
-    /// Slots and nodes become so many times as many.
+    /// Multiply the numbers of slots and nodes by these factors.
     Grow { slots: u64, nodes: u64 },
     /// Keys of cuckoo tables are moved.
     Relocate,
@@ -168,7 +168,7 @@ impl RankEngine {
         if self.link.has_ended() || self.link.traffic.rounds == rounds_before {
             return error;
         }
-        // If that cannot be read, the device fails: the error that there is says more.
+        // If the answers cannot be read, the device fails. Keep the error that was found first, which says more.
         match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
                 // Gives what it was given.
@@ -250,7 +250,8 @@ impl RankEngine {
         Ok(records)
     }
 
-    /// What is asked for in all rounds. With a filter, outcomes are needed to know those of vectors that others represent.
+    /// Results requested in all rounds. With a filter, outcomes are needed to determine those of the vectors that others
+    /// represent.
     fn asked(&self, offer: &Offer<'_>) -> Asked {
         let outcomes = offer.outcomes || offer.references || self.device.partition.deduplicates();
         let wants = Wants { outcomes, references: offer.references };
@@ -279,7 +280,7 @@ impl RankEngine {
         keep(partition.sort(buffers, part.round, input, sender), failed);
     }
 
-    /// What the runs of the next record's round tell.
+    /// Contents of the runs that the next record announces.
     fn next_sender(&self) -> Sender {
         Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
@@ -303,7 +304,7 @@ impl RankEngine {
                 keep(puts.search(buffers, raw, offer.search, (part.round, rows, rank), next.is_none(), fresh), failed);
             }
         };
-        // What was promised to the others cannot be kept after an error from here on: then the connection ends.
+        // From here on an error would break what was announced to the other ranks, so it ends the connection.
         let regions = Messages::new(buffers, part.round, rows).runs();
         // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
         let may_wait = raw.spec().is_indexed();
@@ -316,13 +317,14 @@ impl RankEngine {
                 keep(partition.sort(buffers, next.round, input, sender), failed);
             }
         };
-        // SAFETY: the regions are parts of the buffers of this round, which stay. Meanwhile the own run is read,
-        // which is sent to nobody; the answers to it are written, which is another memory; and so is the next round's.
+        // SAFETY: the regions are parts of the buffers of this round, which stay allocated. Meanwhile the rank's own run is read,
+        // which is not sent; the answers to it are written, which are in another memory; and the buffers of the next round are
+        // used.
         unsafe { link.exchange(&regions, meanwhile)? };
         let checked = check_runs(buffers, part.round, rows, wrong);
         link.unless_ended(checked)?;
         (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(buffers, rank, failed));
-        // What is done with the answers comes after the searches.
+        // The answers are used only after the searches.
         let ended = buffers.device.order(stream_of(part.round), Stream::Puts);
         link.unless_ended(ended)?;
         let [sent, received] = Messages::new(buffers, part.round, rows).exchanged();
@@ -352,7 +354,7 @@ impl RankEngine {
             link.unless_ended(checked)?;
         }
         keep(puts.take_fresh(buffers, &mut answers.fresh), failed);
-        // Of another rank's failure this one hears with the next record.
+        // This rank learns of another rank's failure from the next record.
         let collected = partition.collect(buffers, part.round, offer.search, answers.output(part.first, part.len));
         let [hits, rejected] = keep(collected, failed).unwrap_or_default();
         *copies = [copies[0] + hits, copies[1] + rejected];
@@ -496,7 +498,8 @@ fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
 
-/// What may let rejected vectors in, if anything: as `RawTable::retry_rejected` says of one table.
+/// Returns what could make room for rejected vectors, if anything. Uses the rules of `RawTable::retry_rejected` for a single
+/// table.
 fn maintenance_for_rejected(
     records: &[Record],
     raw: &RawTable,

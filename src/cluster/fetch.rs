@@ -1,4 +1,4 @@
-//! What other ranks' tables say of their references: vectors, or what references are now. Messages are in the memory of the host.
+//! Requests to other ranks about their references: the vectors, or the references' current values. Messages are in host memory.
 
 use super::batch::Reference;
 use super::engine::RankEngine;
@@ -8,7 +8,7 @@ use super::transport::{MemorySpace, Region};
 use crate::core::table::RawTable;
 use crate::{Error, Result};
 
-/// What a rank tells another of its references: a number of them, and this, if they are bad.
+/// Flags beside the number of references in a message: they are stale, or invalid.
 const STALE: u64 = 1 << 63;
 const INVALID: u64 = 1 << 62;
 
@@ -27,7 +27,7 @@ fn sum(words: &[u64]) -> u64 {
     words.iter().fold(1, |sum: u64, word| (sum ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(31))
 }
 
-/// What a message holds, if it is the one that is due.
+/// Returns the content of a message, if it is the expected one.
 fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]> {
     let (last, rest) = message.split_last().expect("a message is not empty");
     let due = [sequence, (from as u64) << 32 | to as u64, (message.len() - SEAL) as u64];
@@ -70,7 +70,7 @@ impl RankEngine {
         self.ask(Operation::Get, references, raw.width(), |places| raw.get("get_many", places))
     }
 
-    /// What these references, of before the set was saved, are now.
+    /// Converts references from before the set was saved to current ones.
     pub(super) fn loaded_references(&mut self, raw: &RawTable, saved: &[Reference]) -> Result<Vec<Reference>> {
         let words = |places: &[crate::Reference]| {
             let now = raw.loaded_references(places)?;
@@ -85,7 +85,7 @@ impl RankEngine {
         Ok(now.collect())
     }
 
-    /// What the tables of the references' ranks `answer`: so many words for each reference, one after another.
+    /// Asks the ranks that own the references, which `answer` with a fixed number of words for each. Returns them in order.
     fn ask(
         &mut self,
         operation: Operation,

@@ -1,14 +1,15 @@
 //! Where the runs of a round, and the answers to them, lie in the memory of the rank that offers them.
 //!
-//! How long runs are is known only when the vectors are in them. So each has room for what its owner may expect of so many
-//! vectors, and some more. Where that is too little, because equal vectors are many, all are laid out again by their lengths.
+//! The lengths of runs are known only after the vectors have been sorted into them. So each run gets the capacity that its owner
+//! is expected to need, plus a margin. If that is too little, because many vectors are equal, all runs are laid out again with
+//! their real lengths.
 
 use super::record::Wants;
 use super::view::{message_bytes, reply_content};
 use crate::layout::rank::LINE_BYTES;
 
-/// Rows of a run beyond what is expected: this part of it, and so many. Of n vectors without equal ones, deviations are below
-/// sqrt(n): six of them are less than that.
+/// Margin of a run beyond its expected number of rows: this part of it, plus a constant. For n distinct vectors the standard
+/// deviation is below sqrt(n), and six of those are less than the margin.
 const SPARE_PART: u64 = 16;
 const SPARE_ROWS: u64 = 1024;
 
@@ -40,7 +41,8 @@ impl Layout {
         Self { capacities, runs, answers }
     }
 
-    /// For `count` vectors of which none is known yet. `bounds`: the least hash that each rank owns (`owners::check_bounds`).
+    /// Layout for `count` vectors before any of them is known. `bounds`: the smallest hash that each rank owns
+    /// (`owners::check_bounds`).
     pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
         let ends = bounds.iter().skip(1).map(|bound| u128::from(*bound)).chain([1 << 64]);
         let capacity = |(bound, end): (&u64, u128)| {
@@ -50,7 +52,7 @@ impl Layout {
         Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, room)
     }
 
-    /// Bytes that the runs of at most so many vectors take, and the answers to them, however they are laid out.
+    /// Largest number of bytes of the runs of a round, and of the answers to them, in any layout.
     pub(super) fn most_bytes(round: u64, ranks: u64, row_bytes: u64) -> [u64; 2] {
         let rows = (ranks * round).min(round + round / SPARE_PART + SPARE_ROWS * ranks);
         [rows * row_bytes + 3 * LINE_BYTES * ranks, rows * 9 + 4 * LINE_BYTES * ranks]

@@ -1,9 +1,9 @@
 //! Ranks that are threads of one process: messages are copied from the sender's memory to the receiver's.
 //!
-//! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message.
-//! Memory of an exchange is not: the receiver copies from where it is, and the sender's `finish` waits until all of its messages
-//! were taken. If the sender gives up, it takes back those that nobody has begun to copy, and waits for those that somebody
-//! has: that takes as long as a copy, whatever else has gone wrong.
+//! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message. The
+//! memory of an exchange is not copied into it: the receiver copies from the sender's memory, and the sender's `finish` waits
+//! until all of its messages were taken. If the sender gives up, it takes back the messages that no rank has begun to copy, and
+//! waits for the copies that are under way. That takes as long as a copy, whatever else has gone wrong.
 
 use super::transport::{MemorySpace, Region, Transport, deadline};
 #[cfg(feature = "cuda")]
@@ -58,7 +58,7 @@ struct Shared {
 struct State {
     /// By sender, then receiver; oldest first.
     boxes: Vec<VecDeque<Message>>,
-    /// Messages of each sender that somebody copies from now.
+    /// By sender: number of its messages that are being copied now.
     copied_from: Vec<usize>,
     /// By sender: copies of its messages that were enqueued, and the sender does not know of yet.
     #[cfg(feature = "cuda")]
@@ -96,17 +96,17 @@ pub struct Fault {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It never comes.
+    /// The message never arrives.
     Lost,
-    /// It comes later.
+    /// The message arrives late.
     Late(Duration),
-    /// It comes after the next one to the same rank.
+    /// The message arrives after the next one to the same rank.
     Overtaken,
-    /// It comes to the next rank instead.
+    /// The message goes to the next rank instead.
     Misrouted,
-    /// It ends in its middle.
+    /// The message ends in its middle.
     Half,
-    /// Its second half is zeros, and it is as long as it is to be.
+    /// The message has its full length, but its second half is zeros.
     HalfZeros,
     /// The rank ends the connection instead.
     Abort,
@@ -124,19 +124,19 @@ const AWAKE: Duration = Duration::from_micros(50);
 const AWAKE_ON_GPU: Duration = Duration::from_millis(1);
 
 impl Local {
-    /// So many ranks, at least one, by number, whose calls wait for each other for two minutes at most.
+    /// Creates `count` ranks (at least one), in order. A call waits at most two minutes for the other ranks.
     pub fn ranks(count: usize) -> Vec<Self> {
         Self::with_timeout(count, TIMEOUT)
     }
 
-    /// The same with another time-out: how long a call waits for a message that does not come. Longer than the longest time
-    /// that one rank may work on while others wait for it: a round's find-or-puts, a growth, and what the program does between
-    /// its calls.
+    /// Creates ranks with another time-out: how long a call waits for a message that does not arrive. The time-out must exceed
+    /// the longest time that one rank works while others wait for it: the find-or-puts of a round, a growth, and the work of the
+    /// program between its calls.
     pub fn with_timeout(count: usize, timeout: Duration) -> Vec<Self> {
         Self::with_faults(count, timeout, Vec::new())
     }
 
-    /// The same with faults on purpose.
+    /// Creates ranks with injected faults.
     #[doc(hidden)]
     pub fn with_faults(count: usize, timeout: Duration, faults: Vec<Fault>) -> Vec<Self> {
         let count = count.max(1);
@@ -192,7 +192,7 @@ impl Local {
             Some(FaultKind::Lost) => return Ok(()),
             Some(FaultKind::Late(delay)) => message.from_when = Some(Instant::now() + delay),
             Some(FaultKind::Overtaken) => message.behind = true,
-            // Of two ranks there is nobody else: then it is lost.
+            // Between two ranks there is no other receiver: then the message is lost.
             Some(FaultKind::Misrouted) => match self.others().find(|other| *other != to) {
                 Some(other) => to = other,
                 None => return Ok(()),
@@ -229,7 +229,7 @@ impl Local {
             let now = Instant::now();
             match state.take(at, now) {
                 Ok(message) => break message,
-                // What it has sent before is taken, and nothing comes any more.
+                // All messages that it sent have been taken, and no more will come.
                 Err(_) if state.gone[from] && state.boxes[at].is_empty() => {
                     state.end(from, "is gone");
                 }
@@ -259,8 +259,8 @@ impl Local {
         used
     }
 
-    /// Waits until all memory that was sent has been copied; after an end of the connection, until nobody copies from it any
-    /// more, or ever will.
+    /// Waits until all memory that was sent has been copied. After the connection has ended: until no rank copies from the memory
+    /// any more, or ever will.
     fn wait_until_taken(&self) -> Result<()> {
         let began = Instant::now();
         let deadline = deadline(began, self.shared.timeout);
@@ -378,7 +378,7 @@ impl Content {
 ///
 /// # Safety
 ///
-/// Both are that long, and nobody else writes to them meanwhile, or reads `to`.
+/// Both regions have equal lengths. Nothing else writes to either meanwhile, or reads `to`.
 unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
     debug_assert!(from.bytes == to.bytes);
     match (&from.place, &to.place) {
@@ -503,7 +503,7 @@ impl Local {
         done
     }
 
-    /// Ends the connection after an error of this rank's, and says so.
+    /// If this rank has failed, ends the connection with its error.
     fn told_if_failed(&self, done: &Result<()>) {
         if let Err(error) = done {
             self.shared.lock().end_by(self.rank, error);
@@ -511,8 +511,8 @@ impl Local {
         }
     }
 
-    /// Lets the streams of what this rank has sent come after the copies of it that are enqueued. If that fails, or something
-    /// has before, or if it is told to, it waits for all copies here: nothing is under way after an error.
+    /// Makes the streams of the memory that this rank has sent wait for the copies that are enqueued from it. If that fails, if
+    /// an earlier step failed, or if requested, waits here for all copies, so that nothing is under way after an error.
     #[cfg(feature = "cuda")]
     fn end_copies(&self, receive: &[Region], waits: bool, done: Result<()>) -> Result<()> {
         use crate::backend::cuda::{make_stream_wait, wait_for, wait_for_event};
@@ -565,7 +565,7 @@ fn unexpected(from: usize, to: usize, content: &Content, needed: usize) -> Error
 impl Drop for Local {
     fn drop(&mut self) {
         if self.receive.is_some() {
-            // A panic between `begin` and `finish`: nobody may copy from what is about to be freed.
+            // A panic between `begin` and `finish`: no rank may copy from memory that is about to be freed.
             self.abort("has given up in the middle of an exchange");
             let _ = self.wait_until_taken();
             #[cfg(feature = "cuda")]

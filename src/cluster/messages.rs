@@ -36,7 +36,7 @@ struct Places<'a> {
     memory: &'a RankMemory,
 }
 
-/// Bytes of a run of so many rows of `width` words.
+/// Bytes of a run of `rows` rows of `width` words.
 fn run_bytes(width: usize, rows: u64) -> u64 {
     message_bytes(4 * width as u64 * rows)
 }
@@ -85,7 +85,7 @@ impl<'a> Messages<'a> {
         (out, back)
     }
 
-    /// Addresses of a rank's run, which is to be put, and of the answers to it.
+    /// Addresses of a rank's run, whose vectors are put or searched here, and of the answers to it.
     pub(super) fn run_of(&self, rank: usize) -> Run {
         let (memory, rows) = (self.buffers.of(self.round), self.rows);
         let count = rows.from(rank);
@@ -252,7 +252,7 @@ pub(super) fn another_message(number: u64) -> Error {
     Error::Connection { rank: number as usize - 1, reason }
 }
 
-/// A run that is to be put: addresses in device memory, 0 for answers that are not wanted.
+/// A received run: addresses in device memory; 0 for answers that are not requested.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub count: u64,

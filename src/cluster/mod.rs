@@ -46,17 +46,17 @@
 //! one before are sent back. Tables that may grow in between (and GPUs, where the host wants to know what is new) do one round
 //! after the other.
 //!
-//! After the last round all tell what has become of the rows of each rank here, and so know the sums over all ranks
-//! ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes. The
-//! last one is left out if nobody wants outcomes ([`DeviceBatch`]).
+//! After the last round each rank reports the outcomes of every rank's rows in its table, so all ranks know the sums over all
+//! ranks ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes.
+//! The last one is omitted if no rank requests outcomes ([`DeviceBatch`]).
 //!
 //! # Why one `New`
 //!
-//! The owner of a vector is a function of nothing but the vector and of numbers that all ranks have in common and that do not
-//! change as long as the cluster is there. So whoever offers the vector, and whenever, offers it to the same table. Of all rows
-//! that bring it there, in whatever runs and rounds, that table says `New` to one (its own promise), and that row was sent by one
-//! rank for one vector. With [`Builder::deduplicate`] that vector may represent equal ones: they get `Seen`. A vector that is
-//! rejected gets `Full` on its rank, for all that it represents, and is stored nowhere, as no other rank would ever store it.
+//! The owner of a vector depends only on the vector, and on numbers that are equal on all ranks and constant for the life of the
+//! cluster. So all ranks always offer a vector to the same table. Among all rows that bring it there, in any run and round, that
+//! table reports `New` for exactly one (its own guarantee), and one rank sent that row for one vector. With
+//! [`Builder::deduplicate`] that vector may represent equal ones, which get `Seen`. A rejected vector gets `Full` on its rank,
+//! together with all vectors that it represents. It is not stored anywhere, as no other rank would ever store it.
 //!
 //! Whole vectors: what a rank puts is a row of a run whose first and last line bear the stamp of this round, this sender and this
 //! receiver, and which is as long as the sender has said. Anything else is not put, and ends the connection, at the end of the
@@ -86,36 +86,36 @@
 //!
 //! # Memory
 //!
-//! Of each rank besides its table, for rounds of r vectors of w words and n ranks, of which three may be under way: 3 times
-//! r (17/16 (4 w + 9) + 4) bytes for what it sends and what it is answered, and 3 times (n - 1) r (4 w + 9) for what it gets
-//! (used up only if all vectors of all ranks have one owner). On a GPU r (4 w + 13) more for batches from host memory, and 8 n r
-//! from the first batch on of which the host wants to know what is stored here. With [`Builder::deduplicate`] r 20 to 28 more.
-//! That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free memory, 4 GiB at most
-//! (without the 8 n r). [`Builder::round`] chooses r instead. Nothing is allocated once an operation has begun but the results
-//! that it returns (and tables that grow), so that a rank does not run out of memory halfway.
+//! On each rank besides its table, for rounds of r vectors of w words and n ranks, with up to three rounds under way: 3 r (17/16
+//! (4 w + 9) + 4) bytes for what it sends and the answers to it, and 3 (n - 1) r (4 w + 9) bytes for what it receives (fully used
+//! only if all vectors of all ranks have one owner). On a GPU another r (4 w + 13) for batches from host memory, and 8 n r from
+//! the first batch on for which the host requests the vectors that are new on this rank. With [`Builder::deduplicate`] another 20
+//! r to 28 r. In all that is 64 MiB on a CPU, of which only the used part is ever touched. On a GPU it is 1/32 of its free
+//! memory, at most 4 GiB (without the 8 n r). [`Builder::round`] chooses r instead. Once an operation has begun, nothing is
+//! allocated except the results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth
 //!
 //! Tables with [`grows(true)`](crate::TableBuilder::grows) double on all ranks as soon as one would be too full, so that the
-//! shares stay as they were. If one cannot, nobody's batch fails: vectors go into what slots there are, and [`Batch::error`]
-//! says which rank could not grow, and why.
+//! shares stay as they were. If one cannot, no batch fails: vectors use the remaining slots, and [`Batch::error`] says which rank
+//! could not grow, and why.
 //!
 //! # Failures
 //!
 //! - A rank is given a batch that it refuses (a ragged one, say). It tells the others in the record of its first round. It gets
 //!   its error, they get [`Error::Rank`]. Nothing was put, and all may go on.
-//! - A rank fails between rounds (its device reports an error, say). The same, with the next record. What has been put is stored,
-//!   and nobody is told that it is new.
-//! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. What has
-//!   been put is stored, and nobody is told that it is new.
+//! - A rank fails between rounds (for example, its device reports an error): the same errors, with the next record. Vectors that
+//!   were put are stored, but are not reported as new to any rank.
+//! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. Vectors
+//!   that were put are stored, but are not reported as new to any rank.
 //! - Ranks call different operations: [`Error::OutOfStep`], or [`Error::Connection`] that tells of it, on all. The connection
 //!   ends.
 //! - A rank goes away, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or another than
 //!   the one that is due: [`Error::Connection`] on all who wait for it, each within the time-out. The connection ends.
 //!
-//! Whatever happens, the rank's own table has all that was stored, can be read ([`Table::local`]) and taken
-//! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. After an end of
-//! the connection during a batch, any part of the batch may be stored, and nobody was told `New` for it.
+//! In all cases the rank's own table has everything that was stored, can be read ([`Table::local`]) and taken
+//! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. If the connection
+//! ends during a batch, any part of the batch may be stored, and no vector of it was reported as `New`.
 
 mod batch;
 mod buffers;

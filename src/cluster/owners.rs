@@ -1,4 +1,4 @@
-//! Which rank owns which hashes.
+//! Ownership of hashes by ranks.
 
 use crate::layout::options::SeedPair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -28,7 +28,7 @@ pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
     }
 }
 
-/// The least hash that each rank owns, for shares in proportion to `weights`, of which none is 0: the first is 0.
+/// Smallest hash that each rank owns, for shares in proportion to `weights`. No weight is 0, and the first bound is 0.
 pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let mut before = 0u128;

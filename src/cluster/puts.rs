@@ -36,7 +36,7 @@ impl Puts {
         self.fresh = fresh;
         self.last_put = None;
         if fresh == Fresh::Host && !buffers.device.is_host() && self.fresh_memory.is_none() {
-            // As many as all ranks may send in a round.
+            // Capacity: all vectors that all ranks may send in a round.
             self.fresh_memory = Some(buffers.device.allocate(8 * buffers.ranks as u64 * buffers.most as u64)?);
         }
         let bytes = (buffers.ranks * size_of::<Counts>()) as u64 + 8;

@@ -1,10 +1,10 @@
-//! What every rank tells all others before each round: all decide by the same numbers, and so alike.
+//! The record that every rank sends to all others before each round. All ranks decide by the same numbers, so they decide alike.
 
 use crate::layout::SearchMode;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
-/// What ranks do together.
+/// Operations that ranks carry out together.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only batches in the memory of a GPU are like this"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -69,7 +69,7 @@ pub(super) struct Head {
     /// 0, or the rank has failed and `text` says how.
     failed: u32,
     flags: u32,
-    /// Of the rank's table.
+    /// Vectors stored in the rank's table.
     pub stored: u64,
     pub slots: u64,
     pub nodes: u64,
@@ -79,16 +79,16 @@ pub(super) struct Head {
     pub offered: u64,
     pub copies_hit: u64,
     pub copies_full: u64,
-    /// What the operation wants to tell besides.
+    /// Further numbers of the operation.
     pub values: [u64; NUMBERS],
     text: [u8; 128],
-    /// Of all other words, the rows included.
+    /// Checksum of all other words, including the rows.
     sum: u64,
 }
 
 const MAGIC: u64 = 0x7761_7270_7265_6332;
 
-/// What a rank wants to hear of the rows that it sends.
+/// Results that a rank requests for the rows that it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
     /// Their outcomes; else how many had which.
@@ -104,7 +104,7 @@ const REFERENCES: u32 = 2;
 const MORE: u32 = 4;
 const IN_TURN: u32 = 8;
 
-/// What a rank's table has made of another's rows: hits, rejected ones, and those that were so for want of a node.
+/// Results of another rank's rows in a rank's table: hits, rejected rows, and rows rejected because a node was missing.
 pub(super) type Answered = [u64; 3];
 
 /// One rank's record.
@@ -113,7 +113,7 @@ pub(super) struct Record {
     pub head: Head,
     /// How many rows the rank has for each.
     pub rows: Vec<u64>,
-    /// What has become of each rank's rows here: in the last record of an operation.
+    /// In the last record of an operation: results of each rank's rows in this rank's table.
     pub answered: Vec<Answered>,
 }
 
@@ -157,7 +157,7 @@ impl Record {
         self
     }
 
-    /// What the rank says of its failure.
+    /// Text of the rank's failure.
     pub(super) fn failure(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.head.text);
         (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
@@ -196,7 +196,7 @@ impl Record {
     }
 }
 
-/// What has become of the batch of a rank, by the last records of all.
+/// Tally of the batch of a rank, from the last records of all ranks.
 pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> Tally {
     let sum = |number: usize| records.iter().map(|record| record.answered[rank][number]).sum::<u64>();
     let (Head { offered, copies_hit, copies_full, .. }, hits) = (records[rank].head, sum(0));
@@ -209,7 +209,7 @@ pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> T
     }
 }
 
-/// Of all 8-byte words, each with its place.
+/// Checksum of 8-byte words, each combined with its position.
 fn sum(head: &[u8], rows: &[u64]) -> u64 {
     let words = head.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
     words.chain(rows.iter().copied()).fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29))

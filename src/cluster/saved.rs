@@ -41,7 +41,7 @@ const VERSION: u64 = 1;
 const FIXED: usize = 8;
 const MOST_RANKS: u64 = 1 << 20;
 
-/// What the parts of one save have in common, but for the rank.
+/// Properties that the parts of one save have in common. Only the rank differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Head {
     rank: u64,
@@ -98,7 +98,7 @@ impl Head {
     }
 }
 
-/// Fills `bytes`, which begin with byte `at` of at least so many.
+/// Fills `bytes` from a file at offset `at`. The file must have at least `needed` bytes.
 fn read_all(from: &mut impl Read, bytes: &mut [u8], at: u64, needed: u64) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -138,8 +138,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Save, saved).map(drop)
     }
 
-    /// What references to the set are now, in order, that were given before it was saved, to whichever ranks' vectors.
-    /// Collective: a rank that asks for none gives none.
+    /// Converts references that were given before the set was saved, on any rank, to current references, in order. Collective: a
+    /// rank without references passes none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a cluster says of itself.
+//! Statistics of a cluster.
 
 use std::fmt;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl fmt::Display for Stats {
     }
 }
 
-/// What one rank has exchanged with the others since its table was made.
+/// Traffic of one rank with the others since its table was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

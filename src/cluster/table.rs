@@ -82,7 +82,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.find_or_put_many_with(vectors, Request::default())
     }
 
-    /// The same, with what `request` asks for besides.
+    /// Puts the vectors of all ranks as [`find_or_put_many`](Self::find_or_put_many) does, and also returns what `request` asks
+    /// for.
     ///
     /// # Errors
     ///
@@ -143,8 +144,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that has given them (for the others this is no error
-    /// unless a reference is to a rank that there is not); [`Error::Rank`], [`Error::Connection`].
+    /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that passed them (on the others this is no error,
+    /// unless a reference names a rank that does not exist); [`Error::Rank`], [`Error::Connection`].
     pub fn get_many(&mut self, references: &[Reference]) -> Result<Vec<K::Element>> {
         Ok(crate::table::key_elements(self.engine.get(&self.local.raw, references)?))
     }
@@ -189,7 +190,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(Stats { ranks: self.gather(Operation::Stats, own)?.into_iter().map(of).collect() })
     }
 
-    /// What this rank has exchanged with the others so far. Not collective.
+    /// Traffic of this rank with the others so far. Not collective.
     pub fn traffic(&self) -> Traffic {
         self.engine.link.traffic
     }
@@ -246,7 +247,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// What a rank offers by a host batch; why it does not, if its vectors are none.
+/// Offer of a rank for a host batch. If its words are not whole vectors, the offer carries the error instead.
 fn offer<'a>(operation: Operation, search: SearchMode, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
     let refused = raw.count(words).err();
     let input = Input::Host(if refused.is_none() { words } else { &[] });

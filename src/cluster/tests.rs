@@ -1,4 +1,4 @@
-//! Of what no batch from the host does: it wants outcomes.
+//! Tests of a case that no host batch has, because host batches request outcomes.
 
 use super::engine::{Answers, Offer};
 use super::plan::{Fresh, Input};

@@ -1,4 +1,4 @@
-//! What carries messages between ranks.
+//! Transports, which carry messages between ranks.
 
 pub use crate::backend::MemorySpace;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// [`Error::Connection`](crate::Error::Connection) on all ranks. After such an error every further call is an error at once. So
 /// it is for the others after a rank has dropped its transport, as soon as they wait for something that it has not sent.
 ///
-/// It may be dropped as soon as no exchange is under way.
+/// A transport may be dropped when no exchange is under way.
 pub trait Transport: Send {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
@@ -43,7 +43,7 @@ pub trait Transport: Send {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish). It must be called all the same.
+    /// As [`finish`](Self::finish). `finish` must be called even after an error.
     unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()>;
 
     /// Waits until the exchange that was begun is done: what came is there, also for the host, and what was sent may be written
@@ -51,8 +51,8 @@ pub trait Transport: Send {
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region has room for. Then
-    /// what was to be received may have been written to or not.
+    /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region's length. Then the
+    /// regions to be received may or may not have been written.
     fn finish(&mut self) -> Result<()>;
 
     /// As [`finish`](Self::finish), for who goes on on the GPU: what came to its memory may be there only for what is enqueued on
@@ -98,11 +98,11 @@ pub trait Transport: Send {
 /// A piece of memory that a [`Transport`] reads or writes.
 #[derive(Clone)]
 pub struct Region {
-    /// Where it starts.
+    /// Address of the first byte.
     pub address: u64,
     /// How long it is.
     pub bytes: usize,
-    /// What kind of memory it is.
+    /// Kind of memory of the region.
     pub place: MemorySpace,
 }
 

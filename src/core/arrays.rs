@@ -1,4 +1,4 @@
-//! What a table knows of the arrays beside its rows.
+//! State of the arrays of values that belong to a table's rows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};

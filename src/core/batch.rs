@@ -29,7 +29,7 @@ pub struct Batch {
     /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then. Of the others
     /// nothing is known (after an error some may have been stored), which [`complete`](Self::complete) makes an error of, too.
     pub stopped: bool,
-    /// What went wrong after something was put. One of these:
+    /// Error that occurred after something was put. One of these:
     ///
     /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](crate::Table::relocate), did
     ///   not: out of memory, for example. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if
@@ -83,7 +83,7 @@ impl Drop for Results<'_> {
     }
 }
 
-/// What a request asks for.
+/// Results that a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     pub outcomes: bool,
@@ -144,7 +144,7 @@ impl<'a> Results<'a> {
     }
 
     /// Corrects the references to rows that were moved when holes were closed.
-    pub(crate) fn rows_moved(&mut self, closing: &Closing, generation: Generation) {
+    pub(crate) fn rows_moved(&mut self, closing: &HoleClosing, generation: Generation) {
         if closing.moves.is_empty() {
             return;
         }
@@ -184,9 +184,9 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
 ///
-/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before, also if it fails: then
-/// there are none. The GPU writes to buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes
-/// batches faster: [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
+/// The memory grows to the needs of the largest batch, and is kept. Each batch replaces the results of the one before. If it
+/// fails, there are no results. If the buffers are made by [`pinned`](Self::pinned), the GPU writes to them without a copy in
+/// between. For more about fast batches see [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

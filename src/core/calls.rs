@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
+/// Calls and kernels under way that may have references to rows, in addition to the callers that got references from calls that
+/// have returned.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// How many are under way, in the low half, and how many ever began, in the high one. In one number: a call that counted in
-    /// one place, and not yet in the other, would be seen by nobody.
+    /// Lower half: calls under way. Upper half: calls that ever began. They are one number because a call that had counted in one
+    /// of two numbers, and not yet in the other, would be overlooked.
     counts: AtomicU64,
     /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
     pub(super) has_kernels: AtomicBool,
@@ -32,7 +33,7 @@ impl Calls {
         (before as u32 == 0).then_some((before >> 32) as u32)
     }
 
-    /// A call that does not close holes itself, and during which nobody does.
+    /// Begins a call that does not close holes itself. No holes are closed during it.
     pub(super) fn overlap(&self) -> Call<'_> {
         self.begin();
         Call { calls: self, alone: None }
@@ -58,7 +59,7 @@ mod tests {
         let calls = Calls::default();
         let first = calls.begin().unwrap();
         assert!(calls.is_last(first));
-        // The other one has the first one's references, also when it has ended.
+        // The second call has the first one's references, even when it has ended.
         assert_eq!(calls.begin(), None);
         drop(Call { calls: &calls, alone: None });
         assert!(!calls.is_last(first));

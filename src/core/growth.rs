@@ -13,10 +13,10 @@ use crate::{Error, Outcome, Result, Tally};
 /// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
-/// The same for cuckoo tables, whose searches stay short.
+/// Load factor at which cuckoo tables grow. Their searches stay short.
 pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// An automatic growth makes a table at most so many times as large as what must be stored in it.
+/// Limit of an automatic growth: the table's size, as a multiple of what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
 /// The vectors of a batch that were rejected, and memory for what comes of them when they are offered again.
@@ -30,7 +30,7 @@ pub(super) struct Rejected {
 }
 
 impl Rejected {
-    /// Those of a batch that has outcomes.
+    /// Rejected vectors of a batch that has outcomes.
     pub(super) fn of(batch: &HostBatch<'_>, width: usize) -> Result<Self> {
         let outcomes = batch.outcomes.as_deref().unwrap_or_default();
         let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
@@ -241,8 +241,8 @@ impl RawTable {
         Err(Error::TableFull { rejected, for_nodes, offered, stored, slots: self.slots_of(larger), cause: None })
     }
 
-    /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
-    /// slots that the caller has chosen, there are more slots, so that a bucket tells more of a root.
+    /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
+    /// slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
     fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let chunk_bytes = self.device.chunk_bytes(self.options.claimed_words());
         let spec = self.options.spec(chunk_bytes, to)?;

@@ -26,14 +26,14 @@ impl RawTable {
         Ok(Some(call))
     }
 
-    /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have. Those of earlier calls
-    /// only if they are to be `filled`. Gives what has moved, and what has failed.
-    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(Closing, Generation)>, Result<()>) {
+    /// Closes the holes among the rows, if no other call began since this call did, and no kernel can have. Holes of earlier
+    /// calls are closed only if `filled`. Returns the rows that moved, and an error if there was one.
+    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(HoleClosing, Generation)>, Result<()>) {
         let (mut sized, closing) = match self.holes_to_close(&call, filled) {
             Ok(Some(found)) => found,
             nothing => return (None, nothing.map(drop)),
         };
-        // Nobody has set values of the numbers that are taken back, so those in memory are zeros; unless a kernel wrote too far.
+        // No value of the numbers that are taken back has been set, so those in memory are zeros; unless a kernel wrote too far.
         self.arrays.keep(closing.given);
         let (moved, closed) = sized.store.close_holes(&closing);
         (moved.then(|| (closing, sized.generation)), closed)
@@ -41,7 +41,8 @@ impl RawTable {
 
     fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, HoleClosing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
-        // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
+        // Another thread that has the table now (or this thread itself, if it holds the table's rows) may keep it for long. Do
+        // not wait for it.
         let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
         if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
@@ -73,8 +74,8 @@ impl RawTable {
         }
     }
 
-    /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
-    /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
+    /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
+    /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
     pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
         // A batch that is under way must not move what is seen here.
         let _call = self.calls.overlap();
@@ -144,7 +145,7 @@ mod tests {
         let hole = table.reference(2).unwrap();
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
-        // Neither growth nor truncation gives it to anybody, or loses what comes after it.
+        // Neither growth nor truncation gives the number to another vector, or loses the rows behind it.
         table.grow(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
     }
 
-    /// A batch under way moves no row whose number somebody may have by looking at rows or at values.
+    /// A batch under way moves no row whose number another thread may know from the rows or the values.
     #[test]
     fn rows_that_were_looked_at_stay() {
         type Look = fn(&IndexedTable, &[Reference]);

@@ -16,7 +16,7 @@ pub(crate) struct HostMemory<T> {
 
 enum Memory<T> {
     Plain(Vec<T>),
-    /// Of a machine that copies from and to host memory by itself; `None` before the first use.
+    /// Memory of a machine that copies from and to host memory by itself; `None` before the first use.
     Pinned {
         machine: Arc<dyn Machine>,
         memory: Option<Box<dyn HostBuffer>>,

@@ -10,8 +10,8 @@ use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
 
 impl RawTable {
-    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
-    /// nothing is stale that must not be.
+    /// Returns the number of vectors in `words`. Returns an error unless every slice of the request has the length that this
+    /// number of vectors needs, and no reference that must be current is stale.
     fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
         let count = self.count(words)?;
         let sized = self.sized(FIND_OR_PUT)?;
@@ -51,8 +51,8 @@ impl RawTable {
         let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
         let Put { tally, first_error, mut ended_by, moved, .. } = self.put_batch(batch, &mut progress)?;
         let offered = tally.offered() as usize;
-        // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
-        // quiet about outcomes.
+        // If the vectors cannot be found now, their references are stale. Using them is an error later. That is no reason to
+        // withhold the outcomes.
         if results.has_references() && self.retries() && moved.offered > 0 {
             match self.locate(FIND_OR_PUT, &words[..moved.offered * self.width()]) {
                 Ok(now) => results.locate_again(&now, moved.new),
@@ -70,7 +70,7 @@ impl RawTable {
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
         let error = match first_error.error {
-            // Nobody is told of these otherwise.
+            // No other result mentions these keys.
             Some(keys @ Error::KeysWithoutSlot { .. }) => Some(keys),
             error => ended_by.or(error),
         };
@@ -105,7 +105,7 @@ impl RawTable {
             });
             let of_part = match retried {
                 Ok(of_part) => of_part,
-                // That keys are left without a slot, of which nobody is told otherwise, is the more important.
+                // Report `KeysWithoutSlot` in preference: no other result mentions those keys.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
                     // A growth may have come before it.
                     put.moved_to(self.look().generation, first);
@@ -116,20 +116,20 @@ impl RawTable {
             };
             put.tally += of_part;
             first += of_part.offered() as usize;
-            // Also those that were offered again: another growth may have come between.
+            // Includes vectors that were offered again: another growth may have come between.
             put.moved_to(self.look().generation, first);
         }
         Ok(put)
     }
 }
 
-/// What putting a batch has come to.
+/// Result of putting a batch.
 struct Put {
     tally: Tally,
     first_error: FirstError,
     /// Why not all was offered, if not because the caller wanted so.
     ended_by: Option<Error>,
-    /// Of which the references of all others are.
+    /// Generation of the references of all other vectors.
     generation: Generation,
     moved: Moved,
 }
@@ -138,7 +138,7 @@ struct Put {
 #[derive(Default)]
 struct Moved {
     offered: usize,
-    /// Those of them that were new.
+    /// Number of them that were new.
     new: usize,
 }
 
@@ -147,7 +147,7 @@ impl Put {
         Self { tally: Tally::default(), first_error: FirstError::default(), ended_by: None, generation, moved: Moved::default() }
     }
 
-    /// The table is of this generation when so many have been offered.
+    /// Records that the table has this generation after `offered` vectors have been offered.
     fn moved_to(&mut self, generation: Generation, offered: usize) {
         if generation != self.generation {
             self.generation = generation;

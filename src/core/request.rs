@@ -4,8 +4,8 @@ use crate::layout::batch::Callback;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// What a batch reports of each vector, into which memory, and to whom its progress. What its vectors are changes of, if they
-/// are.
+/// Options of a batch: the results to report for each vector, the memory for them, a progress callback, and, for incremental
+/// batches, the parents of the vectors.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -104,8 +104,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for
-    /// each of its words, bit i % 32 of word i / 32 for word i.
+    /// Sets the words that may differ from the [parent](Self::parents)'s. Each vector has a bit mask: bit i % 32 of mask word i /
+    /// 32 stands for word i of the vector. The mask has as many words as the bits need.
     ///
     /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the
     /// one given. Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another
@@ -115,13 +115,13 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Of an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
-    /// [holes](crate::Table::holes) among these are left as they are. Then what is new to this batch is a range of references,
-    /// as the levels of a search are. Default: holes are filled first. Without effect in other tables.
+    /// For an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
+    /// [holes](crate::Table::holes) among these are left as they are. Then the vectors that are new in this batch are a range of
+    /// references, as the levels of a search are. Default: holes are filled first. No effect on other tables.
     ///
-    /// Holes take rows: of these there are 2^18 more than slots. Batches that find so many holes, and leave them, come to an end
-    /// of the rows before that of the slots, and new vectors are [`Full`](crate::Outcome::Full). A batch of the host alone leaves
-    /// none; one in device memory at most one a thread that it had at work.
+    /// Holes take rows, and there are 2^18 more rows than slots. Batches that find that many holes, and leave them, run out of
+    /// rows before they run out of slots, and new vectors are [`Full`](crate::Outcome::Full). A host batch that runs alone leaves
+    /// no holes; one in device memory leaves at most one for each thread that it had at work.
     pub fn leave_holes(mut self, leave: bool) -> Self {
         self.leaves_holes = leave;
         self

@@ -52,8 +52,8 @@ impl Stats {
         sum / self.stored as f64
     }
 
-    /// Buckets looked at to find a stored vector that is given whole, on average: of a tree table those of its nodes and of its
-    /// root, each a request of the memory system, most of which caches serve. NaN in an empty table.
+    /// Average number of buckets looked at to find a stored vector that is given whole. In a tree table these are buckets of its
+    /// nodes and of its root. Each is a request to the memory system, and caches serve most of them. NaN in an empty table.
     pub fn accesses_per_call(&self) -> f64 {
         self.mean_probe() + self.node_probes as f64 / self.stored as f64
     }

@@ -25,9 +25,9 @@ pub(crate) struct RawTable {
     pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: TableLock<Sized>,
-    /// Of an indexed table: who may have references to its rows.
+    /// Indexed tables only: the calls that may have references to rows.
     pub(crate) calls: Calls,
-    /// Of an indexed table: arrays of values beside its rows.
+    /// Indexed tables only: arrays of values for the rows.
     pub(super) arrays: Arrays,
     /// If it was loaded, and lies as the table that was saved.
     pub(crate) loaded: Option<Loaded>,
@@ -59,7 +59,7 @@ impl Sized {
         Ok(Self::of(device.machine.new_store(parameters)?, parameters))
     }
 
-    /// Of memory that was made of these parameters.
+    /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
         Self { store, spec, buckets, node_buckets, generation: Generation::next() }
@@ -86,10 +86,10 @@ impl Sized {
     }
 }
 
-/// What errors call find-or-put of a batch from the host.
+/// Name of find-or-put of a host batch in errors.
 pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
 
-/// What errors call a batch of several ranks, which puts or looks up what this rank owns.
+/// Name, in errors, of a batch of several ranks, which puts or looks up the vectors that this rank owns.
 pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
 
 impl RawTable {
@@ -256,8 +256,8 @@ impl RawTable {
         self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
     }
 
-    /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it
-    /// cannot be told whose they are. An error of what is done is told before one of looking for them.
+    /// Runs `move_them`, which moves vectors, and updates `references`, which must be current. Does nothing if the vectors of the
+    /// references cannot be determined. An error of `move_them` is reported in preference to one of looking for the vectors.
     pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
         if references.is_empty() {
             return move_them();
@@ -265,7 +265,7 @@ impl RawTable {
         let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
         let words = self.get(CLUSTER_BATCH, &places)?;
         let moved = move_them();
-        // Also after an error, which may come when some have moved.
+        // Look even after an error, which may have occurred when some had moved.
         let now = match self.locate(CLUSTER_BATCH, &words) {
             Ok(now) => now,
             Err(error) => return moved.and(Err(error)),
@@ -346,7 +346,7 @@ impl RawTable {
 fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
     let mask = u64::MAX >> (64 - key_bits);
     let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
-    // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
+    // Two passes. Nearly every batch needs only the first, which compilers make fast.
     let fit = |words: &[u32]| words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0;
     // Pieces are of whole keys.
     if Workers::get().all(words, fit) {

@@ -1,9 +1,9 @@
 //! Values beside the rows of an indexed table: an array by number, on the table's device.
 //!
-//! A table knows of its arrays only from which number on their values are void: numbers that it takes back (`clear`, `truncate`,
-//! holes that are closed) are given again, to vectors whose values begin as zeros. An array looks at that, and at how many
-//! numbers there are, when it is next used. So neither a batch nor a growth waits for an array, or fails for want of memory for
-//! one.
+//! A table stores for each array only the number from which its values are void. Numbers that the table takes back (`clear`,
+//! `truncate`, holes that are closed) are given again, to vectors whose values start as zeros. An array checks this, and the
+//! current number of references, when it is next used. So neither a batch nor a growth waits for an array, or fails because there
+//! is no memory for one.
 //!
 //! No value ever moves. A row moves only if the same batch has put it, before the batch returns (`HoleClosing`), and only if no
 //! other call can have its reference. Each operation here counts as a call that overlaps with it.
@@ -42,7 +42,7 @@ pub(crate) enum Viewed<'a, V> {
 }
 
 impl<V> Array<V> {
-    /// Bytes of so many values: more than there is memory, if they cannot be counted.
+    /// Bytes of `numbers` values; more than any memory has if the product overflows.
     fn bytes_of(numbers: u64) -> u64 {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
@@ -69,7 +69,7 @@ impl<V: Pod> Array<V> {
     /// Numbers that the table has given.
     pub(crate) fn len(&self) -> Result<u64> {
         let sized = self.table.sized("Values::len")?;
-        // It counts on when there are no rows left.
+        // The counter may exceed the number of rows.
         Ok(sized.store.stored()?[1].min(self.table.references_of(&sized)))
     }
 
@@ -77,12 +77,13 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// The memory, with zeros for what was taken back, and for at least so many values.
+    /// Memory for at least `count` values, with zeros for numbers that were taken back.
     ///
     /// While others have slices of `view`, nothing has been taken back: these hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
-        // Relaxed: the caller has the table's lock, so that nobody changes it now, and what was written with that lock is seen.
+        // Relaxed: the caller has the table's lock, so no other thread changes it now, and writes made under that lock are
+        // visible.
         let kept = self.kept.load(Ordering::Relaxed);
         if kept < memory.used {
             let void = Self::bytes_of(kept)..Self::bytes_of(memory.used);
@@ -130,7 +131,7 @@ impl<V: Pod> Array<V> {
             references.iter().enumerate().for_each(|(at, of)| change(at, &mut values[of.slot() as usize]));
             return Ok(());
         }
-        // Each once: of two lanes that write the same value nobody could say which was the last.
+        // Each reference once: if two lanes write the same value, the last writer is undefined.
         let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
         distinct.sort_unstable();
         distinct.dedup();

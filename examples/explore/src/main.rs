@@ -331,12 +331,12 @@ impl Task<'_> {
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
+                let mut engine = gpu::GpuEngine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
                 engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
                 let extras =
-                    |engine: &mut gpu::Engine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
+                    |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {

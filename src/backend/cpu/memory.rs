@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, faults};
 
-/// Name of a CPU with so many threads, for users.
+/// Name of a CPU with `threads` threads, as users see it.
 pub(super) fn name(threads: usize) -> String {
     if threads == 1 { "CPU (1 thread)".into() } else { format!("CPU ({threads} threads)") }
 }

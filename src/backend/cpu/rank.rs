@@ -49,7 +49,7 @@ impl Rank for CpuRank {
         // Messages begin at lines. An allocator that is asked for that alignment writes all of the zeros itself.
         let mut words = zeroed::<u64>((bytes.next_multiple_of(8) + LINE_BYTES) as usize / 8)?;
         let address = (words.as_mut_ptr() as u64).next_multiple_of(LINE_BYTES);
-        // The words are not used by their name, so that whoever has the address is the only one who uses them.
+        // The words are never accessed through their owner, so all accesses go through the address.
         Ok(RankMemory { address, bytes, owner: Box::new(words) })
     }
 

@@ -23,7 +23,7 @@ fn refused(bytes: usize) -> Error {
 }
 
 impl Reserved {
-    /// So many bytes, that may become up to four times as many as the system has memory for.
+    /// Reserves `bytes` bytes. Up to four times the system's memory can be reserved.
     pub(crate) fn new(bytes: usize) -> Result<Self> {
         // SAFETY: asks for two numbers.
         let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
@@ -48,7 +48,7 @@ impl Reserved {
         Ok(memory)
     }
 
-    /// Of a range of addresses that nothing else uses, and so many bytes of it.
+    /// Takes over a range of addresses that nothing else uses, of `reserved` bytes.
     fn of((address, reserved): (*mut u8, usize)) -> Self {
         Self { address, reserved, bytes: 0 }
     }

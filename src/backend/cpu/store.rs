@@ -25,7 +25,7 @@ struct CpuView {
     /// The view of its kind.
     table: *const u8,
     kind: TableKind,
-    /// Which halves are paired, in a tree table.
+    /// Pairing of the halves of a tree (tree tables only).
     pairing: u32,
     /// Bits a slot, in a compact or an indexed table.
     slot_bits: u32,
@@ -59,7 +59,7 @@ enum TableKind {
 }
 
 impl CpuView {
-    /// Of a table of that spec. Points to `view`, which must outlive the call that it is for.
+    /// View of a table with that spec. It points to `view`, which must outlive the call that uses it.
     fn of(spec: Spec, view: &View) -> Self {
         let (kind, pairing, slot_bits) = match view {
             View::Bucket(_) => (TableKind::Bucket, 0, 0),
@@ -165,7 +165,7 @@ pub(crate) struct CpuStore {
     view: View,
     threads: usize,
     spec: Spec,
-    // What the view points to:
+    // Memory that the view points to:
     pub(super) _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
     pub(super) _nodes: Option<MmapMut>,
@@ -270,7 +270,7 @@ impl CpuStore {
         });
     }
 
-    /// What rows there are. Nothing else uses the table.
+    /// Counts the rows. Nothing else may use the table meanwhile.
     pub(crate) fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), View::Indexed { view, .. }) = (&self.rows, &self.view) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
@@ -278,7 +278,7 @@ impl CpuStore {
         Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
     }
 
-    /// Rows that are not stored, as many as there is room for; and how many there are.
+    /// Lists up to `room` rows that are not stored, and returns their total number.
     pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
@@ -287,8 +287,8 @@ impl CpuStore {
         let (holes_at, count_at) = (holes.as_mut_ptr() as u64, &raw mut count as u64);
         let shares = self.threads.min((rows.end - rows.start).div_ceil(PIECE as u64) as usize).max(1) as u64;
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: `holes` has `room` elements, each of which is written by the one thread to which `count` has given its
-            // number; both outlive the threads. The table's memory is read and atomically only.
+            // SAFETY: `holes` has `room` elements. Each is written by one thread, the one to which `count` has given its index.
+            // Both outlive the threads. The table's memory is only read, atomically.
             unsafe {
                 let view = CpuView::of(self.spec, &self.view);
                 let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
@@ -335,12 +335,12 @@ impl CpuStore {
     ///
     /// # Safety
     ///
-    /// They are stored, and the caller has seen it.
+    /// The rows are stored, and the caller has observed that.
     pub(crate) unsafe fn first_rows(&self, rows: u64) -> &[u32] {
         let Some(CpuRows { words, .. }) = &self.rows else { return &[] };
         let count = rows as usize * self.spec.width();
-        // SAFETY: memory of the table, aligned to pages; these rows are stored, so the words are initialised, and whoever changes
-        // them (`clear`, `reindex`, `close_holes`) has the table exclusively.
+        // SAFETY: memory of the table, aligned to pages. These rows are stored, so the words are initialised. Operations that
+        // change them (`clear`, `reindex`, `close_holes`) have the table exclusively.
         unsafe { std::slice::from_raw_parts(words.address().cast_const().cast(), count) }
     }
 
@@ -406,7 +406,7 @@ impl CpuStore {
         if counts.full > 0 {
             return Ok(counts);
         }
-        // Last, so that there is not more of it after an error.
+        // Last, so that an error leaves the rows' memory as it was.
         rows.words.grow(row_bytes as usize)?;
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
         // Where all have been named, all are stored.
@@ -460,8 +460,8 @@ impl CpuStore {
 
     /// # Safety
     ///
-    /// `view` is of this table. What the batch points to is valid, of the lengths that its count says, and written by nobody
-    /// else, but for what is changed atomically:
+    /// `view` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no other
+    /// thread writes to it, except for the data that is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
     unsafe fn search_by_this_thread(&self, search: SearchMode, view: &View, batch: &BatchView) {
@@ -489,9 +489,9 @@ impl CpuStore {
             let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
-                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys
-                // than it had there are positions that `counts` gives out once each; both outlive the threads. The caller uses
-                // the table alone.
+                // SAFETY: `keys` has an element for each slot of the stash. Each thread reads slots of its own share. `counts`
+                // gives out each position once, and no more positions than there are keys. Both outlive the threads. The caller
+                // uses the table exclusively.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
@@ -533,9 +533,9 @@ impl CpuStore {
         in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
             let first = piece as usize * PIECE;
             let references = &references[first..references.len().min(first + PIECE)];
-            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others,
-            // and outlives the threads; `invalid` is added to atomically, and the kernel checks every reference before it reads
-            // the slot.
+            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above). The pieces are disjoint parts of
+            // it, and it outlives the threads. `invalid` is added to atomically. The kernel checks every reference before it
+            // reads the slot.
             unsafe {
                 let to = (to as *mut u32).add(first * width);
                 warpset_cpu_get(
@@ -593,7 +593,7 @@ impl CpuStore {
                     }
                     let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
                     let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
-                    // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
+                    // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
                     unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, &larger.view, &batch) };
                 }
             };
@@ -605,7 +605,7 @@ impl CpuStore {
         on_threads(self.threads.min(count.div_ceil(piece) as usize), work, work);
         let (sum, failed) = (sum.into_inner(), failed.into_inner());
         match failed.unwrap_or_else(PoisonError::into_inner) {
-            // What one thread could not do others may have done, but memory is short: the caller has not lost anything.
+            // Another thread may have succeeded where this one ran out of memory. Then nothing is lost for the caller.
             Some(error) => Err(error),
             None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
         }

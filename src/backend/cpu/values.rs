@@ -83,7 +83,8 @@ impl CpuValues {
 
     fn slice_mut(&mut self, bytes: u64) -> &mut [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: as in `slice`; the borrow is exclusive, and whoever holds a slice of `slice` borrows the array (`Array::view`).
+        // SAFETY: as in `slice`. This borrow is exclusive: a slice returned by `slice` borrows the array (`Array::view`), so none
+        // exists now.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address(), bytes as usize) }
     }
 }

@@ -1,10 +1,10 @@
 //! Compiled kernels, kept on disk between processes.
 //!
-//! A file holds one image, under a *key*: the text of all that the image depends on (`Job::key`: the source, the options with the
-//! architecture, the versions of NVRTC, of the driver and of this library). The key is in the file, and compared byte for byte
-//! when it is read, so that no two programs are ever taken for each other, whatever their digests. Only the library's own headers
-//! are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and nobody but the library's authors chooses
-//! them. A source that includes a file is compiled always: what that file holds is not in the key.
+//! A file holds one image, under a *key*: the text of everything that the image depends on (`Job::key`: the source, the options
+//! with the architecture, the versions of NVRTC, of the driver and of this library). The file contains the key, which is compared
+//! byte by byte when the file is read. So no program is mistaken for another, whatever their digests. Only the library's own
+//! headers are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and only the library's authors choose
+//! the headers. A source that includes another file is always compiled, because the contents of that file are not in the key.
 //!
 //! ```text
 //! MAGIC | bytes of the key, u64 | bytes of the image, u64 | digest of the two numbers, the key and the image, u128 | key | image
@@ -12,15 +12,15 @@
 //!
 //! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files. Those
 //!   who write the same one at once write the same.
-//! - *Damage*: a file that is not exactly as above is as good as none, and is written anew. So files are not flushed to the disk
-//!   before they are renamed: what a crash leaves of them is found.
-//! - *Other users*: a kernel is code, so it is read only where nobody else can have put it. The folder and its files must belong
-//!   to the user of the process, must not be writable by others, and must not be links. (Windows: not looked at, as the default
-//!   folder is the user's by its access list.)
+//! - *Damage*: a file that is not exactly as above is ignored and written again. So files need not be flushed to the disk before
+//!   they are renamed: damage by a crash is noticed.
+//! - *Other users*: a kernel is code, so it is read only if no other user can have written it. The folder and its files must
+//!   belong to the user of the process, must not be writable by others, and must not be links. (On Windows this is not checked,
+//!   because the access list of the default folder admits only its user.)
 //! - *Bounded*: after each write the files that were not used for longest are removed, down to `MAX_BYTES`; and those that killed
 //!   processes have left unfinished. Files with other names are left alone.
 //!
-//! Whatever fails here, the kernel is compiled, and nobody hears of it.
+//! If anything fails here, the kernel is compiled, and the failure is not reported.
 
 use crate::Result;
 use std::ffi::OsString;
@@ -169,7 +169,7 @@ fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The folder of a choice, by the variables of an environment. None if it is off, or nobody knows where.
+/// Folder of a choice, according to the variables of an environment. None if the cache is off or the folder is unknown.
 fn folder(choice: KernelCache, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty());
     if named("WARPSET_CACHE").is_some_and(|value| value == "off" || value == "0") {
@@ -205,7 +205,7 @@ fn create_file(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).open(path)
 }
 
-/// Whether a folder is there, is no link, and nobody but this user can write to it.
+/// Whether the folder exists, is not a link, and only this user can write to it.
 fn is_own_folder(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir() && is_own(&metadata))
 }
@@ -233,7 +233,7 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
     parts.into_iter().fold(BASIS, |digest, part| add(add(digest, part), &(part.len() as u64).to_le_bytes()))
 }
 
-/// What a file holds.
+/// Content of a file.
 fn content(key: &str, image: &[u8]) -> Vec<u8> {
     let digest = digest([key.as_bytes(), image]).to_le_bytes();
     let lengths = [key.len(), image.len()].map(|length| (length as u64).to_le_bytes());
@@ -244,7 +244,7 @@ fn content(key: &str, image: &[u8]) -> Vec<u8> {
 fn image_in(mut content: Vec<u8>, key: &str) -> Option<Vec<u8>> {
     let image_at = HEAD_BYTES + key.len();
     let image = content.get(image_at..)?;
-    // What ought to be before the image.
+    // Bytes that must precede the image.
     let expected = self::content(key, image);
     if content != expected {
         return None;

@@ -1,4 +1,4 @@
-//! What a rank of a cluster needs of its GPU: its kernels, and copies between ranks of one process.
+//! GPU side of a rank of a cluster: its kernels, and copies between ranks of one process.
 
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::nvrtc::Job;
@@ -80,7 +80,7 @@ impl CudaRank {
         &self.streams[number(stream)]
     }
 
-    /// Enqueues a kernel of one argument for `items` items, of which a thread takes several.
+    /// Enqueues a kernel of one argument for `items` items. Each thread handles several.
     ///
     /// # Safety
     ///
@@ -137,8 +137,8 @@ impl Rank for CudaRank {
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let part = few.part::<u8>(0, bytes);
-        // SAFETY: waited for in the next statement, before anybody else has the lock. If that fails, so does all that follows
-        // on this GPU.
+        // SAFETY: waited for in the next statement, before another thread can have the lock. If that wait fails, so does every
+        // later operation on this GPU.
         unsafe { memory.read_async(offset as usize, part, cu_stream)? };
         self.wait(stream, "copying from the GPU")?;
         data.copy_from_slice(part);
@@ -177,7 +177,7 @@ impl Rank for CudaRank {
         }
     }
 
-    /// Also if a stream has met an error.
+    /// Waits even if a stream has met an error.
     fn synchronize(&self) -> Result<()> {
         let waited = self.streams.each_ref().map(|stream| self.gpu.wait(stream, "waiting for a round"));
         waited.into_iter().collect()
@@ -245,7 +245,7 @@ pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
 ///
 /// # Safety
 ///
-/// Both are `bytes` long, nobody else writes to them meanwhile, or reads `to`.
+/// Both ranges are `bytes` long. Nothing else writes to either meanwhile, or reads `to`.
 pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &CudaStream) -> Result<()> {
     let _current = bind(stream)?;
     // SAFETY: the caller's; with unified addresses the driver knows whose memory either is, also that of another GPU.
@@ -269,7 +269,8 @@ pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &Cud
         // SAFETY: event and stream live, and are of one context.
         unsafe { result::event::record(copied.cu_event(), stream.cu_stream()) }.map_err(cuda("marking the end of a copy"))
     });
-    // Nobody could tell when it is over. The first error says more than one of waiting.
+    // Without the event the end of the copy would be unknown, so wait now. The first error is kept: it says more than an error of
+    // waiting.
     recorded.inspect_err(|_| drop(wait_for(stream)))
 }
 

@@ -134,8 +134,8 @@ impl Gpu {
         Err(Error::WrongDevice { what, given, table: self.to_string() })
     }
 
-    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it.
-    /// An error that was there before is somebody else's, and is there afterwards.
+    /// Runs `work`, which calls `check_recorded` to learn whether a call of `cudarc` has recorded an error instead of returning
+    /// it. An error that was recorded before belongs to another caller, and is restored afterwards.
     pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let _current = self.bind()?;
         let earlier = self.context.check_err();
@@ -264,7 +264,7 @@ impl Gpu {
             .map_err(cuda("launching a kernel"))
     }
 
-    /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, no more than there is work for.
+    /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, and no more than the items need.
     pub(crate) fn blocks_for(&self, items: u64) -> u32 {
         items.div_ceil(256).clamp(1, u64::from(self.multiprocessors) * 8) as u32
     }

@@ -1,7 +1,7 @@
 //! The library's kernels, compiled for a spec and loaded.
 //!
-//! They are several programs, the parts, each of which is compiled when one of its kernels is first wanted: a model checker that
-//! puts states by a kernel of its own needs no other part than the first. Each part parses the headers again, which takes 40 ms.
+//! They are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model checker
+//! that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
 //! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
 //!
 //! | kernels | put | incremental | find | read | relocate | all in one program |
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 /// Kernels of cuda/table_kernels.cu that are compiled together, by their number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// What every table needs: clear, find-or-put.
+    /// Kernels that every table needs: clear, find-or-put.
     Put = 1,
     /// Find-or-put of changes.
     Incremental = 2,
@@ -60,7 +60,7 @@ pub(crate) struct Kernels {
     find_received: OnceLock<SearchKernel>,
 }
 
-/// Those that only an indexed table has.
+/// Kernels of indexed tables only.
 pub(crate) struct RowKernels {
     pub rebuild: CudaFunction,
     pub list_holes: CudaFunction,
@@ -70,7 +70,7 @@ pub(crate) struct RowKernels {
     pub scatter_values: CudaFunction,
 }
 
-/// Those that read a table.
+/// Kernels that read a table.
 pub(crate) struct ReadKernels {
     pub get: CudaFunction,
     pub export: CudaFunction,

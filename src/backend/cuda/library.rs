@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 
 /// A library of NVIDIA.
 pub(super) struct SharedLibrary {
-    /// What people call it.
+    /// Name of the library, as users know it.
     title: &'static str,
-    /// Of which `cudarc` makes the names of files that it tries.
+    /// Names from which `cudarc` derives the file names that it tries.
     names: &'static [&'static str],
     /// Never unloaded.
     loaded: OnceLock<Library>,
@@ -39,7 +39,7 @@ impl SharedLibrary {
             let searched = names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             return Err(Error::LibraryNotFound { library: self.title, searched });
         };
-        // Of threads that meet here one's handle stays.
+        // If several threads load it at the same time, one handle is kept.
         let _ = self.loaded.set(library);
         Ok(())
     }

@@ -39,8 +39,8 @@ use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, sys};
 
-/// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
-/// for them.
+/// Makes a call of `cudarc` that would fail if another object's drop had recorded an error in the context. Records that error
+/// again afterwards.
 fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
     let _current = Current::of(context)?;
     let earlier = context.check_err();

@@ -65,7 +65,7 @@ pub(crate) struct Job<'a> {
     pub(super) source: &'a str,
     spec: Spec,
     capability: (u32, u32),
-    /// Of the kernels of a table.
+    /// The part that the program is, if it is one of a table's kernels.
     part: Option<Part>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Job<'a> {
         Job { name, source, spec, capability, part: None }
     }
 
-    /// The same of other texts.
+    /// Job with another name and source, and otherwise equal.
     pub(super) fn with_texts<'b>(&self, name: &'b str, source: &'b str) -> Job<'b> {
         let Self { spec, capability, part, .. } = *self;
         Job { name, source, spec, capability, part }
@@ -121,7 +121,8 @@ impl<'a> Job<'a> {
         options.into_iter().chain(part).collect()
     }
 
-    /// All that the outcome depends on, as a text. The headers, which belong to this build of the library, are there as a digest.
+    /// Text of everything that the image depends on. The headers, which belong to this build of the library, are included as a
+    /// digest.
     fn key(&self, options: &[String], driver: i32, nvrtc: &str) -> String {
         static HEADERS_DIGEST: LazyLock<u128> =
             LazyLock::new(|| digest(HEADERS.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()])));
@@ -146,8 +147,8 @@ pub(crate) fn ensure_present() -> Result<()> {
     library::NVRTC.ensure_present()
 }
 
-/// What a program is compiled for: a real architecture if this NVRTC knows it, else the newest virtual one before it, which the
-/// driver compiles on.
+/// Architecture for which a program is compiled: the GPU's own if this NVRTC knows it, otherwise the newest older virtual one,
+/// from which the driver compiles.
 fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     let wanted = (capability.0 * 10 + capability.1) as i32;
     let mut count = 0;
@@ -241,7 +242,7 @@ impl Program {
         self.output(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
     }
 
-    /// What the pair of NVRTC functions for size and content of an output gives.
+    /// Reads an output through the pair of NVRTC functions for its size and its content.
     fn output(
         &self,
         size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
@@ -376,7 +377,7 @@ mod tests {
             assert!(matches!(&error, Error::Compile { log, .. } if log.contains("own.cu")), "{error}");
         }
         assert_eq!(scratch.files().len(), 8);
-        // Nor does a kernel that is kept hide a fault on purpose.
+        // A kernel in the cache must not hide an injected fault either.
         let (result, _) = faults::fail(0..1, || compile(&put, Some(&cache)));
         assert!(result.is_err());
     }

@@ -22,7 +22,7 @@ impl Drop for SynchronizeOnDrop<'_> {
     }
 }
 
-/// Offset and length of each piece of so many bytes.
+/// Offset and length of each piece of `bytes` bytes.
 fn pieces(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
     (0..bytes).step_by(PIECE as usize).map(move |first| (first, PIECE.min(bytes - first) as usize))
 }

@@ -15,7 +15,8 @@ use std::sync::MutexGuard;
 
 /// Keys of a cuckoo table that are in no slot while others are moved.
 pub(super) struct Displaced {
-    /// Room for as many as the stash has slots, of which `relocated.left_over` are there. Others behind them are in slots again.
+    /// Memory for as many keys as the stash has slots. The first `relocated.left_over` are displaced; those behind them are in
+    /// slots again.
     keys: DeviceMemory,
     /// An outcome for each, of being put back; and the counts of that.
     outcomes: DeviceMemory,
@@ -98,7 +99,7 @@ impl CudaStore {
                 return Ok(taken.saturating_sub(back + left_over));
             }
             without_slot = self.without_slot(keys, left_over)?;
-            // They are what is reported, so nothing is moved any more.
+            // These keys are reported, so no key is moved any more.
             if round == RELOCATION_ROUNDS {
                 break;
             }
@@ -140,7 +141,7 @@ impl CudaStore {
         Ok(counts[0].full)
     }
 
-    /// Those of `count` displaced keys that were Full when they were last put back.
+    /// Keys among `count` displaced ones that were Full when they were last put back.
     fn without_slot(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
         let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
         // SAFETY: waited for in the next statement.

@@ -16,13 +16,13 @@ pub(crate) struct ReservedMemory {
     bytes: usize,
     /// Mapped memory comes in multiples of this.
     grain: usize,
-    /// What is mapped, in order, and how large each is.
+    /// Mapped allocations, in order, with their sizes in bytes.
     parts: Vec<(sys::CUmemGenericAllocationHandle, usize)>,
 }
 
 /// Memory of this GPU, for itself alone.
 fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
-    // SAFETY: integers and pointers, for all of which zero is a value: none.
+    // SAFETY: the structure has integers and pointers only, for which zero is a valid value.
     let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
     properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
@@ -31,7 +31,7 @@ fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
 }
 
 impl ReservedMemory {
-    /// So many bytes, which may become as many as the GPU has. They are not cleared.
+    /// Allocates `bytes` bytes, which can grow up to the GPU's memory. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;
         let _current = gpu.bind()?;

@@ -1,9 +1,9 @@
-//! The rows of an indexed table on a GPU: memory for them, closing holes, and the index made anew.
+//! Rows of an indexed table on a GPU: their memory, closing holes, and rebuilding the index.
 //!
-//! Rows have addresses from the start, but memory only when they are about to be given: before a batch is enqueued there is some
-//! for as many rows as it can take, one for each of its vectors. So no kernel meets a row that has none. How many rows there can
-//! be at most is counted without waiting for the GPU; where that asks for more memory than there is, and for batches from the
-//! host before it asks for any, the GPU is waited for, and what it has really given is counted.
+//! Rows have addresses from the start, but memory only when they are about to be used. Before a batch is enqueued, there is
+//! memory for as many rows as it can take, one for each of its vectors. So no kernel meets a row without memory. An upper bound
+//! of the number of rows is maintained without waiting for the GPU. If that bound needs more memory than is available, or before
+//! a host batch requests any memory, the library waits for the GPU and counts the rows that are really in use.
 
 use super::Gpu;
 use super::memory::DeviceMemory;
@@ -34,7 +34,7 @@ struct RowMemory {
     words: ReservedMemory,
     /// No more rows than this have been given, or will be by what is enqueued or reserved.
     bound: u64,
-    /// Of those: rows of batches that are not enqueued yet.
+    /// Rows among these that are reserved for batches not yet enqueued.
     reserved: u64,
 }
 
@@ -51,7 +51,8 @@ impl Drop for RowReservation<'_> {
 }
 
 impl CudaRows {
-    /// None for a table without rows. An error if there is no memory for all of them, of which hardly any is taken now.
+    /// Returns `None` for a table without rows. Reserves addresses for all rows, and returns an error if there could never be
+    /// memory for all of them; hardly any memory is taken now.
     pub(super) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Option<Self>> {
         if bytes == 0 {
             return Ok(None);
@@ -78,7 +79,7 @@ impl CudaRows {
 }
 
 impl CudaStore {
-    /// What rows there are. Nothing else uses the table.
+    /// Counts the rows. Nothing else may use the table meanwhile.
     pub(crate) fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
@@ -94,7 +95,7 @@ impl CudaStore {
         Ok(RowCounts { stored, given, spares })
     }
 
-    /// Rows that are not stored, as many as there is room for; and how many there are.
+    /// Lists up to `room` rows that are not stored, and returns their total number.
     pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
@@ -176,8 +177,8 @@ impl CudaStore {
         self.rows.as_ref().map_or(0, |rows| rows.address)
     }
 
-    /// Sees to it that there is memory for the rows of a batch of `count` vectors until it is enqueued, and then for those that
-    /// it takes; none in a table without rows. If it `may_wait` for the GPU, it asks what has been given before it takes more.
+    /// Commits memory for the rows of a batch of `count` vectors, before the batch is enqueued. Returns `None` for a table
+    /// without rows. If `may_wait`, waits for the GPU and counts the rows in use before it takes more memory.
     ///
     /// # Errors
     ///
@@ -222,7 +223,7 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Sees to it that there is memory for all rows: kernels that are not enqueued here may take any.
+    /// Commits memory for all rows, because kernels that are not enqueued here may use any of them.
     pub(crate) fn make_all_rows(&self) -> Result<()> {
         match self.view.rows() {
             Some(view) => self.reserve_rows(view.capacity, false).map(drop),
@@ -230,7 +231,7 @@ impl CudaStore {
         }
     }
 
-    /// Sees to it that there is memory for so many bytes of rows, which are to be filled.
+    /// Commits memory for `bytes` bytes of rows, which will be filled.
     pub(super) fn make_rows(&self, bytes: u64) -> Result<()> {
         self.rows.as_ref().map_or(Ok(()), |rows| rows.memory().words.grow(bytes))
     }
@@ -267,8 +268,8 @@ impl CudaStore {
 
     /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
     ///
-    /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an
-    /// error there may be holes that nobody knows, but no row is given to somebody that has a vector.
+    /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
+    /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
     pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         if let Err(error) = self.set_spares(&closing.spares) {
             return (false, Err(error));
@@ -369,8 +370,8 @@ impl CudaStore {
         unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
         self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
         self.set_dense(dense);
-        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU
-        // that cannot do it says so again at its next use.
+        // By now the table is complete. If this fails, the numbers from `given` on stay in use, as holes. A GPU that fails here
+        // reports the error again at its next use.
         let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
         Ok(sums)
     }

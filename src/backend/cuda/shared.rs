@@ -1,4 +1,4 @@
-//! What all tables of a GPU share: the kernels of each spec, and the buffers for host batches.
+//! State that all tables of a GPU share: the kernels of each spec, and the buffers for host batches.
 
 use super::Gpu;
 use super::kernels::Kernels;
@@ -43,7 +43,8 @@ impl Shared {
 
     /// Removes a table from the count. The last one frees the buffers, which would keep the GPU, and so the context, for ever.
     pub(super) fn remove_store(&self) {
-        // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
+        // Acquire and release, paired with each other: the thread that removes the last store sees everything that the others
+        // have put back.
         if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.stages.clear();
         }

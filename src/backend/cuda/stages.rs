@@ -27,8 +27,8 @@ pub(super) fn segment_vectors(width: usize) -> usize {
 /// Where memory is short, segments have no fewer vectors than this.
 const FEWEST_VECTORS: usize = 1 << 10;
 
-/// Bytes of a stage that is made for so many, so that batches of similar shapes can use it too. Pinned memory takes the driver
-/// 0.4 ms a MiB, so large stages are not rounded up by much.
+/// Size of a stage for at least `bytes` bytes, rounded up so that batches of similar shapes can use it too. Pinned memory takes
+/// the driver 0.4 ms per MiB, so large stages are not rounded up by much.
 fn rounded(bytes: usize) -> usize {
     if bytes < 4 << 20 { bytes.next_power_of_two() } else { bytes.next_multiple_of(4 << 20) }
 }
@@ -41,7 +41,7 @@ pub(super) struct Stages(Mutex<Kept>);
 struct Kept {
     /// The largest last.
     idle: Vec<Stage>,
-    /// Those that batches have taken.
+    /// Number of stages that batches have taken.
     taken: usize,
 }
 
@@ -87,8 +87,8 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes up to `wanted` stages of this size. The first is made however many there are, so nobody waits; the others only while
-    /// there are fewer than `MOST_STAGES`.
+    /// Takes up to `wanted` stages of this size. The first is always made, so no batch waits; the others only if there are fewer
+    /// than `MOST_STAGES`.
     fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
         while self.stages.len() < wanted {
             // Allocations, and what is freed, wait for the driver: not under the lock.
@@ -101,7 +101,7 @@ impl<'a> Taken<'a> {
                 kept.taken += 1;
                 idle
             };
-            // What is too small for this batch makes way for one that is not.
+            // A stage that is too small for this batch is replaced by a larger one.
             let made = match idle.filter(|stage| stage.bytes >= bytes) {
                 Some(stage) => Ok(stage),
                 None => Stage::new(self.gpu, rounded(bytes)),
@@ -121,7 +121,7 @@ impl<'a> Taken<'a> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let count = self.stages.len();
-        // What an error has left busy is not for others; its drop waits.
+        // A stage that an error has left busy is not reused. Its drop waits for the GPU.
         self.stages.retain(|stage| stage.busy.is_none());
         let surplus = {
             let mut kept = self.pool.lock();
@@ -135,7 +135,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
+/// Offsets of the parts of a stage's memory. Each part starts at a multiple of 256 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     pub vectors: usize,

@@ -5,8 +5,8 @@
 //! pinned memory, and the results of an earlier one out of it, at the same time. They also take the page faults of results that
 //! the caller has just allocated. Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
 //!
-//! Stages are kept for later batches of any table on the GPU, [`MOST_STAGES`] at most. Batches that come when as many are taken
-//! get one stage each, which is not kept: nobody waits for another batch.
+//! Stages are kept for later batches of any table on the GPU, at most [`MOST_STAGES`]. If that many are in use, a further batch
+//! gets one stage, which is not kept. So no batch waits for another.
 //!
 //! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
 //! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
@@ -24,7 +24,7 @@ use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Which slices of a batch are in pinned memory, so that the GPU copies from or to them.
+/// Slices of a batch that are in pinned memory. The GPU copies from or to them directly.
 #[derive(Clone, Copy)]
 struct Pinned {
     vectors: bool,
@@ -51,18 +51,18 @@ impl Pinned {
     }
 }
 
-/// What is the same for all segments of a batch.
+/// Data shared by all segments of a batch.
 struct SegmentPlan<'a> {
     store: &'a CudaStore,
     search: SearchMode,
     spec: Spec,
-    /// What references have besides the numbers of their slots.
+    /// Generation in the upper bits of references.
     tag: u64,
     parts: Parts,
     pinned: Pinned,
 }
 
-/// What has come of a segment.
+/// Result of a segment.
 struct Finished {
     range: Range<usize>,
     counts: Counts,

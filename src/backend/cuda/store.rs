@@ -30,7 +30,7 @@ pub(crate) struct CudaStore {
     pub(super) view: View,
     slot_bytes: u64,
     spec: Spec,
-    // What the view points to:
+    // Memory that the view points to:
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
     _nodes: Option<DeviceMemory>,
@@ -59,7 +59,7 @@ fn view_argument(view: &View) -> *mut c_void {
 /// Where memory is short, tables are read in pieces of no fewer slots than this.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
-/// Blocks of a search, as a multiple of those that fit the GPU.
+/// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
 fn waves_of_blocks(waves: Waves) -> u64 {
     match waves {
         Waves::One => 1,
@@ -129,7 +129,7 @@ impl CudaStore {
         self.view
     }
 
-    /// What kernels get of the table.
+    /// Kernel argument that describes the table.
     pub(super) fn table_argument(&self) -> *mut c_void {
         view_argument(&self.view)
     }

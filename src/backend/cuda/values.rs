@@ -1,7 +1,7 @@
 //! Values beside the rows of an indexed table on its GPU.
 //!
-//! What the host reads or writes comes after all that was enqueued on the GPU before: kernels of the caller's own write values,
-//! too, on streams that nobody here knows.
+//! Host reads and writes come after all work that was enqueued on the GPU before them, on any stream: the caller's own kernels
+//! may write values, too, on streams that are unknown here.
 
 use super::Gpu;
 use super::kernels::RowKernels;
@@ -23,7 +23,7 @@ pub(crate) struct CudaValues {
     bytes: u64,
 }
 
-/// Values are copied by their references in pieces of so many bytes, and of so many values, at most.
+/// Largest size of a piece when values are copied by their references, in bytes and in values.
 const PIECE_BYTES: u64 = 64 << 20;
 const PIECE: u64 = 1 << 20;
 

@@ -33,7 +33,7 @@ impl Config {
     }
 }
 
-/// `ncclResult_t`, of which these are looked at.
+/// Values of `ncclResult_t` that are used here.
 pub(super) const SUCCESS: c_int = 0;
 pub(super) const IN_PROGRESS: c_int = 7;
 
@@ -60,7 +60,7 @@ pub(super) struct Nccl {
     pub group_end: unsafe extern "C" fn() -> Answer,
     error_string: unsafe extern "C" fn(Answer) -> *const c_char,
     last_error: Option<unsafe extern "C" fn(Comm) -> *const c_char>,
-    /// What the functions are in.
+    /// Library that the functions belong to.
     _library: Shared,
 }
 
@@ -130,7 +130,7 @@ impl Nccl {
         })
     }
 
-    /// What an answer means, and what NCCL has to say about it.
+    /// Meaning of an answer, with NCCL's own message.
     pub(super) fn text(&self, answer: Answer, comm: Comm) -> String {
         // SAFETY: NCCL returns a static text for every answer.
         let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn other_libraries_are_not_it() {
-        // It is there, and has none of the functions.
+        // This library exists, and has none of the functions.
         assert!(matches!(Nccl::load(Path::new("libc.so.6")), Err(Error::LibraryNotFound { .. })));
         assert!(matches!(Nccl::load(Path::new("/nowhere/libnccl.so.2")), Err(Error::LibraryNotFound { .. })));
     }

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 /// The [`Transport`] between GPUs, one a rank: of one process or of several, on one host or on several.
 ///
-/// Messages go by grouped sends and receives of exact sizes. NCCL is told not to block, so that every call here can give up: it
-/// looks for errors of the communicator while it waits, and after the time-out ends it. Ranks are not told of each other's ends
-/// but by NCCL, which notices those of processes on other hosts at once, and others not always: then they wait for their own
-/// time-out.
+/// Messages are sent by grouped sends and receives of exact sizes. NCCL runs in its non-blocking mode, so that every call here
+/// can give up: it polls for errors of the communicator while it waits, and ends the communicator after the time-out. A rank
+/// learns of the end of another one only through NCCL, which notices the end of processes on other hosts at once, but not always
+/// that of others. In that case the rank waits for its own time-out.
 ///
 /// NCCL is loaded at run time: `libnccl.so.2` by the system's loader, else from the packages `nvidia-nccl-cu12` or `-cu13` of the
 /// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps it from making objects
@@ -36,7 +36,7 @@ pub struct Nccl {
     /// Passed when what the other streams had to do before is done; and when an exchange is.
     before: CudaEvent,
     done: CudaEvent,
-    /// What the host sends and receives passes through the GPU.
+    /// Memory on the GPU through which host memory is sent and received.
     staging: Option<DeviceMemory>,
     /// Where what is in the staging memory goes, of the exchange that is under way: from which byte on, and where to.
     to_host: Vec<(usize, Region)>,
@@ -198,7 +198,7 @@ impl Nccl {
             answer
         };
         // SAFETY:
-        // - the communicator was made, and nobody else uses it; so was the stream;
+        // - the communicator exists and is not used by any other thread, and so does the stream;
         // - the memory is the caller's promise;
         // - a group that was started is ended, whatever comes between.
         let answer = unsafe {
@@ -252,7 +252,7 @@ impl Nccl {
 ///
 /// # Safety
 ///
-/// The region is of the host, is there as long as the slice, and nobody writes to it.
+/// The region is in host memory, lives as long as the slice, and is not written to meanwhile.
 unsafe fn host_bytes<'a>(region: &Region) -> &'a [u8] {
     // SAFETY: the caller's.
     unsafe { std::slice::from_raw_parts(region.address as *const u8, region.bytes) }
@@ -374,7 +374,7 @@ impl Drop for Nccl {
         let Ok(_current) = self.gpu.bind() else { return };
         // SAFETY: the communicator was made, and is used no more after this.
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
-        // The others may be gone by now.
+        // The other ranks may have ended by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
         if self.finish_call(answer, "ending").is_ok() {
             // SAFETY: as above; finalised.

@@ -36,7 +36,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, OnceLock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FaultKind {
+enum DriverFault {
     Memory,
     Launch,
     Lost,
@@ -83,46 +83,46 @@ pub fn change() -> Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct FaultPlan {
+struct PlannedFault {
     function: String,
     first: u64,
     all_later: bool,
-    kind: FaultKind,
+    kind: DriverFault,
 }
 
 #[derive(Default)]
 struct State {
-    plans: Vec<FaultPlan>,
+    plans: Vec<PlannedFault>,
     /// Calls of each function so far.
     calls: HashMap<&'static str, u64>,
 }
 
-fn parse(text: &str) -> Option<Vec<FaultPlan>> {
+fn parse(text: &str) -> Option<Vec<PlannedFault>> {
     let entry = |entry: &str| {
         let (place, kind) = entry.split_once('=')?;
         let (function, number) = place.split_once(':')?;
         let (number, all_later) = number.strip_suffix('+').map_or((number, false), |number| (number, true));
         let kind = match kind.trim() {
-            "memory" => FaultKind::Memory,
-            "launch" => FaultKind::Launch,
-            "lost" => FaultKind::Lost,
-            "unknown" => FaultKind::Unknown,
-            "hangs" => FaultKind::Hangs,
-            "skipped" => FaultKind::Skipped,
-            "short" => FaultKind::Short,
-            "long" => FaultKind::Long,
-            "half" => FaultKind::Half,
-            "shifted" => FaultKind::Shifted,
-            "late" => FaultKind::Late,
-            "elsewhere" => FaultKind::Elsewhere,
-            "early" => FaultKind::Early,
-            "twice" => FaultKind::Twice,
-            "swapped" => FaultKind::Swapped,
-            "other" => FaultKind::Other,
+            "memory" => DriverFault::Memory,
+            "launch" => DriverFault::Launch,
+            "lost" => DriverFault::Lost,
+            "unknown" => DriverFault::Unknown,
+            "hangs" => DriverFault::Hangs,
+            "skipped" => DriverFault::Skipped,
+            "short" => DriverFault::Short,
+            "long" => DriverFault::Long,
+            "half" => DriverFault::Half,
+            "shifted" => DriverFault::Shifted,
+            "late" => DriverFault::Late,
+            "elsewhere" => DriverFault::Elsewhere,
+            "early" => DriverFault::Early,
+            "twice" => DriverFault::Twice,
+            "swapped" => DriverFault::Swapped,
+            "other" => DriverFault::Other,
             _ => return None,
         };
         let first = number.trim().parse().ok().filter(|first| *first > 0)?;
-        Some(FaultPlan { function: function.trim().into(), first, all_later, kind })
+        Some(PlannedFault { function: function.trim().into(), first, all_later, kind })
     };
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(entry).collect()
 }
@@ -148,38 +148,38 @@ pub fn inject(function: &'static str) -> Answer {
         *calls += 1;
         let number = *calls;
         let struck =
-            |plan: &&FaultPlan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
+            |plan: &&PlannedFault| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
         state.plans.iter().find(struck).map(|plan| plan.kind)
     };
     match kind {
         None => Ok(()),
-        Some(FaultKind::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
-        Some(FaultKind::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
-        Some(FaultKind::Launch) => {
+        Some(DriverFault::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        Some(DriverFault::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
+        Some(DriverFault::Launch) => {
             let status = CUresult::CUDA_ERROR_LAUNCH_FAILED;
             context::break_current(status, false);
             Err(status)
         }
-        Some(FaultKind::Lost) => {
+        Some(DriverFault::Lost) => {
             let status = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
             context::break_current(status, true);
             Err(status)
         }
-        Some(FaultKind::Hangs) => {
+        Some(DriverFault::Hangs) => {
             context::hang_current();
             Ok(())
         }
-        Some(FaultKind::Skipped) => changed(Change::Skipped),
-        Some(FaultKind::Short) => changed(Change::Short),
-        Some(FaultKind::Long) => changed(Change::Long),
-        Some(FaultKind::Half) => changed(Change::Half),
-        Some(FaultKind::Shifted) => changed(Change::Shifted),
-        Some(FaultKind::Late) => changed(Change::Late),
-        Some(FaultKind::Elsewhere) => changed(Change::Elsewhere),
-        Some(FaultKind::Early) => changed(Change::Early),
-        Some(FaultKind::Twice) => changed(Change::Twice),
-        Some(FaultKind::Swapped) => changed(Change::Swapped),
-        Some(FaultKind::Other) => changed(Change::Other),
+        Some(DriverFault::Skipped) => changed(Change::Skipped),
+        Some(DriverFault::Short) => changed(Change::Short),
+        Some(DriverFault::Long) => changed(Change::Long),
+        Some(DriverFault::Half) => changed(Change::Half),
+        Some(DriverFault::Shifted) => changed(Change::Shifted),
+        Some(DriverFault::Late) => changed(Change::Late),
+        Some(DriverFault::Elsewhere) => changed(Change::Elsewhere),
+        Some(DriverFault::Early) => changed(Change::Early),
+        Some(DriverFault::Twice) => changed(Change::Twice),
+        Some(DriverFault::Swapped) => changed(Change::Swapped),
+        Some(DriverFault::Other) => changed(Change::Other),
     }
 }
 
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn plans_are_parsed() {
-        let plan = |function: &str, first, all_later, kind| FaultPlan { function: function.into(), first, all_later, kind };
+        let plan = |function: &str, first, all_later, kind| PlannedFault { function: function.into(), first, all_later, kind };
         assert_eq!(
             parse("cuMemAlloc_v2:3=memory, cuLaunchKernel:1+=lost").unwrap(),
-            [plan("cuMemAlloc_v2", 3, false, FaultKind::Memory), plan("cuLaunchKernel", 1, true, FaultKind::Lost)]
+            [plan("cuMemAlloc_v2", 3, false, DriverFault::Memory), plan("cuLaunchKernel", 1, true, DriverFault::Lost)]
         );
         assert_eq!(parse("").unwrap(), []);
         for wrong in ["cuInit", "cuInit:0=memory", "cuInit:1=nothing", "cuInit:x=memory"] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::checks::Checks;
 use crate::engine::tests::{counters, read, with_goal};
-use crate::engine::{Begin, Engine};
+use crate::engine::{Begin, HostEngine};
 use crate::exploration::{End, Limits};
 use crate::interpreter::Interpreter;
 use crate::stopping::Stop;
@@ -42,7 +42,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
                 (table, Begin::Resumed(resumed))
             }
         };
-        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let engine = HostEngine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
         let exploration = engine.search(begin, None, Some(&checkpoints), None).unwrap();
         ends.push(exploration.end);
         if !can_go_on(&exploration) {
@@ -136,7 +136,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
         let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
         let limits = Limits { stop, keep_going: false, ..Limits::NONE };
-        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let engine = HostEngine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
         let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None, None).unwrap();
         assert_eq!(exploration.found.is_some(), exploration.end == End::Violation, "{asked}");
         assert_eq!(can_go_on(&exploration), exploration.found.is_none(), "{asked}");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::checks::{Checks, Violation};
-use crate::engine::Engine;
+use crate::engine::HostEngine;
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
 use crate::in_process::devices_of;
@@ -24,7 +24,7 @@ fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usiz
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
