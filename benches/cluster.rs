@@ -1,10 +1,10 @@
 //! One set over several GPUs: how much faster n ranks put vectors than one, and what the transport alone takes.
 //!
-//! Axes: ranks {1, 2, 4, ... as many as there are GPUs} x words a vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
-//! strong: 2^27 vectors in all}. Vectors are random, each is offered twice on average over all ranks, from the memory of each
-//! rank's GPU, into empty bucket tables that they fill to 0.7. Each figure is the median of 5 batches by the wall clock, all
-//! ranks together, the first one left out; beside it the least and the most that a rank has waited for others, how evenly the
-//! tables are filled, and the time that the transport takes for an exchange of as many bytes without anything else.
+//! Axes: ranks {1, 2, 4, ... up to the number of GPUs} x words per vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
+//! strong: 2^27 vectors in all}. Vectors are random. Each is offered twice on average over all ranks, from the memory of each
+//! rank's GPU, into empty bucket tables that are filled to 0.7. Each figure is the median of 5 batches by the wall clock, all
+//! ranks together, without the first one. Beside it: the shortest and the longest time that a rank has waited for others, how
+//! evenly the tables are filled, and the time that the transport alone takes for an exchange of the same number of bytes.
 //!
 //! Where there is no GPU, ranks are parts of the CPU, with 2^20 vectors in the host's memory each: that shows that it runs, and
 //! what a round costs, and says nothing of GPUs.
@@ -48,7 +48,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What is measured together.
+/// Parameters of one measurement.
 #[derive(Clone, Copy)]
 struct Case {
     ranks: usize,
@@ -57,7 +57,7 @@ struct Case {
     count: usize,
 }
 
-/// What a rank has measured.
+/// Results of a rank.
 struct Measured {
     /// Seconds a batch, and of these waiting.
     put: f64,
@@ -179,7 +179,7 @@ impl Drop for Plain {
     }
 }
 
-/// Seconds of one exchange of so many bytes, evenly to all others.
+/// Seconds of one exchange of `bytes` bytes, spread evenly over all other ranks.
 fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -> Result<f64> {
     let (rank, ranks) = (transport.rank(), transport.ranks());
     if ranks == 1 {

@@ -20,7 +20,7 @@ use warpset_random::draw;
 
 const REPEATS: usize = 5;
 
-/// What a batch reports.
+/// Results that a batch reports.
 #[derive(Clone, Copy)]
 enum Report {
     NewVector,

@@ -7,9 +7,9 @@
 //! bytes of the table. All in one process; medians of 5, by device events. Every count is checked; at the highest fill all keys
 //! of a compact table are read back, and are those that were put.
 //!
-//! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
-//! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them; of
-//! keys that are not stored}. One run each.
+//! A compact cuckoo table of 55-bit keys is filled step by step. Axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
+//! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them;
+//! lookups of keys that are not stored}. One run each.
 //!
 //! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact
 //! tables.
@@ -59,12 +59,12 @@ fn main() -> Result<()> {
 struct Keys {
     /// Drawn at random from a pool of half as many.
     drawn: Vectors,
-    /// As many that, but for chance, are not in the pool.
+    /// The same number of keys that, except by chance, are not in the pool.
     absent: Vectors,
 }
 
 impl Keys {
-    /// So many that about `distinct` are distinct, of those from number `first` on.
+    /// Makes keys from a pool whose members are numbered from `first` on, so that about `distinct` of them are distinct.
     fn new(bench: &Bench, first: u64, distinct: f64, key_bits: u32) -> Result<Self> {
         let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
         // 2 p draws from p keys leave out a share of e^-2.
@@ -196,8 +196,8 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     read_back(bench, &table, &mut all)
 }
 
-/// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones,
-/// all of them there, are all there are.
+/// Reads all keys of a compact table, and looks each up in a bucket table that was given the same keys. If the keys are distinct,
+/// all are found, and their number is right, then they are exactly the stored keys.
 fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Result<()> {
     let count: usize = keys.iter().map(|keys| keys.drawn.count).sum();
     let oracle = BucketTable::new(&bench.device, 2, count as u64 / 2 * 5 / 4)?;

@@ -20,8 +20,7 @@ const REPEATS: usize = 3;
 const FILL: f64 = 0.7;
 const NODE_FILL: f64 = 0.5;
 
-/// What is measured of one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the
-/// table.
+/// Results for one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the table.
 struct Column {
     ratios: [f64; 2],
     cells: Vec<String>,

@@ -13,10 +13,10 @@
 //! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its
 //! rate over that of plain roots, both of changes.
 //!
-//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table; another number, so many. With
-//! compact roots 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk (codes and
-//! references), 2 GB for the bitmap, and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states take 19
-//! GB, 34 GB for the levels and 4 GB.
+//! WARPSET_BENCH_LARGEST=1 instead puts at least 2^31 + 1 states of 16 words into one tree table; another number sets the number
+//! of states. With compact roots 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk
+//! (codes and references), 2 GB for the bitmap, and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states
+//! take 19 GB, 34 GB for the levels and 4 GB.
 
 mod support;
 
@@ -93,7 +93,7 @@ enum Offer {
     Incremental,
 }
 
-/// What a walk came to.
+/// Results of a walk.
 struct Walked {
     rate: f64,
     stored: u64,
@@ -174,7 +174,7 @@ fn figure(rate: f64) -> String {
     if rate.is_finite() { format!("{rate:.2}") } else { "-".into() }
 }
 
-/// A walk of a tree table of so many slots, for vectors and for nodes.
+/// Walks with a tree table of `size` slots: for vectors, and for nodes.
 fn walk_tree<S: Nodes>(
     bench: &Bench,
     system: &System,
@@ -307,7 +307,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     })
 }
 
-/// Walks the levels after which so many states are stored, in blocks. Gives offers a second, in 10^9.
+/// Walks levels in blocks. `by_level` gives the number of states stored at each. Returns offers per second, in 10^9.
 fn walk_in_blocks<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, by_level: &[u64]) -> Result<f64> {
     const THREADS: u32 = 128;
     let stream = &bench.stream;

@@ -1,6 +1,6 @@
 use crate::{Spec, Strategy};
 
-/// What went wrong, with the numbers in it.
+/// An error of the library, with its numbers.
 ///
 /// Unless a variant says otherwise, an error is found before anything is changed: the table holds what it held, and nothing
 /// stored is lost.
@@ -31,7 +31,7 @@ pub enum Error {
         /// The width asked for.
         width: usize,
     },
-    /// What a bucket does not tell of a key is more than a slot holds.
+    /// The part of a key that its bucket does not imply is larger than a slot.
     #[error(
         "keys of {key_bits} bits do not fit {slots} slots of {slot_bits} bits: they fit {needed} such slots or more, or slots of more bits"
     )]
@@ -183,10 +183,10 @@ pub enum Error {
     /// The table grew, was cleared or relocated keys while its vectors were being iterated over.
     #[error("the table grew, was cleared or relocated keys during the iteration, so the references it gave are stale")]
     ChangedDuringIteration,
-    /// What was given with a batch is not as long as the batch.
+    /// A slice that was passed with a batch has the wrong length for the batch.
     #[error("{given} {what} were given, but the batch needs {needed}")]
     Rows {
-        /// What was given.
+        /// The slice.
         what: &'static str,
         /// How many.
         given: usize,
@@ -196,7 +196,7 @@ pub enum Error {
     /// A buffer of the caller is too short.
     #[error("{what} has room for {given} elements, but {needed} are needed")]
     BufferTooShort {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
         /// Its length, in elements.
         given: usize,
@@ -206,9 +206,9 @@ pub enum Error {
     /// A buffer of the caller is not aligned as its vectors need.
     #[error("{what} starts at address {address:#x}, which is not a multiple of {alignment} bytes")]
     Misaligned {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
-        /// Where it starts.
+        /// Address of the first byte.
         address: u64,
         /// The alignment needed.
         alignment: u64,
@@ -216,15 +216,14 @@ pub enum Error {
     /// A stream or buffer of one device, or context, was given to a table of another.
     #[error("{what}: of {given}, but the table is on {table}")]
     WrongDevice {
-        /// Which stream or buffer.
+        /// The stream or buffer.
         what: &'static str,
         /// Whose it is.
         given: String,
         /// Where the table is.
         table: String,
     },
-    /// Work on a table cannot be captured into a graph: whoever launches the graph later could not know that table and buffers
-    /// are there still.
+    /// Work on a table cannot be captured into a graph: the graph could be launched after the table or its buffers are gone.
     #[error("the stream is being captured into a graph, which could be launched after the table or its buffers are gone")]
     Capturing,
     /// A shared library could not be loaded.
@@ -233,7 +232,7 @@ pub enum Error {
         searched.iter().min_by_key(|name| name.len()).map_or("library", String::as_str)
     )]
     LibraryNotFound {
-        /// What it is.
+        /// Name of the library.
         library: &'static str,
         /// All file names that were tried; the message has the shortest.
         searched: Vec<String>,
@@ -241,7 +240,7 @@ pub enum Error {
     /// A shared library is of a version that lacks what is needed.
     #[error("{library} {found}, at {path}, is too old: {needed} or later is needed")]
     LibraryTooOld {
-        /// What it is.
+        /// Name of the library.
         library: &'static str,
         /// The file, by name or path.
         path: String,
@@ -267,7 +266,7 @@ pub enum Error {
     /// The device is of another kind than the operation needs.
     #[error("{operation} needs a table on a GPU; this one is on {device}")]
     NotOnGpu {
-        /// What was asked for.
+        /// The requested operation.
         operation: &'static str,
         /// Where the table is.
         device: String,
@@ -286,12 +285,12 @@ pub enum Error {
         /// NVRTC's log.
         log: String,
     },
-    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
-    /// Otherwise the table is good. Any part of a batch that ends in this error may have been put. Offering it again is right,
-    /// but what has been put is Seen then, and nobody is told that it is New.
+    /// A call of the CUDA driver failed. If a kernel failed, the GPU's context is lost, and all tables on it. Otherwise the table
+    /// is intact. Any part of a batch that ends in this error may have been put. The batch can be offered again; vectors that
+    /// were put are then Seen, and are never reported as New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
-        /// What was being done.
+        /// The action that failed.
         what: &'static str,
         /// The driver's answer.
         status: String,
@@ -316,22 +315,22 @@ pub enum Error {
         /// The system's answer.
         reason: String,
     },
-    /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was. A file that was
-    /// to be written is not there, or is what it was; unless `doing` says that it was replaced, and only its folder could not be
-    /// synchronised with the disk.
+    /// Reading or writing failed while a table was loaded or saved. The table that was being saved is unchanged. The file that
+    /// was being written does not exist, or has its old content, unless `doing` says that it was replaced, and only its folder
+    /// could not be synchronised with the disk.
     #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// Bytes of the table's file before.
         at: u64,
         /// The system's answer.
         reason: String,
     },
-    /// What a table was to be loaded from cannot be that. Nothing was made of it.
+    /// The source does not hold a table that can be loaded. No table was made.
     #[error("no table can be loaded from this: {fault}")]
     File {
-        /// What is wrong with it.
+        /// The defect.
         fault: FileFault,
     },
     /// The connection between the ranks of a cluster has ended: a rank is gone, has stalled, or a message is not what it must be.
@@ -339,18 +338,18 @@ pub enum Error {
     /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
     #[error("the connection between the ranks has ended: rank {rank} {reason}")]
     Connection {
-        /// Which rank was found to have failed.
+        /// The rank that failed, as far as is known.
         rank: usize,
-        /// What it did, or did not do.
+        /// How it failed.
         reason: String,
     },
     /// Another rank of a cluster could not do its part of an operation, which so is an error on all. The connection is good.
     /// Unless that was before anything was done, any part of a batch may be stored.
     #[error("rank {rank} has failed: {reason}")]
     Rank {
-        /// Which.
+        /// The rank that failed.
         rank: usize,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
     /// Ranks of a cluster have called different operations, or the same in different orders. The connection has ended.
@@ -358,9 +357,9 @@ pub enum Error {
     OutOfStep {
         /// A rank that is not where this one is.
         rank: usize,
-        /// What this rank was doing, and its how manieth exchange that was.
+        /// The operation of this rank, and the number of its exchange.
         own: String,
-        /// What the other was doing.
+        /// The operation of the other rank.
         other: String,
     },
     /// Text that names no place where ranks meet.
@@ -369,25 +368,25 @@ pub enum Error {
         /// The text.
         text: String,
     },
-    /// Tables that are to be one set over several ranks do not fit together.
+    /// Tables of several ranks that should form one set do not match.
     #[error("the ranks' tables differ in {what}: {own} here, {other} on rank {rank}")]
     RanksDiffer {
         /// In what.
         what: &'static str,
         /// A rank whose table is another than this one's.
         rank: usize,
-        /// What this one has.
+        /// Value of this rank.
         own: String,
-        /// What that one has.
+        /// Value of the other rank.
         other: String,
     },
 }
 
-/// What is wrong with what a table was to be loaded from.
+/// Defect of the source of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
-    /// It is something else.
+    /// The source is not a saved table.
     #[error("it begins with the bytes {found:02x?}, which no saved table does")]
     Foreign {
         /// Its first bytes.
@@ -396,15 +395,15 @@ pub enum FileFault {
     /// A later warpset has written it.
     #[error("its format has version {version}, and this warpset reads versions up to {newest}")]
     Newer {
-        /// That of the file.
+        /// Version of the file.
         version: u32,
         /// The newest one that can be read.
         newest: u32,
     },
-    /// It ends too early.
+    /// The source ends too early.
     #[error("it ends after {bytes} of {needed} bytes")]
     Truncated {
-        /// Bytes that there are.
+        /// Bytes that the source has.
         bytes: u64,
         /// Bytes that there must be, as far as could be told.
         needed: u64,
@@ -412,19 +411,19 @@ pub enum FileFault {
     /// Bytes have changed, or were never those of a table.
     #[error("it is damaged: {what} (the {bytes} bytes from byte {at} on)")]
     Damaged {
-        /// What cannot be so.
+        /// The impossible statement.
         what: String,
         /// Where that is.
         at: u64,
         /// How many bytes that is.
         bytes: u64,
     },
-    /// It is a table of another kind or width than was asked for.
+    /// The table has another kind or width than requested.
     #[error("it is a {found}, not a {wanted}")]
     OtherTable {
-        /// What it is.
+        /// The table in the file.
         found: String,
-        /// What was asked for.
+        /// The requested table.
         wanted: String,
     },
 }

@@ -27,7 +27,7 @@ pub(crate) fn should_fail() -> bool {
     })
 }
 
-/// What a call says that fails on purpose.
+/// Message of a call that fails on purpose.
 pub(crate) const ON_PURPOSE: &str = "made to fail by a test";
 
 /// Runs `run`, in which the calls of these numbers fail, counted from 0; also gives how many calls there were.

@@ -1,7 +1,7 @@
-// The placement floor: what find-or-put would cost if somebody told it each vector's slot.
+// The placement floor: the cost of find-or-put if each vector's slot were known.
 //
 // For each vector: read it, read its slot, compare; if it is new, claim the slot with one compare-and-swap on its first unit and
-// store the rest; write the outcome. No hash, no probing, no chain: nobody can do less and still find and put. Slots lie one
+// store the rest; write the outcome. No hash, no probing, no chain: any find-or-put needs at least these accesses. Slots lie one
 // after another, a tile of lanes reads a slot in one request, and each tile has IN_FLIGHT vectors under way.
 #include "warpset/platform.cuh"
 

@@ -5,7 +5,7 @@
 using warpset::u32;
 using warpset::u64;
 
-// Key i is one of `pool` keys of so many bits, drawn at random; members are numbered from `first_member`.
+// Key i is one of `pool` random keys of `key_bits` bits; members are numbered from `first_member`.
 extern "C" __global__ void make_keys(u64* keys, u64 count, u64 pool, u64 first_member, u32 key_bits)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) {

@@ -1,7 +1,7 @@
 // The baseline: the replication-free uncompressed GPU hash table of D. Bergsma's master thesis (2019), sections 5.1.3 (the
 // protocol), 5.1.4 (the hash), 5.2.3 (bucket sizes, linear probing) and 5.2.1 (the launch), which goes back to GPUexplore's table
-// (Wijs and Bosnacki 2014; buckets of other sizes: Cassee et al.). Written anew from the text, and tuned as far as the design
-// goes.
+// (Wijs and Bosnacki 2014; buckets of other sizes: Cassee et al.). Written from the text of the thesis, and tuned as far as the
+// design goes.
 //
 // The idea. A table is an array of buckets of THESIS_BUCKET words. As many lanes of a warp, a *bucket group*, work on one vector
 // and read a bucket in one request, a word each ("warping the line"). A bucket has bucket / width slots; the lanes of a slot are
@@ -32,12 +32,12 @@
 //     holds, or is marked for, another vector. A mark tells vectors apart because vectors that claim slots of one bucket and are
 //     equal made their mark with the same hash function: that of their first visit. On a later visit, with another function, no
 //     slot is free.
-//   - Nothing waits for ever: a group waits only for one that holds a mark, and that one goes on without waiting for anybody to
-//     write its words. From sm_70 the scheduler lets it, also if both are in one warp (independent thread scheduling).
+//   - No group waits for ever. A group waits only for one that holds a mark, and that group writes its words without waiting for
+//     any other. From sm_70 the scheduler lets it run even if both are in one warp (independent thread scheduling).
 //
-// What the thesis leaves open or forbids, and what is done here:
-//   - It forbids the empty pattern as a word, and the top bit. Words are stored plus one, and a mark has its lowest bit set, so
-//     that all words from 0 to 2^31 - 1 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR.
+// Cases that the thesis leaves open or forbids, and their treatment here:
+//   - The thesis forbids the empty pattern as a word, and the top bit. Here words are stored plus one, and a mark has its lowest
+//     bit set, so that all words from 0 to 2^31 - 1 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR.
 //   - Vectors of one word are claimed by the word itself, without a mark.
 //   - The next vector is asked for before this one is put.
 //   - The number of hash functions is given: 64, or as many as a high fill needs (support/thesis.rs).
@@ -140,7 +140,7 @@ __device__ __forceinline__ u32 slots_with_all(u32 lanes)
     return lanes & first_lanes();
 }
 
-// The same for: whether any is.
+// First lanes of the slots that have any of `lanes`.
 __device__ __forceinline__ u32 slots_with_any(u32 lanes)
 {
     u32 length = 1;
@@ -169,8 +169,8 @@ __device__ __forceinline__ u32 hash_sequentially(const u64* row, const u32* vect
     return static_cast<u32>(sum >> 32);
 }
 
-// The same by the group (thesis 5.1.4): the two lanes that hold a pair both multiply it, then the products are added up over the
-// lanes of the first slot, rounded up to a power of two. `word` is the lane's word of the vector.
+// Hash by the group (thesis 5.1.4), equal to the one above: the two lanes that hold a pair both multiply it, then the products
+// are added up over the lanes of the first slot, rounded up to a power of two. `word` is the lane's word of the vector.
 __device__ __forceinline__ u32 hash_in_parallel(const BucketGroup& group, const u64* row, u32 word)
 {
     constexpr u32 adding = power_of_two_at_least(width);
@@ -234,7 +234,7 @@ __device__ __forceinline__ Outcome find_or_put(const BucketGroup& group, u32* ta
         u64 home = hash * buckets >> 32;
 #pragma unroll 1
         for (u32 next = 0; next < buckets_of_segment; ++next) {
-            // The other bucket of a segment of two differs in the lowest bit of its number.
+            // In a segment of two buckets, the other bucket differs in the lowest bit of its number.
             Outcome outcome = examine(group, table + (home ^ next) * bucket + group.lane, word + 1, mark);
             if (outcome != Outcome::Undecided) return outcome;
         }

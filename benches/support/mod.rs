@@ -1,5 +1,5 @@
-//! What the GPU benchmarks and the example `replay` share: vectors made on the GPU, times from device events, and the placement
-//! floor.
+//! Parts shared by the GPU benchmarks and the example `replay`: vectors made on the GPU, times from device events, and the
+//! placement floor.
 
 #![allow(dead_code)] // each user uses a part
 
@@ -66,7 +66,7 @@ impl Bench {
         self.vectors_of(width, count, duplication, 0)
     }
 
-    /// The same, of words that have so many values.
+    /// Vectors whose words have `values` values each.
     pub fn vectors_of(&self, width: usize, count: usize, duplication: f64, values: u32) -> Result<Vectors> {
         let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", KERNELS)?;
         // SAFETY: written by the kernel below before it is read.
@@ -122,7 +122,7 @@ impl Bench {
         Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
     }
 
-    /// What the link carries, in GB/s to the GPU and back: the medians of so many copies of pinned memory, by the wall clock,
+    /// Throughput of the link, in GB/s to the GPU and back: medians of `repeats` copies of pinned memory, by the wall clock,
     /// after one of each that is not counted.
     pub fn link(&self, bytes: usize, repeats: usize) -> Result<[f64; 2]> {
         let mut host = PinnedVec::<u8>::zeroed(&self.device, bytes)?;

@@ -19,7 +19,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Those that apply to a width: buckets hold a vector, and linear probing to 8 entries is for buckets of 4.
+    /// Variants that apply to a width: a bucket must hold a vector, and linear probing to 8 entries is for buckets of 4.
     pub fn all(width: usize) -> Vec<Self> {
         let buckets = [4, 8, 16, 32].into_iter().filter(|entries| *entries >= width);
         let variants = buckets.flat_map(|bucket_entries| {

@@ -12,11 +12,11 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// Kernels that threads of their own compile, or find
 /// [on disk](crate::host_batches#compilation-and-the-kernel-cache), before they are asked for.
 ///
-/// A program that begins with a table, and kernels for it, waits for the GPU's context first (0.2 to 0.3 s on an H200), and then
-/// for one compilation after the other (0.2 s for a table). None of these needs another: what is begun here is done while
-/// [`Device::gpu`](crate::Device::gpu) makes the context, and [`TableBuilder::build`] and
-/// [`Table::compile`](crate::Table::compile) find it done, or wait for it. They do so on any thread, until this is dropped, which
-/// waits for what nobody has asked for.
+/// A program that starts with a table, and kernels for it, waits for the GPU's context (0.2 to 0.3 s on an H200), and then for
+/// one compilation after the other (0.2 s for a table). None of these needs another. Compilations that are started here run while
+/// [`Device::gpu`](crate::Device::gpu) makes the context. Later, [`TableBuilder::build`] and
+/// [`Table::compile`](crate::Table::compile), on any thread, use the result, or wait for it, as long as this value exists.
+/// Dropping it waits for compilations that were not used.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,16 +64,15 @@ impl Ahead {
     ///
     /// # Errors
     ///
-    /// Those of [`TableBuilder::build`] that the builder alone is the reason for; and
-    /// [`LibraryNotFound`](crate::Error::LibraryNotFound) if there is no CUDA driver. That something does not compile is told by
-    /// `build`.
+    /// Errors of [`TableBuilder::build`] that depend on the builder alone; [`LibraryNotFound`](crate::Error::LibraryNotFound) if
+    /// there is no CUDA driver. Errors of the compilation are reported by `build`.
     pub fn table<S: Storage, K: Key>(&mut self, builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<()> {
         let spec = spec_of(builder, compute_capability)?;
         self.jobs.begin(&Job::table(spec, Some(Part::Put), compute_capability))
     }
 
-    /// Begins to compile CUDA C++ of your own for tables of a builder, as [`Table::compile`](crate::Table::compile) is told to
-    /// afterwards with the same `name` and `source`.
+    /// Starts to compile your own CUDA C++ for tables of a builder. [`Table::compile`](crate::Table::compile) with the same
+    /// `name` and `source` then uses the result.
     ///
     /// # Errors
     ///

@@ -65,9 +65,9 @@ impl<'a, E> DeviceBatch<'a, E> {
     /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see
     /// [`Request::parents`](crate::Request::parents).
     ///
-    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by
-    /// now, which nobody can tell by the number. The bits of a [`Reference`](crate::Reference) are no slot's number: with
-    /// them for a parent, the whole vector is looked for.
+    /// Slots of this generation of the table. A slot number from before the table grew, was cleared or relocated keys now belongs
+    /// to another vector, and the number does not show that. The bits of a [`Reference`](crate::Reference) are not a slot number:
+    /// if they are passed for a parent, the whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self

@@ -103,7 +103,7 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// - the memory is of the device's context: of the primary one, unless the device is [`from_context`](Device::from_context);
     /// - it holds `len` valid elements, and stays allocated;
-    /// - nobody writes it, nor reads it if kernels write it, but in order with the streams that these run on.
+    /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu =
             device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;

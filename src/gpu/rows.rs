@@ -18,7 +18,7 @@ pub struct DeviceRows<'a, K: Key = Words> {
     address: u64,
     rows: u64,
     elements: usize,
-    /// Of the GPU's context.
+    /// A stream of the GPU's context.
     stream: Arc<CudaStream>,
     keys: PhantomData<fn() -> K>,
 }
@@ -53,7 +53,7 @@ impl<K: Key> DeviceSlice<K::Element> for DeviceRows<'_, K> {
 
 impl<K: Key> DevicePtr<K::Element> for DeviceRows<'_, K> {
     fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // Nobody writes these rows, and whoever takes them back waits for the GPU first.
+        // These rows are not written, and an operation that takes them back waits for the GPU first.
         (self.address, SyncOnDrop::Sync(None))
     }
 }
@@ -69,7 +69,7 @@ impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
 impl<K: Key> Table<K, Indexed> {
     /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
     ///
-    /// What is enqueued while this lives may read them.
+    /// Work that is enqueued while this value lives may read them.
     ///
     /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
     /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of

@@ -16,7 +16,7 @@ pub struct DeviceValues<'a, V> {
     _sized: Shared<'a, Sized>,
     address: u64,
     len: usize,
-    /// Of the GPU's context.
+    /// A stream of the GPU's context.
     stream: Arc<CudaStream>,
     values: PhantomData<&'a mut V>,
 }
@@ -58,13 +58,14 @@ impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
 }
 
 impl<V: Pod> Values<V> {
-    /// The values of a table on a GPU where they are, for kernels: an array by number, of as many values as the table can give
-    /// numbers now, all of which get memory. Those of numbers that were not given yet are zeros; a kernel must leave them so.
+    /// The values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that the
+    /// table can give now. All elements get memory. Values of numbers that were not given yet are zeros; a kernel must leave them
+    /// so.
     ///
     /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
     ///
-    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other
-    /// operations on the values wait for all work of the GPU that was submitted before them.
+    /// Work that is enqueued while this value lives may read and write them, in the order of its streams. The host's other
+    /// operations on the values wait for all work that was submitted to the GPU before them.
     ///
     /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
     /// `truncate` of the table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in

@@ -1,7 +1,7 @@
 //! Threads that stay, for the work on host memory that one thread does too slowly: copying batches to and from buffers.
 //!
-//! They are started when they are first needed, and shared by all tables of the process: jobs that are there at once take turns,
-//! a piece of each. Whoever has a job works on it too, so a job is done even if no thread could be started.
+//! The threads are started when they are first needed, and shared by all tables of the process. Simultaneous jobs take turns, one
+//! piece at a time. The thread that submits a job works on it too, so a job finishes even if no thread could be started.
 //!
 //! Measured beside an H200 (16 cores): memory copied into pinned buffers by 1, 2, 4 and 16 threads at 10, 20, 33 and 37 GB/s.
 //! Batches of 2^26 vectors of 2 words from a slice, outcomes to a new vector, in segments of 16 MiB (`cargo bench --bench host`):
@@ -21,7 +21,7 @@ pub(crate) struct Workers {
     queue: Arc<Queue>,
     /// How many have been started.
     threads: Mutex<usize>,
-    /// How many are to be.
+    /// Number of threads that should exist.
     wanted: usize,
 }
 
@@ -32,7 +32,7 @@ struct Queue {
     filled: Condvar,
 }
 
-/// Work in pieces, of which each is done once.
+/// Work that is divided into pieces. Each piece is done once.
 struct Job {
     /// Valid as long as pieces are not done: `Workers::run` waits for them.
     work: *const (dyn Fn(usize) + Sync),
@@ -75,7 +75,7 @@ impl Job {
             }
         }
         let _done = Done(self);
-        // SAFETY: a piece is undone (it was taken by nobody else), so `run` has not returned.
+        // SAFETY: this piece is not done, and no other thread has taken it, so `run` has not returned.
         unsafe { (*self.work)(piece) }
     }
 }
@@ -85,7 +85,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Queue {
-    /// What a thread does: a piece of the first job, which then goes to the end of the queue, and so on for ever.
+    /// Loop of a thread: does a piece of the first job, moves the job to the end of the queue, and repeats.
     fn serve(&self) {
         let mut jobs = locked(&self.jobs);
         loop {
@@ -107,7 +107,7 @@ impl Workers {
     /// Bytes of a piece of work on memory: some tens of microseconds.
     pub(crate) const PIECE_BYTES: usize = 128 << 10;
 
-    /// Those of the process.
+    /// Returns the threads of the process.
     pub(crate) fn get() -> &'static Self {
         static WORKERS: OnceLock<Workers> = OnceLock::new();
         WORKERS.get_or_init(|| {
@@ -160,7 +160,7 @@ impl Workers {
         while let Some(piece) = job.take() {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
         }
-        // Acquire: see `Job::work`. Somebody else's `unpark` may wake this thread early.
+        // Acquire: see `Job::work`. An unrelated `unpark` may wake this thread early.
         while job.undone.load(Ordering::Acquire) > 0 {
             thread::park();
         }
@@ -186,7 +186,7 @@ impl Workers {
         self.run(len.div_ceil(piece), |number| {
             let first = number * piece;
             let elements = &first_element;
-            // SAFETY: within the slice, which is exclusively borrowed, and of which each piece has others.
+            // SAFETY: within the slice, which is exclusively borrowed. The pieces are disjoint.
             each(unsafe { std::slice::from_raw_parts_mut(elements.0.add(first), piece.min(len - first)) });
         });
     }

@@ -8,7 +8,7 @@ pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// A batch in host memory: what a search is offered, and where it writes its results, by position.
 ///
-/// Each slice but `new_references` has as many elements, or rows, as there are vectors.
+/// Each slice except `new_references` has one element, or row, for each vector.
 pub(crate) struct HostBatch<'a> {
     /// Vectors, one after another.
     pub vectors: &'a [u32],
@@ -19,14 +19,14 @@ pub(crate) struct HostBatch<'a> {
     pub outcomes: Option<&'a mut [u8]>,
     /// The bits of a reference; 0 for a vector that is not stored.
     pub references: Option<&'a mut [u64]>,
-    /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
+    /// In no order. The first `Counts::new_references` elements are written. At least as many elements as vectors.
     pub new_references: Option<&'a mut [u64]>,
-    /// Of an indexed table: new vectors get the next numbers, even if there are holes.
+    /// Indexed tables only: new vectors get the next numbers, even if there are holes.
     pub leaves_holes: bool,
 }
 
 impl<'a> HostBatch<'a> {
-    /// Vectors as they are, of which nothing but counts is reported.
+    /// A batch of whole vectors that reports counts only.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
         let (parents, changed) = (None, None);
         Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
@@ -75,7 +75,7 @@ impl<'a> BatchProgress<'a> {
         BatchProgress { callback: None, before: 0, total: 0, stopped: false }
     }
 
-    /// What is reported next is of a part that begins here.
+    /// Begins a part of the call, at this position: later reports are about it.
     pub(crate) fn begin_part(&mut self, first: usize) {
         self.before = first as u64;
     }

@@ -1,4 +1,4 @@
-//! What is made of numbers and names that users choose: specs and strategies, or an error that says what is wrong.
+//! Specs and strategies from numbers and names that users choose, with errors that say what is wrong with these.
 
 use super::Spec;
 use super::spec::{Quotiented, StorageKind};
@@ -38,7 +38,7 @@ impl Spec {
         Ok(Self { kind: StorageKind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
     }
 
-    /// The same in slots of no more bytes than vectors have, if these are padded.
+    /// If slots are padded, returns the spec without padding.
     pub(crate) fn dense(self) -> Self {
         match self.kind {
             StorageKind::Bucket { .. } => Self { kind: StorageKind::Bucket { slot_words: self.width }, ..self },
@@ -85,7 +85,7 @@ impl Spec {
         Ok(Self { kind: StorageKind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
-    /// Vectors as rows, with an index whose slots have so many bits: 32 or 64.
+    /// Vectors as rows, with an index whose slots have `slot_bits` bits: 32 or 64.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ impl Generation {
         self.0
     }
 
-    /// What a reference has besides the number of its slot.
+    /// Part of a reference above the number of its slot.
     pub(crate) fn tag(self) -> u64 {
         self.0 << Reference::SLOT_BITS
     }

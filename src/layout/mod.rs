@@ -1,4 +1,5 @@
-//! What crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and rows.
+//! Data that crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and
+//! rows.
 //!
 //! Nothing here knows a machine, a table or a device.
 

@@ -1,4 +1,4 @@
-//! How a table is to be made: what a `TableBuilder` collects, and what a table of some size is made from.
+//! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::limits::MAX_CAPACITY;
 use super::permutation::Permutation;
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// How vectors are to be stored, as far as the caller chooses: [`StorageKind`] without what follows from the size.
+/// Storage of vectors as chosen by the caller: a [`StorageKind`] without the properties that follow from the size.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
     Bucket {
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     pub choice: Choice,
     pub width: usize,
     pub capacity: u64,
-    /// Slots of the node table; none: as many as there are for vectors.
+    /// Slots of the node table. None: one for each slot for vectors.
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Those of a table for which nothing else is chosen.
+    /// Options with all defaults.
     pub(crate) fn new(choice: Choice, width: usize) -> Self {
         Self {
             choice,
@@ -139,7 +139,7 @@ impl SeedPair {
     }
 }
 
-/// All that is random in a table. It stays when the table grows.
+/// All random numbers of a table. They stay when the table grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
     pub vectors: Vec<SeedPair>,
@@ -163,7 +163,7 @@ impl Seeds {
     }
 }
 
-/// What a table of one size is made from.
+/// Parameters from which a table of one size is made.
 pub(crate) struct Parameters<'a> {
     pub options: &'a Options,
     pub seeds: &'a Seeds,
@@ -188,7 +188,7 @@ pub(crate) struct Addresses {
 }
 
 impl<'a> Parameters<'a> {
-    /// What a table of at least this size is made from.
+    /// Parameters of a table of at least this size.
     pub(crate) fn new(options: &'a Options, seeds: &'a Seeds, spec: Spec, buckets: u64, size: Size) -> Result<Self> {
         let node_buckets = if spec.is_tree() { size::node_buckets(size.nodes)? } else { 0 };
         Ok(Self { options, seeds, spec, buckets, node_buckets })
@@ -218,7 +218,7 @@ impl<'a> Parameters<'a> {
         node_bytes(self.node_buckets)
     }
 
-    /// What kernels get of the table whose parts are at these addresses.
+    /// View for kernels of the table whose parts are at these addresses.
     pub(crate) fn view(&self, at: &Addresses) -> View {
         let bucket = || TableView {
             slots: at.slots,
@@ -275,7 +275,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The hash family of a compact table of keys of so many bits.
+    /// Hash family of a compact table of `key_bits`-bit keys.
     pub(crate) fn family(&self, key_bits: u32) -> Permutation<u64> {
         match self.options.hash_mask {
             0 => Permutation::new(key_bits, [1; 3], 0),

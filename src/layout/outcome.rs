@@ -1,20 +1,20 @@
-//! What find-or-put did with a vector, and with the vectors of a batch.
+//! Outcomes of find-or-put, for a vector and for the vectors of a batch.
 
 use bytemuck::{CheckedBitPattern, NoUninit};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-/// What find-or-put did with one vector.
+/// Outcome of find-or-put for one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, CheckedBitPattern)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Outcome {
     /// This call stored it. Of all calls that ever offer a vector, exactly one gets this.
     New = 1,
-    /// It was stored already, or another call stored it at the same time.
+    /// The vector was stored already, or another call stored it at the same time.
     Seen = 2,
-    /// It is not stored: no free slot (or, in a tree table, node) within the probe limit.
+    /// The vector is not stored: no free slot (or, in a tree table, node) within the probe limit.
     Full = 3,
 }
 

@@ -6,7 +6,7 @@ pub(crate) enum Part {
     /// Slots for vectors, keys or roots, or the index.
     Slots,
     Nodes,
-    /// Rows of an indexed table, of which there are some from the start.
+    /// Rows of an indexed table: a prefix of them.
     Rows,
 }
 

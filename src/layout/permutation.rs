@@ -49,7 +49,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
     /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a
     /// circle.
     fn spreads(&self) -> bool {
-        // By chance, so many functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
+        // With random functions, these numbers of functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {
             let buckets = |key: u64| {
                 let scrambled = self.scramble(low_bits::<T>(key) & self.mask);
@@ -62,7 +62,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         })
     }
 
-    /// What all functions begin with.
+    /// First step of all functions.
     fn scramble(&self, key: T) -> T {
         let [m0, m1, _] = self.multipliers;
         self.multiply(self.fold(self.multiply(self.fold(key), m0)), m1)
@@ -104,7 +104,7 @@ fn low_bits<T: PrimInt + Unsigned>(value: u64) -> T {
     T::from(value & mask).expect("it has no more bits than the type")
 }
 
-/// What the kernels compute, for tests of the layout and of the kernels.
+/// The functions that the kernels compute, for tests of the layout and of the kernels.
 #[cfg(test)]
 impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
     /// The hash of a key under a function of the family.
@@ -149,7 +149,7 @@ mod tests {
             let hash = family.hash(function, key);
             prop_assert!(hash <= family.mask);
             prop_assert_eq!(family.key(function, hash), key);
-            // And every hash has a key.
+            // Conversely, every hash has a key.
             prop_assert_eq!(family.hash(function, family.key(function, key)), key);
         }
 

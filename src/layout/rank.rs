@@ -1,4 +1,4 @@
-//! What a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and
+//! Data that a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and
 //! streams.
 
 use bytemuck::{Pod, Zeroable};

@@ -3,17 +3,17 @@
 use super::Reference;
 use super::view::RowMove;
 
-/// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile and do not need, one each
-/// (of all that an H200 has at work, 152,064), and spares that found no cell. Only those that are taken get memory.
+/// Rows in addition to one per slot, for tables of any size. Lanes hold rows that they turn out not to need, one each (an H200
+/// has 152,064 lanes at work), and spare rows may find no cell. Only rows that are taken get memory.
 const MORE_ROWS: u64 = 1 << 18;
 
-/// What rows there are, when nothing else uses the table.
+/// Counts of the rows, read when nothing else uses the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCounts {
-    /// Rows that are stored, of those that were given.
+    /// Stored rows, among those that were given.
     pub stored: u64,
     pub given: u64,
-    /// Numbers of those that are spare.
+    /// Numbers of the spare rows.
     pub spares: Vec<u64>,
 }
 
@@ -29,12 +29,12 @@ pub(crate) struct HoleClosing {
     pub dense: u64,
 }
 
-/// Rows that a table whose index has so many slots has memory for.
+/// Number of rows of a table whose index has `slots` slots.
 pub(crate) fn rows(slots: u64) -> u64 {
     slots + MORE_ROWS
 }
 
-/// Bits of a slot of an index that name a row, of a table that has so many rows.
+/// Bits of an index slot that name a row, in a table of `rows` rows.
 pub(crate) fn row_bits(rows: u64, slot_bits: u32) -> u32 {
     // One more than the number of a row is at most how many there are.
     if slot_bits == 32 { u64::BITS - rows.leading_zeros() } else { Reference::SLOT_BITS }
@@ -46,9 +46,9 @@ impl RowCounts {
         self.stored + self.spares.len() as u64 != self.given
     }
 
-    /// How to close the holes, all of which are spares: stored rows from the last one on, of those from `first` on, which nobody
-    /// has a reference to, go to the lowest holes. To those before `first` only if they are to be `filled`. None if some holes
-    /// are not known.
+    /// Plans how the holes are closed. All holes must be listed as spares; returns `None` otherwise. Stored rows move to the
+    /// lowest holes, beginning with the last row. Only rows from `first` on move, because no other caller has references to them.
+    /// Holes before `first` are used only if `filled`.
     pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<HoleClosing> {
         if self.has_lost_some() {
             return None;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn rows_that_others_know_stay() {
-        // Of rows 0 to 9 those from 8 on may be moved.
+        // Of rows 0 to 9, only 8 and 9 may be moved.
         let closing = close(6, 10, &[1, 2, 3, 5], 8).unwrap();
         assert_eq!(closing.moves, [RowMove { from: 9, to: 1 }, RowMove { from: 8, to: 2 }]);
         assert_eq!(closing, HoleClosing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });

@@ -20,23 +20,23 @@ const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
 pub(crate) const MAX_NODES: u64 = 2 * MAX_NODE_BUCKETS;
 
 impl Spec {
-    /// The layout of a compact table of so many buckets; none in other tables.
+    /// Layout of a compact table of `buckets` buckets; none for other tables.
     pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
         let Quotiented { key_bits, slot_bits } = self.quotiented()?;
         compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
     }
 
-    /// Slots of a table of so many buckets.
+    /// Number of slots of a table of `buckets` buckets.
     pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
         self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
     }
 
-    /// Rows of an indexed table with so many buckets; 0 of others.
+    /// Number of rows of an indexed table of `buckets` buckets; 0 for other tables.
     pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
         if self.is_indexed() { rows::rows(geometry.slots(buckets)) } else { 0 }
     }
 
-    /// Bytes of so many rows.
+    /// Bytes of `rows` rows.
     pub(crate) fn row_bytes(&self, rows: u64) -> u64 {
         rows * u64::from(self.width) * 4
     }

@@ -1,4 +1,4 @@
-//! What a table is: its kind, its width, and what its kernels are compiled for.
+//! Specification of a table: its kind, its width, and the constants that its kernels are compiled for.
 
 use super::strategy::Strategy;
 use std::fmt;
@@ -7,19 +7,21 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub(crate) enum StorageKind {
-    /// As they are, in slots of so many words: of more than vectors have, if slots are padded (cuda/warpset/core/layout.cuh).
+    /// Whole vectors, in slots of `slot_words` words. This is more than the width if slots are padded
+    /// (cuda/warpset/core/layout.cuh).
     Bucket { slot_words: u32 },
     /// As trees, whose roots are vectors of two words in a bucket table.
     Tree { strategy: Strategy },
-    /// As keys, of which slots hold what their buckets do not tell. If `cuckoo`, they may be relocated to fill the table further.
+    /// Keys. A slot holds the part of the key that its bucket does not imply. If `cuckoo`, keys may be relocated to fill the
+    /// table further.
     Compact { keys: Quotiented, cuckoo: bool },
     /// As trees, whose roots are keys of a compact table.
     CompactTree { roots: Quotiented },
-    /// As rows in the order in which they are found, with an index of slots of so many bits (indexed/table.cuh).
+    /// Rows in discovery order, with an index of `slot_bits`-bit slots (indexed/table.cuh).
     Indexed { slot_bits: u32 },
 }
 
-/// Keys of so many bits in slots of so many: quotienting (compact/table.cuh) makes do with fewer bits than the key has.
+/// Keys of `key_bits` bits in slots of `slot_bits` bits: quotienting (compact/table.cuh) needs fewer bits than the key has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub(crate) struct Quotiented {
@@ -27,7 +29,7 @@ pub(crate) struct Quotiented {
     pub slot_bits: u32,
 }
 
-/// What a table's kernels are compiled for.
+/// Specification that a table's kernels are compiled for.
 ///
 /// Chosen by [`TableBuilder`](crate::TableBuilder) from the width and the device; shown in errors and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// How the kernels of a [`TreeTable`](crate::TreeTable) make trees: see [`build_strategies`](crate::build_strategies).
 ///
-/// A strategy is a choice of lanes, of a pairing and of a workspace. Those that there are have names, by which they are shown and
-/// parsed: those of Bergsma's thesis (2019), as far as he names them.
+/// A strategy is a choice of lanes, of a pairing and of a workspace. The existing combinations have names, by which they are
+/// displayed and parsed: the names of Bergsma's thesis (2019), where it has one.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -25,7 +25,7 @@ pub struct Strategy {
     pub(crate) workspace: Workspace,
 }
 
-/// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. The set of vectors is the same
+/// Pairing of the halves of a tree. It determines the trees, and so how many nodes vectors share. The set of vectors is the same
 /// with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pairing {
@@ -37,14 +37,14 @@ pub enum Pairing {
     Halved,
 }
 
-/// Which lanes of a warp make the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
+/// Lanes of a warp that build the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lanes {
     /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
     Stream,
     /// One lane.
     One,
-    /// Two lanes, each of which looks at 32 bits of a node.
+    /// Two lanes, each for 32 bits of a node.
     Two,
     /// A group of lanes of constant size.
     Group,
@@ -151,7 +151,7 @@ impl Strategy {
         Self { lanes, pairing, workspace }
     }
 
-    /// Which halves it pairs.
+    /// Pairing of the halves.
     pub const fn pairing(self) -> Pairing {
         self.pairing
     }

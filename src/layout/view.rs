@@ -6,7 +6,7 @@ use super::spec::StorageKind;
 use super::strategy::Pairing;
 use bytemuck::{Pod, Zeroable};
 
-/// What kernels get of a bucket table: `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
+/// View of a bucket table for kernels: `warpset::TableView` of bucket/table.cuh. Addresses are on the table's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TableView {
@@ -28,7 +28,7 @@ pub struct TableView {
     pub width: u32,
 }
 
-/// What kernels get of a node table: `warpset::NodeView` of tree/nodes.cuh.
+/// View of a node table for kernels: `warpset::NodeView` of tree/nodes.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NodeView {
@@ -48,8 +48,8 @@ pub struct NodeView {
     pub width: u32,
 }
 
-/// What kernels get of a tree table: `warpset::TreeView` of tree/table.cuh. Vectors of one or two words are no trees: for them
-/// only the first part counts.
+/// View of a tree table for kernels: `warpset::TreeView` of tree/table.cuh. Vectors of one or two words are not stored as trees:
+/// for them only the first part is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TreeView {
@@ -67,7 +67,7 @@ pub struct HashView {
     pub multipliers: [u64; 3],
     /// The inverses of `multipliers`, modulo 2^64.
     pub inverses: [u64; 3],
-    /// What is added from function to function: odd.
+    /// Odd number that is added from function to function.
     pub step: u64,
     /// How many bits keys and hashes have.
     pub bits: u32,
@@ -103,7 +103,7 @@ pub struct LevelView {
     pub all_rounds: u32,
 }
 
-/// What kernels get of a compact table: `warpset::CompactView` of compact/table.cuh.
+/// View of a compact table for kernels: `warpset::CompactView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactView {
@@ -133,8 +133,9 @@ pub(crate) struct Relocated {
     pub left_over: u64,
 }
 
-/// What kernels get of a tree table with compact roots: `warpset::CompactTreeView` of tree/table.cuh. For a compact table that is
-/// no tree's only the first part counts. Vectors of one or two words are no trees: for them it begins with a [`TableView`].
+/// View of a tree table with compact roots for kernels: `warpset::CompactTreeView` of tree/table.cuh. For a compact table without
+/// trees only the first part is used. Vectors of one or two words are not stored as trees: for them the view begins with a
+/// [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactTreeView {
@@ -156,7 +157,7 @@ pub struct RowsView {
     pub spares: u64,
     /// How many rows there is memory for.
     pub capacity: u64,
-    /// So many rows are stored, from the first on.
+    /// Number of leading rows that are all stored.
     pub dense: u64,
     /// Cells for spare rows: a power of two.
     pub spare_cells: u32,
@@ -166,7 +167,7 @@ pub struct RowsView {
     pub reuses: u64,
 }
 
-/// What kernels get of an indexed table: `warpset::IndexedView` of indexed/table.cuh.
+/// View of an indexed table for kernels: `warpset::IndexedView` of indexed/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct IndexedView {
@@ -188,7 +189,7 @@ pub struct IndexedView {
     pub rows: RowsView,
 }
 
-/// A row that is to be elsewhere: `warpset::RowMove` of indexed/maintenance.cuh.
+/// Move of a row: `warpset::RowMove` of indexed/maintenance.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RowMove {
@@ -196,7 +197,7 @@ pub(crate) struct RowMove {
     pub to: u64,
 }
 
-/// What kernels get of a table, by its kind.
+/// View of a table for kernels, by the table's kind.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum View {
@@ -227,7 +228,7 @@ impl View {
         }
     }
 
-    /// The same, to change them.
+    /// Mutable view of the rows.
     pub(crate) fn rows_mut(&mut self) -> Option<&mut RowsView> {
         match self {
             Self::Indexed { view, .. } => Some(&mut view.rows),
@@ -260,8 +261,8 @@ impl View {
         }
     }
 
-    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no
-    /// trees: what is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
+    /// Converts to a view that begins with the table's own; further bytes are zeros. (Vectors of one or two words are not stored
+    /// as trees: the caller's view is a tree's, and the kernels take only its first part, the view of a bucket table.)
     fn widened<V: Pod>(&self) -> V {
         let mut view = V::zeroed();
         let argument = self.argument();
@@ -334,8 +335,8 @@ impl BatchView {
     }
 }
 
-/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does. Public for the simulated
-/// GPU of the tests.
+/// Constants of a spec that its compiled kernels have. Only core/layout.cuh computes them. Public for the simulated GPU of the
+/// tests.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -368,7 +369,7 @@ impl Geometry {
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
     }
 
-    /// The same for tables that have grown: an index of more rows has wider slots, in buckets of 32 bytes.
+    /// Geometry after a table has grown to this spec: an index of more rows has wider slots, in buckets of 32 bytes.
     pub(crate) fn of_spec(mut self, spec: Spec) -> Self {
         if spec.is_indexed() {
             self.slots_per_bucket = 256 / spec.index_slot_bits();
@@ -397,12 +398,12 @@ pub struct Counts {
     pub full: u64,
     /// New vectors whose references were written to `new_references`, or found no room there.
     pub new_references: u64,
-    /// How many of those that were full were so for want of a node, not of a slot. Always 0 in a bucket table.
+    /// Vectors among the full ones that lacked a node, not a slot. Always 0 in a bucket table.
     pub full_nodes: u64,
 }
 
 impl Counts {
-    /// What find-or-put made of its vectors.
+    /// Outcomes of a find-or-put.
     pub const fn tally(&self) -> Tally {
         Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full, full_nodes: self.full_nodes }
     }

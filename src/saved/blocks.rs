@@ -1,4 +1,4 @@
-//! What is written and read, byte after byte: blocks with checksums, and errors that say where.
+//! Byte streams of saved tables: blocks with checksums, and errors with positions.
 
 use crate::layout::part::BLOCK;
 use crate::{Error, FileFault, Result, faults};
@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 /// Bytes of a checksum.
 pub(super) const CHECKSUM: u64 = 4;
 
-/// The checksum of a block: also of which file it belongs to (by its header's checksum), and of where it is there.
+/// Checksum of a block. It covers the file that the block belongs to (by the checksum of its header) and the block's position.
 fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&file.to_le_bytes());
@@ -18,7 +18,7 @@ fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Bytes of a file that a part of so many takes.
+/// Bytes that a part of `bytes` bytes takes in a file.
 pub(super) fn stored_bytes(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM
 }
@@ -85,7 +85,7 @@ pub(super) struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    /// Of at least so many bytes.
+    /// Source that must have at least `needed` bytes.
     pub(super) fn new(from: R, needed: u64) -> Self {
         Self { from, at: 0, needed, file: 0 }
     }
@@ -95,12 +95,12 @@ impl<R: Read> Source<R> {
         self.needed = needed;
     }
 
-    /// What is wrong with bytes up to this one.
+    /// Error for damage in the last `bytes` bytes that were read.
     pub(super) fn damaged(&self, what: String, bytes: u64) -> Error {
         FileFault::Damaged { what, at: self.at - bytes, bytes }.into()
     }
 
-    /// Reads all of `bytes`, or as many as there are; gives how many.
+    /// Fills `bytes`, or as much of it as the source has. Returns the number of bytes read.
     pub(super) fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < bytes.len() {
@@ -127,7 +127,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// It has ended before it should.
+    /// Error for a source that ends too early.
     pub(super) fn truncated(&self) -> Error {
         FileFault::Truncated { bytes: self.at, needed: self.needed }.into()
     }

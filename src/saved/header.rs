@@ -1,4 +1,4 @@
-//! What a file says of its table before the table itself: src/docs/files.md describes it.
+//! Header of a file, which describes the table before its content: see src/docs/files.md.
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
@@ -31,15 +31,15 @@ const CUCKOO: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Fields {
-    /// Of table: see `kind_of`.
+    /// Kind of table: see `kind_of`.
     kind: u32,
     pub width: u32,
     flags: u32,
-    /// Of keys, or compact roots.
+    /// Bits of keys, or of compact roots.
     key_bits: u32,
-    /// Of a compact table or an index.
+    /// Bits of a slot of a compact table or an index.
     pub slot_bits: u32,
-    /// Those that the caller has chosen; 0: none.
+    /// Slot bits that the caller chose; 0: none.
     chosen_slot_bits: u32,
     pub slot_layout: SlotLayout,
     /// Pairs of seeds.
@@ -58,14 +58,14 @@ pub(super) struct Fields {
     pub spares: u64,
     hash_mask: u64,
     family: u64,
-    /// Of the references to the table that was saved.
+    /// Generation of the references to the table that was saved.
     pub generation: u64,
     node_seeds: [u64; 3],
-    /// Of the parts.
+    /// Bytes of the parts.
     pub slot_bytes: u64,
     pub node_bytes: u64,
     pub row_bytes: u64,
-    /// Of the hash family of compact slots, which the seed `family` gives.
+    /// Factors of the hash family of compact slots, which the seed `family` determines.
     factors: [u64; 3],
     step: u64,
 }
@@ -73,7 +73,7 @@ pub(super) struct Fields {
 pub(super) struct Header {
     pub fields: Fields,
     pub seeds: Seeds,
-    /// What the table was made as.
+    /// Options that the table was made with.
     pub options: Options,
 }
 
@@ -97,7 +97,7 @@ fn described(choice: &Choice, width: Option<usize>) -> String {
 }
 
 impl Header {
-    /// Of a table that nothing else uses.
+    /// Header of a table that nothing else uses.
     pub(super) fn of(raw: &RawTable, sized: &Sized) -> Result<Self> {
         let (options, seeds) = (raw.options, &raw.seeds);
         let mut strategy = [0; 16];
@@ -219,7 +219,7 @@ impl Header {
         Err(FileFault::OtherTable { found, wanted: described(choice, width) }.into())
     }
 
-    /// What the table is compiled for on a device with compare-and-swaps of so many bytes; none if there is no such table.
+    /// Spec of the table on a device with compare-and-swaps of `chunk_bytes` bytes; none if no table has these properties.
     pub(super) fn spec(&self, chunk_bytes: u32) -> Option<Spec> {
         let Fields { key_bits, slot_bits, node_buckets, .. } = self.fields;
         let width = self.options.width;
@@ -240,7 +240,7 @@ impl Header {
 }
 
 impl Fields {
-    /// What the table was made as, or what no table is made as.
+    /// Options that the table was made with; an error if no table is made with them.
     fn options(&self) -> Result<Options, String> {
         let Self { kind, width, flags, key_bits, chosen_slot_bits, .. } = *self;
         if flags & !(GROWS | DENSE | CUCKOO) != 0 {

@@ -191,14 +191,14 @@ impl RawTable {
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
 
-    /// Puts vectors of a table that has so many. Grows where there are too few slots for them: as full as slots of one kind of
-    /// bucket can be, those of another need not get.
+    /// Puts the vectors of a table that has `stored` of them. Grows if there are too few slots for them: one kind of bucket can
+    /// be filled further than another.
     fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
         loop {
             let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new())?;
             let size = self.size();
             if tally.full == 0 {
-                // It may have been stopped by an error after its first part.
+                // An error may have stopped the batch after its first part.
                 return error.filter(|_| stopped).map_or(Ok(()), Err);
             }
             if size.slots > GROW_AT_MOST * stored.max(1) {
@@ -209,7 +209,7 @@ impl RawTable {
         }
     }
 
-    /// What references to the table that was saved are to this one, which was loaded.
+    /// Converts references to the table that was saved into references to this one, which was loaded.
     pub(crate) fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
         let sized = self.sized("loaded_references")?;
         let of_saved = |reference: &&Reference| {
@@ -239,7 +239,7 @@ fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<()
 }
 
 impl Fields {
-    /// What is counted: vectors; nodes, or rows that were given; rows in order.
+    /// The counts: vectors; nodes, or rows that were given; rows in order.
     fn counts(&self, spec: Spec) -> [u64; 3] {
         let second = if spec.is_indexed() { self.given } else { self.nodes };
         [self.stored, second, self.dense]

@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct SlotLayout {
-    /// Of the main chunks: 4, 8 or 16.
+    /// Bytes of the main chunks: 4, 8 or 16.
     chunk_bytes: u32,
     /// Words a slot.
     slot_words: u32,
@@ -37,7 +37,7 @@ impl SlotLayout {
         Self { chunk_bytes, slot_words, slots_per_bucket: geometry.slots_per_bucket, empty_classes }
     }
 
-    /// Whether slots can lie like that, those of vectors of so many words.
+    /// Whether this can be the layout of slots for vectors of `words` words.
     pub(super) fn is_of(&self, words: u32) -> bool {
         let Self { chunk_bytes, slot_words, slots_per_bucket, empty_classes } = *self;
         [4, 8, 16].contains(&chunk_bytes)
@@ -68,13 +68,13 @@ impl SlotLayout {
         (self.slots_per_block() * self.slot_words * 4) as usize
     }
 
-    /// Bytes of so many buckets.
+    /// Bytes of `buckets` buckets.
     pub(super) fn bytes(&self, buckets: u64) -> u64 {
         let buckets_per_block = self.slots_per_block() / self.slots_per_bucket;
         buckets.div_ceil(u64::from(buckets_per_block)) * self.block_bytes() as u64
     }
 
-    /// Which EMPTY pattern a slot has.
+    /// EMPTY pattern of a slot.
     fn empty_class(&self, bucket: u64, index: u32) -> u32 {
         let mut mixed = (bucket as u32).wrapping_mul(0x9E37_79B1);
         mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA77);
@@ -95,8 +95,8 @@ impl SlotLayout {
 
 #[cfg(all(test, feature = "cpu"))]
 impl SlotLayout {
-    /// Of slots for vectors of `width` words on a GPU that compares and swaps so many bytes, as cuda/warpset/core/layout.cuh and
-    /// `Spec::bucket` have it.
+    /// Layout of slots for vectors of `width` words on a GPU with compare-and-swaps of `chunk_bytes` bytes, as
+    /// cuda/warpset/core/layout.cuh and `Spec::bucket` define it.
     pub(super) fn test(chunk_bytes: u32, slot_words: u32, width: u32, largest: u32) -> Self {
         let layout = Self { chunk_bytes, slot_words, slots_per_bucket: 1, empty_classes: 0 };
         let line = if width <= 2 && largest == 16 { 32 } else { 64 };
@@ -125,14 +125,14 @@ pub(super) struct Vectors {
     width: usize,
     buckets: u64,
     empty: [u32; 4],
-    /// Of the block that comes next.
+    /// First slot of the next block.
     next_slot: u64,
-    /// What has come of a block that is not complete.
+    /// Bytes of an incomplete block.
     begun: Vec<u8>,
 }
 
 impl Vectors {
-    /// Of vectors of so many words.
+    /// Reader of slots for vectors of `width` words.
     pub(super) fn new(layout: SlotLayout, width: usize, buckets: u64, empty: [u32; 4]) -> Self {
         Self { layout, width, buckets, empty, next_slot: 0, begun: Vec::new() }
     }

@@ -12,8 +12,8 @@
 //   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
 //   | named | a tag and a row | nobody                                                                | -              |
 //
-// It is chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in the row
-// that the slot names. This adds one obligation: a thread that sees a slot must see its row.
+// The index uses chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in
+// the row that the slot names. This adds one obligation: a thread that sees a slot must see its row.
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
