@@ -258,7 +258,7 @@ impl RankMemory {
     /// Unless `len` bytes from `offset` on are within the memory.
     pub(crate) fn check(&self, offset: u64, len: u64) {
         let bytes = self.bytes;
-        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the {bytes} that there are");
+        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the memory's {bytes}");
     }
 }
 

@@ -69,7 +69,7 @@ impl Request {
 /// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) makes an error of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
+#[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
 pub struct Batch {
     /// Number of vectors of this rank's batch with each outcome. (Of equal vectors that lacked a node, `full_nodes` counts one if
     /// equal vectors are [removed](super::Builder::deduplicate).)

@@ -220,7 +220,7 @@ impl Config {
             let pairs = [
                 ("words a vector", self.width, other.width, true),
                 ("their kind, or whether they grow", self.kind, other.kind, true),
-                ("how shares are chosen", self.shares, other.shares, true),
+                ("the choice of shares", self.shares, other.shares, true),
                 ("the mask of the hash", self.hash_mask, other.hash_mask, true),
                 ("slots (`Shares::BySlots` allows that)", self.slots, other.slots, equal_slots),
             ];
@@ -239,7 +239,7 @@ impl Config {
             let other = Self::of(record);
             if (other.seed, other.round) != (self.seed, self.round) {
                 let (own, other) = (format!("{:#x}", self.seed), format!("{:#x}", other.seed));
-                return Err(Error::RanksDiffer { what: "the cluster that they are of", rank, own, other });
+                return Err(Error::RanksDiffer { what: "their cluster", rank, own, other });
             }
         }
         Ok(())

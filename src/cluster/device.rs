@@ -12,7 +12,7 @@ use cudarc::driver::CudaStream;
 
 /// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. They never pass through the host, but
 /// where the [`Transport`](super::Transport) takes them through it.
-#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+#[must_use = "a batch does nothing until it is passed to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
     vectors: &'a dyn Buffer<E>,
     count: usize,

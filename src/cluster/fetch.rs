@@ -34,7 +34,7 @@ fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]
     if rest[..3] == due && *last == sum(rest) {
         return Ok(&rest[3..]);
     }
-    Err(Error::Connection { rank: from, reason: "has sent another message than the one that is due, or a part of it".into() })
+    Err(Error::Connection { rank: from, reason: "has sent an unexpected or incomplete message".into() })
 }
 
 impl RankEngine {
@@ -109,18 +109,18 @@ impl RankEngine {
         let asked = self.exchange_words(wanted.clone(), &asked)?;
 
         // Each rank's by themselves: those of another that are bad are that rank's error.
-        let (mut failed, mut found, mut told) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
+        let (mut failed, mut found, mut counts) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
             let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
             match answer(&places) {
                 Ok(words) => found[rank] = packed(&words),
-                Err(Error::StaleReferences { stale, .. }) => told[rank] = STALE | stale,
-                Err(Error::InvalidReferences { invalid, .. }) => told[rank] = INVALID | invalid,
+                Err(Error::StaleReferences { stale, .. }) => counts[rank] = STALE | stale,
+                Err(Error::InvalidReferences { invalid, .. }) => counts[rank] = INVALID | invalid,
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         let mut record = self.link.record().failed(failed.as_ref());
-        record.rows = told.clone();
+        record.rows = counts.clone();
         let records = self.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         let bad = |rank: usize| records[rank].rows[me];

@@ -566,7 +566,7 @@ impl Drop for Local {
     fn drop(&mut self) {
         if self.receive.is_some() {
             // A panic between `begin` and `finish`: no rank may copy from memory that is about to be freed.
-            self.abort("has given up in the middle of an exchange");
+            self.abort("gave up in the middle of an exchange");
             let _ = self.wait_until_taken();
             #[cfg(feature = "cuda")]
             let _ = self.end_copies(&[], true, Ok(()));

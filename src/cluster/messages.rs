@@ -248,7 +248,7 @@ fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: MessageKind, ow
 
 /// Error for what a kernel has found: a rank's number plus 1.
 pub(super) fn another_message(number: u64) -> Error {
-    let reason = "has sent another message than the one that is due, or a part of it".into();
+    let reason = "has sent an unexpected or incomplete message".into();
     Error::Connection { rank: number as usize - 1, reason }
 }
 

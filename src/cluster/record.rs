@@ -180,7 +180,10 @@ impl Record {
         let (mut head, numbers): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));
         let stated = std::mem::take(&mut head.sum);
         if head.magic != MAGIC || stated != sum(bytemuck::bytes_of(&head), &numbers) {
-            return Err(Error::Connection { rank, reason: "has sent a record that is damaged, or of another version".into() });
+            return Err(Error::Connection {
+                rank,
+                reason: "has sent a record that is damaged or of another version of warpset".into(),
+            });
         }
         if head.rank as usize != rank {
             let reason = format!("has sent a record of rank {}", head.rank);

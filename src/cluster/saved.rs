@@ -188,7 +188,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
             let other = record.head.values;
             if other[..2] != values {
                 let (own, other) = (format!("{:#x}", values[0]), format!("{:#x}", other[0]));
-                return Err(Error::RanksDiffer { what: "the save that their parts are of", rank, own, other });
+                return Err(Error::RanksDiffer { what: "the save that their parts belong to", rank, own, other });
             }
         }
 

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 /// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) makes an error of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
+#[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
 pub struct Batch {
     /// How many vectors had which outcome.
     pub tally: Tally,
@@ -59,7 +59,7 @@ impl Batch {
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
         assert!(
             !self.outcomes.is_empty() || self.tally.offered() == 0,
-            "the batch has no outcomes: none were asked for (`Request::outcomes`), or they are in its `Buffers`"
+            "the batch has no outcomes: none were requested (`Request::outcomes`), or they are in its `Buffers`"
         );
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
     }

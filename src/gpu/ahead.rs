@@ -40,7 +40,7 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// }
 /// # Ok(()) }
 /// ```
-#[must_use = "what is begun is waited for when this is dropped"]
+#[must_use = "dropping this waits for the compilations that it started"]
 #[derive(Debug)]
 pub struct Ahead {
     jobs: Jobs,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// assert_eq!(stream.clone_dtoh(&counts)?[0].tally().new, 2);
 /// # Ok(()) }
 /// ```
-#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+#[must_use = "a batch does nothing until it is passed to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
     vectors: &'a dyn Buffer<E>,
     count: usize,

@@ -51,7 +51,7 @@ impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
         assert!(align_of::<T>() <= 16, "elements of pinned memory are aligned to 16 bytes at most");
         let gpu =
             device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "PinnedVec::zeroed", device: device.to_string() })?;
-        let too_large = || Error::Allocation { bytes: u64::MAX, reason: format!("{len} elements are more than there can be") };
+        let too_large = || Error::Allocation { bytes: u64::MAX, reason: format!("{len} elements exceed the address space") };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
         Ok(Self { memory: PinnedMemory::new(gpu, bytes)?, len, elements: PhantomData })
     }

@@ -402,10 +402,10 @@ pub(super) mod tests {
 
         // Only root can give files away.
         if chown(&file, Some(12345), None).is_ok() {
-            assert!(made(&cache, "key"), "somebody else's file is read");
+            assert!(made(&cache, "key"), "another user's file is read");
             assert!(!made(&cache, "key"));
             chown(&cache.folder, Some(12345), None).unwrap();
-            assert!(made(&cache, "key") && made(&cache, "other"), "somebody else's folder is read");
+            assert!(made(&cache, "key") && made(&cache, "other"), "another user's folder is read");
             assert_eq!(scratch.files().len(), 1);
         } else {
             println!("not tested as root: files of others");
@@ -458,7 +458,7 @@ pub(super) mod tests {
         left_ages.sort();
         assert_eq!(left_ages, [100, 110, 120, 130, 140, 150, 160, 170, 290]);
         let is_left = |name: &str| cache.folder.join(name).exists();
-        assert!(others.into_iter().all(is_left), "somebody else's files are removed");
+        assert!(others.into_iter().all(is_left), "another user's files are removed");
         assert!(is_left(&written) && !is_left(&left));
 
         let large = cache.get_or_make("too large", || Ok(vec![1; cache.max_bytes as usize])).unwrap();

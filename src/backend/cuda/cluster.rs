@@ -61,17 +61,17 @@ impl CudaRank {
         for name in KERNELS {
             kernels.push(module.load_function(name).map_err(cuda("finding a kernel"))?);
         }
-        let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let mut streams = Vec::new();
         for number in 0..=ROUNDS {
             streams.push(if number < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
         }
-        let streams = streams.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let streams = streams.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let mut passed = Vec::new();
         for _ in 0..=ROUNDS {
             passed.push(undisturbed(&gpu.context, || gpu.context.new_event(None)).map_err(cuda("making an event"))?);
         }
-        let passed = passed.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let passed = passed.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let few = Mutex::new(PinnedMemory::new(gpu, FEW)?);
         Ok(Self { gpu: gpu.clone(), streams, passed, kernels, few })
     }
@@ -211,7 +211,7 @@ impl Rank for CudaRank {
 pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
     let _current = bind(stream)?;
     // SAFETY: the context is current, and the stream borrowed.
-    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for what is sent"))
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for a message"))
 }
 
 /// Lets each of two GPUs of this process use the other's memory, once, where they can: then copies between them do not pass

@@ -149,16 +149,16 @@ impl Gpu {
         self.context.check_err().map_err(cuda("ordering a batch among streams"))
     }
 
-    /// Lets streams wait for all that was enqueued on another. If they cannot be told to, waits for it here.
+    /// Makes streams wait for all work enqueued on another stream. If they cannot be order to, waits for it here.
     pub(crate) fn let_wait(&self, streams: &[Arc<CudaStream>], stream: &CudaStream) -> Result<()> {
         if streams.is_empty() {
             return Ok(());
         }
-        let told = || {
+        let order = || {
             let event = stream.record_event(None)?;
             streams.iter().try_for_each(|waiting| waiting.wait(&event))
         };
-        match told() {
+        match order() {
             Ok(()) => Ok(()),
             Err(_) => self.wait(stream, "ordering a batch among streams"),
         }
@@ -185,10 +185,10 @@ impl Gpu {
         use sys::CUpointer_attribute::*;
         let known = ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_ok();
         if !known || kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
-            return wrong("host memory, or of nobody".into());
+            return wrong("the host, or to no known allocation".into());
         }
         ask((&raw mut ordinal).cast(), CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-            .map_err(cuda("asking whose memory an address is in"))?;
+            .map_err(cuda("asking for the owner of an address"))?;
         if ordinal as usize != self.ordinal() {
             return wrong(format!("GPU {ordinal}"));
         }

@@ -84,7 +84,7 @@ impl<'a> Job<'a> {
     /// The kernels of a rank of a cluster. They are of no spec, so that all tables share them.
     pub(crate) fn cluster(capability: (u32, u32)) -> Job<'static> {
         let (name, source) = CLUSTER_KERNELS;
-        let spec = Spec::bucket(1, 8).expect("a width that there is");
+        let spec = Spec::bucket(1, 8).expect("the width is supported");
         Job { name, source, spec, capability, part: None }
     }
 

@@ -76,7 +76,7 @@ impl Nccl {
         let given = meet.share(rank, ranks, &id.0)?;
         id.0 = given.try_into().map_err(|given: Vec<u8>| Error::Connection {
             rank: 0,
-            reason: format!("has given {} bytes, which are no id of NCCL", given.len()),
+            reason: format!("has given {} bytes, which are not an id of NCCL", given.len()),
         })?;
         let stream = gpu.new_urgent_stream()?;
         let (before, done) = (new_event(&stream)?, new_event(&stream)?);
@@ -353,7 +353,7 @@ impl Transport for Nccl {
             // SAFETY: waited for below.
             unsafe { staging.read_async(at, to, self.stream.cu_stream())? };
         }
-        self.gpu.wait(&self.stream, "copying what has come")
+        self.gpu.wait(&self.stream, "copying a message")
     }
 
     fn abort(&mut self, reason: &str) {
@@ -365,7 +365,7 @@ impl Transport for Nccl {
 impl Drop for Nccl {
     fn drop(&mut self) {
         if self.under_way {
-            self.abort("has given up in the middle of an exchange");
+            self.abort("gave up in the middle of an exchange");
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
         }
         if self.comm.is_null() {

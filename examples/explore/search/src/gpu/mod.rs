@@ -34,7 +34,7 @@ use crate::ir::Model;
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
-use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, SearchState as CycleSearch, Watch};
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Watch};
 use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -410,11 +410,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     }
 
     /// The search for accepting cycles by threads, over the table on the GPU.
-    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> CycleSearch<'b, S, Interpreted<'a>>
+    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> ResidueSearch<'b, S, Interpreted<'a>>
     where
         'a: 'b,
     {
-        CycleSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
+        ResidueSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
     }
 
     fn model(&self) -> &'a Model {

@@ -184,7 +184,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             self.kernel = super::Kernel::load(table, &self.text, "expand_states", &self.stream)?;
         }
         let LaunchConfig { grid_dim, block_dim, .. } = self.kernel.launch;
-        let (blocks, tile) = shape(count, grid_dim.0.into(), block_dim.0.into(), self.most_steps, self.memory_budget());
+        let (blocks, tile) = shape(count, grid_dim.0.into(), block_dim.0.into(), self.most_steps, self.offer_capacity());
         let search = SearchState {
             next: self.next,
             last: self.end,
@@ -192,7 +192,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             levels: level + 1,
             found: NONE,
             faulty: NONE,
-            room: self.memory_budget(),
+            room: self.offer_capacity(),
             most_steps: self.most_steps,
             ..SearchState::default()
         };
@@ -226,11 +226,11 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             (NONE, slot) | (slot, _) => Some(self.look_up(table, slot, level)?),
         };
         ensure!(
-            expanded > 0 && search.offered <= self.memory_budget(),
+            expanded > 0 && search.offered <= self.offer_capacity(),
             "{expanded} of {count} states were expanded, with {} successors of {} steps at most, in {} rows: please report this",
             search.offered,
             self.most_steps,
-            self.memory_budget()
+            self.offer_capacity()
         );
         self.next += expanded;
         self.offered = search.offered;
