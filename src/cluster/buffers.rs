@@ -54,7 +54,7 @@ impl Buffers {
     pub(super) fn new(device: &Device, width: usize, ranks: usize, most: usize, deduplicates: bool) -> Result<Self> {
         let device = device.machine.new_rank()?;
         let (n, r, row) = (ranks as u64, most as u64, 4 * width as u64);
-        // Lines of each message besides its rows.
+        // Lines of each message in addition to its rows.
         let extra = 4 * LINE_BYTES * n;
         let [send, replies_in] = Layout::most_bytes(r, n, row);
         let round = || -> Result<RoundBuffers> {

@@ -1,4 +1,4 @@
-//! Making a cluster's tables.
+//! Building the tables of a cluster.
 
 use super::buffers::bytes_a_vector;
 use super::engine::DeviceRounds;
@@ -15,16 +15,16 @@ use crate::{Device, Error, Key, Result, Storage, TableBuilder, Words};
 /// Share of the vectors that each rank owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shares {
-    /// As much as any other. Tables of different sizes are refused.
+    /// Equal shares. Tables of different sizes are refused.
     #[default]
     Equal,
-    /// In proportion to the slots of its table: for GPUs of unequal memory.
+    /// Shares in proportion to the slots of the tables: for GPUs of unequal memory.
     BySlots,
 }
 
-/// Chooses how a rank's part of a cluster is made.
+/// Options of a rank's part of a cluster.
 ///
-/// All ranks choose the same but for the capacities, which may differ with [`Shares::BySlots`].
+/// All ranks must choose the same options, except for the capacities, which may differ with [`Shares::BySlots`].
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -63,11 +63,11 @@ pub struct Builder<S = crate::Bucket, K = Words> {
     hash_mask: u64,
 }
 
-/// The most vectors of a round, whatever memory there is.
+/// Largest number of vectors of a round, whatever memory is available.
 const MOST_A_ROUND: usize = 1 << 26;
 
 impl<S: Storage, K: Key> Builder<S, K> {
-    /// For tables that are made by this builder, one on each rank, whose capacity is one rank's.
+    /// Builder of a cluster whose tables this table builder makes, one on each rank. Its capacity is that of one rank.
     pub fn new(table: TableBuilder<S, K>) -> Self {
         Self { table, shares: Shares::Equal, round: None, deduplicate: false, hash_mask: u64::MAX }
     }
@@ -78,16 +78,15 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
-    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many as take 64 MiB on a CPU,
-    /// and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](crate::cluster#memory)). The least that any rank wants is
-    /// what all do.
+    /// Sets the number of vectors of a rank that are exchanged at a time: 1 to 2^26. Default: the number that takes 64 MiB on a
+    /// CPU, and on a GPU 1/32 of its free memory, at most 4 GiB ([Memory](crate::cluster#memory)). All ranks use the smallest
+    /// number that any rank chooses.
     pub fn round(mut self, vectors: usize) -> Self {
         self.round = Some(vectors.clamp(1, MOST_A_ROUND));
         self
     }
 
-    /// Whether equal vectors of a round cross once, for all. Default: they do not; each crosses for itself, and its owner's table
-    /// knows it.
+    /// Sets whether equal vectors of a round cross only once. Default: no; each crosses, and its owner's table recognises it.
     ///
     /// To find equal vectors, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for
     /// 2^27 vectors. Between two H200 of one host, that many vectors of two words cross in 1.9 ms, and of eight words in 6.0 ms.
@@ -98,7 +97,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self
     }
 
-    /// For tests of bad luck: `hash & mask` is the hash that tells the owner. 0 gives all to rank 0.
+    /// For tests of collisions: `hash & mask` is the hash that determines the owner. 0 gives all vectors to rank 0.
     #[doc(hidden)]
     pub fn hash_mask(mut self, mask: u64) -> Self {
         self.hash_mask = mask;
@@ -113,22 +112,22 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self.deduplicate
     }
 
-    /// Vectors of a round, as far as this rank is concerned.
+    /// Number of vectors of a round that this rank chooses.
     pub(super) fn round_for(&self, device: &Device, ranks: usize) -> usize {
         self.round.unwrap_or_else(|| default_round(device, self.table.options().width, ranks, self.deduplicate))
     }
 
-    /// Makes this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, with a transport
-    /// of its own to the others.
+    /// Builds this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, each with its own
+    /// transport to the others.
     ///
     /// # Errors
     ///
-    /// As [`TableBuilder::build`], on the rank that it is of; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
-    /// tables do not fit together. [`Error::Connection`], [`Error::OutOfStep`].
+    /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
+    /// tables do not match. [`Error::Connection`], [`Error::OutOfStep`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport));
         let ranks = link.ranks();
-        // Kept, so that no rank waits for one that has failed.
+        // The error is kept, so that no rank waits for one that has failed.
         let built = self.table.clone().build(device);
         let (width, seed) = (self.table.options().width, self.table.options().seed);
         let round = self.round_for(device, ranks);
@@ -214,7 +213,7 @@ impl Config {
         Self { width, kind, slots, node_slots, round, seed, shares, hash_mask }
     }
 
-    /// An error if another rank's table does not fit this one's.
+    /// Returns an error if another rank's table does not match this one's.
     pub(super) fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
         for (rank, other) in all.iter().enumerate() {
             let pairs = [
@@ -231,7 +230,7 @@ impl Config {
         Ok(())
     }
 
-    /// Says what this rank has, on a new connection; an error unless all ranks are those that were together before.
+    /// Announces this rank's table on a new connection. Returns an error unless the ranks are those that formed the set before.
     pub(super) fn rejoin(self, link: &mut Link) -> Result<()> {
         let record = link.record().values(self.values());
         let records = link.exchange_records(Operation::Reconnect, record)?;

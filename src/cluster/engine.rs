@@ -29,7 +29,8 @@ use crate::layout::rank::Stream;
 use crate::layout::size::{MAX_NODES, Size};
 use crate::{Device, Error, Outcome, Result, Tally};
 
-/// A rank's part of the cluster besides its table. Dropped in this order: no rank may copy from memory that is gone.
+/// A rank's part of the cluster besides its table. The fields are dropped in this order, so that no rank copies from freed
+/// memory.
 pub(super) struct RankEngine {
     pub link: Link,
     pub device: DeviceRounds,
@@ -72,7 +73,7 @@ pub(super) struct Offer<'a> {
     pub fresh: Fresh,
     /// Further numbers that are summed over all ranks.
     pub numbers: [u64; NUMBERS],
-    /// Why nothing is: the batch is none.
+    /// Error of an invalid batch. If set, the rank offers nothing.
     pub refused: Option<Error>,
 }
 
@@ -91,9 +92,9 @@ pub(super) struct Answers {
     pub limit: Option<Error>,
     /// Whether vectors have moved, so that references from before are stale.
     pub moved: bool,
-    /// Whether any rank wants references.
+    /// Whether any rank requests references.
     pub anybody_wants_references: bool,
-    /// Where results go to, in the memory of a GPU, instead of to the vectors here.
+    /// Destination of the results in GPU memory; if `None`, they go to the vectors above.
     pub device: Option<DeviceResults>,
 }
 
@@ -103,11 +104,11 @@ pub(super) struct DeviceResults {
     pub outcomes: u64,
     pub references: u64,
     pub owners: u64,
-    /// How many references of vectors that are new on this rank were written, or found no room.
+    /// Number of references of vectors that are new on this rank, including those that did not fit.
     pub stored: u64,
 }
 
-/// The value; an error is kept, unless there is one.
+/// Returns the value. Stores an error in `failed`, unless it holds an earlier one.
 fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
 }
@@ -136,7 +137,7 @@ impl RankEngine {
         Ok(record)
     }
 
-    /// Tells all ranks that this one is ready, or has failed; an error if any has.
+    /// Tells all ranks that this one is ready, or has failed. Returns an error if any rank has failed.
     pub(super) fn agree(&mut self, operation: Operation, done: Result<()>) -> Result<Vec<Record>> {
         let own = done.err();
         let records = self.link.exchange_records(operation, self.link.record().failed(own.as_ref()))?;
@@ -144,9 +145,9 @@ impl RankEngine {
         Ok(records)
     }
 
-    /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
+    /// Searches for vectors on all ranks, or puts them, until no rank has any left. Returns the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
-        /// Nothing uses the caller's memory any more when this is gone, also after an error or a panic.
+        /// Dropping it waits for the device, so that nothing uses the caller's memory any more, even after an error or a panic.
         struct SynchronizeOnDrop<'a>(&'a mut RankEngine);
         impl Drop for SynchronizeOnDrop<'_> {
             fn drop(&mut self) {
@@ -157,13 +158,13 @@ impl RankEngine {
         let guard = SynchronizeOnDrop(self);
         let rounds_before = guard.0.link.traffic.rounds;
         let done = guard.0.all_rounds(raw, offer, answers).map_err(|error| guard.0.or_wrong(error, rounds_before))?;
-        // All has been waited for (`answered`), or nothing was begun.
+        // Everything has been waited for (`answered`), or nothing was begun.
         std::mem::forget(guard);
         Ok(done)
     }
 
-    /// Why an operation has failed: a wrong message that a GPU has noticed in one of its rounds, if there is one, which ends the
-    /// connection; else this error.
+    /// Determines why an operation failed. If a GPU has noticed a wrong message in one of its rounds, that is the reason, and the
+    /// connection ends. Otherwise it is the given error.
     fn or_wrong(&mut self, error: Error, rounds_before: u64) -> Error {
         if self.link.has_ended() || self.link.traffic.rounds == rounds_before {
             return error;
@@ -171,7 +172,7 @@ impl RankEngine {
         // If the answers cannot be read, the device fails. Keep the error that was found first, which says more.
         match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
-                // Gives what it was given.
+                // It returns the error that it gets.
                 let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
                 wrong
             }
@@ -185,7 +186,7 @@ impl RankEngine {
         let DeviceRounds { buffers, partition, puts } = &mut self.device;
         partition.begin(asked);
         failed = failed.or(puts.begin(buffers, asked.fresh).err());
-        // Nothing is compiled while ranks wait for each other's messages.
+        // Compile now: no rank should compile while others wait for its messages.
         failed = failed.or(raw.prepare(offer.search, self.link.ranks() > 1).err());
         let count = offer.input.count(raw.width());
         let most = self.device.buffers.most;
@@ -222,7 +223,7 @@ impl RankEngine {
             };
             let next = part.next(most);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
-            // The round before: its replies cross while the table works on this one.
+            // Ends the round before: its replies cross while the table works on this one.
             if let Some((part, rows)) = under_way.replace((part, rows)) {
                 self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
             }
@@ -258,14 +259,14 @@ impl RankEngine {
         Asked { wants, owners: offer.owners, fresh: offer.fresh }
     }
 
-    /// Whether a round may begin only after the one before has ended: if tables may grow in between; and if the host takes what
-    /// is stored on a GPU.
+    /// Whether a round may begin only after the one before has ended. This is so if tables may grow in between, or if the host
+    /// takes the new references from a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
             || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
     }
 
-    /// This rank's record; with the numbers of its table where room may be made by them.
+    /// This rank's record. It has the numbers of the table if they may be used to make room.
     fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
         let may_maintain = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
         let record = if may_maintain { keep(self.record(raw), failed) } else { None };
@@ -285,8 +286,8 @@ impl RankEngine {
         Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
 
-    /// Exchanges the runs of a round, and begins to put them; begins to sort the next one meanwhile. `failed`: why this rank
-    /// could not do its part. An error is one of the connection.
+    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next one. `failed`: why this rank
+    /// could not do its part. A returned error is one of the connection.
     fn put(
         &mut self,
         raw: &RawTable,
@@ -306,7 +307,8 @@ impl RankEngine {
         };
         // From here on an error would break what was announced to the other ranks, so it ends the connection.
         let regions = Messages::new(buffers, part.round, rows).runs();
-        // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
+        // If rows need memory, a put may wait for the GPU, and the GPU for a rank that has ended. In that case the put comes
+        // afterwards.
         let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
             if !may_wait {
@@ -336,8 +338,8 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Exchanges the replies of a round, if any are wanted, and gives the vectors what has become of them. `failed` and errors:
-    /// as of `put`.
+    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as in
+    /// `put`.
     fn end(
         &mut self,
         offer: &Offer<'_>,
@@ -361,12 +363,13 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Puts vectors, and makes room for those that are rejected as long as that helps; then references are those of now.
+    /// Puts vectors. Makes room for rejected ones, and offers them again, as long as that helps. The references are current
+    /// afterwards.
     pub(super) fn find_or_put(&mut self, raw: &RawTable, words: &[u32], offer: &Offer<'_>, answers: &mut Answers) -> Result<()> {
         answers.make(offer, raw.width());
         let mut records = self.rounds(raw, offer, answers)?;
         let width = raw.width();
-        // Rejected by the last attempt, and keys that the last relocation has moved.
+        // Vectors that the last attempt rejected, and keys that the last relocation moved.
         let (mut before, mut relocated) = (u64::MAX, 0);
         while answers.total.full > 0 {
             let rejected = answers.total.full;
@@ -406,7 +409,7 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Makes room on all ranks. Gives how many keys were moved, if any. Keeps why a rank could not.
+    /// Makes room on all ranks. Returns the number of keys that were moved. If a rank could not make room, stores the reason.
     fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
         let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let (size, mut own) = (raw.size(), None);
@@ -426,7 +429,7 @@ impl RankEngine {
         let record = self.link.record().values([moved, without_slot]).failed(own.as_ref());
         let records = self.link.exchange_records(operation, record)?;
         answers.moved = true;
-        // Keys of others: they must not go unnoticed. An error on all.
+        // These keys may belong to other ranks' batches, so they are reported as an error on all ranks.
         if records.iter().any(|record| record.head.values[1] > 0) {
             agree(&records, own.clone())?;
         }
@@ -438,7 +441,7 @@ impl RankEngine {
 }
 
 impl Answers {
-    /// Memory for the results of a batch from the host.
+    /// Allocates memory for the results of a host batch.
     pub(super) fn make(&mut self, offer: &Offer<'_>, width: usize) {
         if offer.refused.is_none() {
             let count = offer.input.count(width);
@@ -448,7 +451,7 @@ impl Answers {
         }
     }
 
-    /// Where those of a round go.
+    /// Destination of the results of a round.
     fn output(&mut self, first: usize, len: usize) -> Output<'_> {
         if let Some(device) = &self.device {
             let from = |address: u64, bytes: usize| if address == 0 { 0 } else { address + (first * bytes) as u64 };
@@ -463,7 +466,7 @@ impl Answers {
         }
     }
 
-    /// Takes what has become of the vectors at these positions, which were offered again.
+    /// Stores the results of the vectors at these positions, which were offered again.
     fn take_again(&mut self, positions: &[usize], part: Answers) {
         for (at, position) in positions.iter().enumerate() {
             self.outcomes[*position] = part.outcomes[at];
@@ -478,7 +481,8 @@ impl Answers {
     }
 }
 
-/// How tables must grow before the rows of these records are put, all being new: as `RawTable::grow_for` says of one table.
+/// Returns the growth that tables need before the rows of these records are put, if all rows are new. Uses the rules of
+/// `RawTable::grow_for` for a single table.
 fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     let (at_fill, least_part) = if raw.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
     let (mut slots, mut nodes) = (1, 1);

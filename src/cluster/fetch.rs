@@ -12,10 +12,10 @@ use crate::{Error, Result};
 const STALE: u64 = 1 << 63;
 const INVALID: u64 = 1 << 62;
 
-/// Words of 8 bytes around what a message holds.
+/// Words of 8 bytes around the content of a message.
 const SEAL: usize = 4;
 
-/// A message that says what it is, and ends in a sum.
+/// A message with a header that identifies it, and a checksum at its end.
 fn seal(sequence: u64, from: usize, to: usize, content: &[u64]) -> Vec<u64> {
     let mut message = vec![sequence, (from as u64) << 32 | to as u64, content.len() as u64];
     message.extend_from_slice(content);
@@ -38,8 +38,8 @@ fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]
 }
 
 impl RankEngine {
-    /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, and as many words as `counts[r]` says come from it. No
-    /// message is sent for no words, and none to the rank itself, which gets its own.
+    /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, which sends `counts[r]` words. Empty messages are not sent.
+    /// The rank's message to itself is returned directly.
     fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
         let (me, sequence) = (self.link.rank(), self.link.sequence());
         let is_sent = |rank: usize, count: usize| rank != me && count > 0;
@@ -54,7 +54,7 @@ impl RankEngine {
             sealed.iter().map(|words| region(words.as_ptr() as u64, words.len())).collect(),
             received.iter_mut().map(|words| region(words.as_mut_ptr() as u64, words.len())).collect(),
         );
-        // SAFETY: both live until the call has returned, which is after `finish`, and are not touched before.
+        // SAFETY: both live until the call has returned, which is after `finish`, and are not accessed before.
         unsafe { self.link.exchange(&regions, || ())? };
         let opened = received.iter().enumerate().map(|(rank, message)| match message.is_empty() {
             true if rank == me => Ok(send[rank].clone()),
@@ -108,7 +108,7 @@ impl RankEngine {
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
         let asked = self.exchange_words(wanted.clone(), &asked)?;
 
-        // Each rank's by themselves: those of another that are bad are that rank's error.
+        // Each rank's references separately: invalid references of another rank are that rank's error.
         let (mut failed, mut found, mut counts) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
             let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
@@ -146,7 +146,7 @@ impl RankEngine {
     }
 }
 
-/// Words by two; the last one with a zero, if it is alone.
+/// Packs words in pairs; an odd last word is paired with a zero.
 fn packed(words: &[u32]) -> Vec<u64> {
     let mut packed = vec![0u64; words.len().div_ceil(2)];
     bytemuck::cast_slice_mut(&mut packed)[..words.len()].copy_from_slice(words);

@@ -1,4 +1,4 @@
-//! Where the runs of a round, and the answers to them, lie in the memory of the rank that offers them.
+//! Layout of the runs of a round, and of the answers to them, in the memory of the rank that offers them.
 //!
 //! The lengths of runs are known only after the vectors have been sorted into them. So each run gets the capacity that its owner
 //! is expected to need, plus a margin. If that is too little, because many vectors are equal, all runs are laid out again with
@@ -13,26 +13,26 @@ use crate::layout::rank::LINE_BYTES;
 const SPARE_PART: u64 = 16;
 const SPARE_ROWS: u64 = 1024;
 
-/// By owner.
+/// Layout of a round, by owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Rows that the run has room for.
+    /// Capacity of each run, in rows.
     pub capacities: Vec<u64>,
-    /// Where its message begins: bytes from the first one's begin on.
+    /// Byte offset of each run's message from the first one.
     pub runs: Vec<u64>,
-    /// Where the message of the answers to it begins.
+    /// Byte offset of each message of answers.
     pub answers: Vec<u64>,
 }
 
 impl Layout {
-    /// For runs of at most `capacities` rows, in memory of `room` bytes for the runs and for the answers to them.
+    /// Layout of runs of at most `capacities` rows. `room`: bytes available for the runs, and for the answers to them.
     ///
     /// # Panics
     ///
     /// If the last run, or the last answers, end beyond that memory.
     pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
         let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
-        // The place of an answer tells its owner and row. So answers have places even if no rank asks for them.
+        // The place of an answer implies its owner and row. So answers have places even if no rank requests them.
         let answer_bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
         let ends = [capacities.iter().map(run_bytes).sum::<u64>(), capacities.iter().map(answer_bytes).sum()];
         assert!(ends[0] <= room[0] && ends[1] <= room[1], "{ends:?} bytes of runs and answers are within {room:?}");
@@ -59,7 +59,7 @@ impl Layout {
     }
 }
 
-/// Where each of these messages starts, which lie one after another.
+/// Byte offsets of messages that lie one after another.
 pub(super) fn starts(bytes: impl Iterator<Item = u64>) -> Vec<u64> {
     bytes.scan(0, |start, bytes| Some(std::mem::replace(start, *start + bytes))).collect()
 }
@@ -75,7 +75,7 @@ mod tests {
         wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
     }
 
-    /// Bounds that own more than all hashes would need it.
+    /// Such bounds would need it if they owned more than all hashes.
     #[test]
     fn more_than_there_is_memory_for_is_a_panic() {
         let all = Wants { outcomes: true, references: true };

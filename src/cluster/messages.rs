@@ -27,7 +27,7 @@ enum Direction {
     In,
 }
 
-/// Lengths and places of all messages of a kind that go one way, by the other rank.
+/// Lengths and offsets of all messages of a kind in one direction, by the other rank.
 struct Places<'a> {
     kind: MessageKind,
     way: Direction,
@@ -90,7 +90,7 @@ impl<'a> Messages<'a> {
         let (memory, rows) = (self.buffers.of(self.round), self.rows);
         let count = rows.from(rank);
         let (vectors, answers) = if rank == rows.own {
-            // The answers are made where those of others come to.
+            // The answers to the rank's own run are written where those of other ranks arrive.
             let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
             (memory.send.address + run, memory.replies_in.address + answers)
         } else {
@@ -116,7 +116,7 @@ impl<'a> Messages<'a> {
         [Direction::Out, Direction::In].map(|way| bytes(MessageKind::Run, way) + bytes(MessageKind::Reply, way))
     }
 
-    /// Bytes of the runs from each rank. A rank's own run goes nowhere.
+    /// Bytes of the runs from each rank. A rank's own run is not sent.
     fn received_bytes(&self) -> Vec<u64> {
         let (rows, width) = (self.rows, self.buffers.width);
         (0..self.buffers.ranks).map(|rank| if rank == rows.own { 0 } else { run_bytes(width, rows.from(rank)) }).collect()
@@ -246,7 +246,7 @@ fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: MessageKind, ow
     }
 }
 
-/// Error for what a kernel has found: a rank's number plus 1.
+/// Error for a wrong message that a kernel has found: `number` is the rank plus 1.
 pub(super) fn another_message(number: u64) -> Error {
     let reason = "has sent an unexpected or incomplete message".into();
     Error::Connection { rank: number as usize - 1, reason }

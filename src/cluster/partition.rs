@@ -1,4 +1,4 @@
-//! Vectors to runs by owner, and answers to vectors: what a round begins and ends with.
+//! Sorting of vectors into runs by owner, at the start of a round, and distribution of the answers at its end.
 
 use super::buffers::{Buffers, layout_at, stream_of};
 use super::layout::Layout;
@@ -17,11 +17,11 @@ pub(super) struct Partition {
     hash_mask: u64,
     /// Seeds of the owners' hash, in device memory.
     seeds: RankMemory,
-    /// Least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     bounds: Vec<u64>,
     /// `bounds` in device memory.
     bounds_there: RankMemory,
-    /// Hash set of the vectors of a round, which finds equal ones; `None` unless they are looked for.
+    /// Hash set of the vectors of a round, which finds equal ones; `None` without deduplication.
     filter: Option<RankMemory>,
     /// Vectors of a round from host memory; `None` on the host. Free again once the round is sorted.
     vectors: Option<RankMemory>,
@@ -66,12 +66,12 @@ impl Partition {
         self.asked = asked;
     }
 
-    /// Least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     pub(super) fn bounds(&self) -> &[u64] {
         &self.bounds
     }
 
-    /// Whether equal vectors of a round are looked for.
+    /// Whether equal vectors of a round are found and sent once.
     pub(super) fn deduplicates(&self) -> bool {
         self.filter.is_some()
     }

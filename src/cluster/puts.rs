@@ -126,7 +126,7 @@ impl Puts {
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
-            // Behind those of the run before.
+            // Behind the references of the run before.
             if let Some(last) = self.last_put.filter(|last| *last != rank) {
                 let [from, to] = [last, rank].map(|rank| counts_of(rank) + NEW_REFERENCES_AT);
                 buffers.device.copy_number(Stream::Puts, &mut self.answered, from, to)?;
@@ -140,7 +140,7 @@ impl Puts {
             references: run.references,
             new_references,
             new_capacity,
-            // Zeros at first: `begin`.
+            // Zeroed by `begin`.
             counts: self.answered.address + counts_of(rank),
             ..BatchView::default()
         };
@@ -153,7 +153,7 @@ impl Puts {
     /// references of new vectors if they are wanted in device memory, and an error if a message was a wrong one.
     pub(super) fn answered(&mut self, buffers: &Buffers) -> Result<(Vec<Answered>, u64, Option<Error>)> {
         let mut words = vec![0u64; buffers.ranks * size_of::<Counts>() / 8 + 1];
-        // Most of what is under way is over when this is read: one wait, and not one for each stream.
+        // Most work under way is over when this is read, so there is one wait instead of one for each stream.
         let read = buffers.device.read(Stream::Puts, &self.answered, 0, &mut words);
         buffers.device.synchronize()?;
         read?;

@@ -55,10 +55,10 @@ impl Operation {
     }
 }
 
-/// Numbers that a record has room for.
+/// Numbers that a record can carry.
 pub(super) const NUMBERS: usize = 16;
 
-/// The part that has the same length for any number of ranks.
+/// Head of a record. Its length does not depend on the number of ranks.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
@@ -66,7 +66,7 @@ pub(super) struct Head {
     sequence: u64,
     operation: u32,
     rank: u32,
-    /// 0, or the rank has failed and `text` says how.
+    /// Not 0 if the rank has failed; `text` then has its message.
     failed: u32,
     flags: u32,
     /// Vectors stored in the rank's table.
@@ -74,8 +74,8 @@ pub(super) struct Head {
     pub slots: u64,
     pub nodes: u64,
     pub node_slots: u64,
-    /// Vectors of the rank's batch so far. And of those of them that others represented, how many were hits (put: new; found:
-    /// stored), and how many were rejected.
+    /// Vectors of the rank's batch so far. Then, among those that others represented: hits (put: new; find: stored), and rejected
+    /// ones.
     pub offered: u64,
     pub copies_hit: u64,
     pub copies_full: u64,
@@ -91,14 +91,14 @@ const MAGIC: u64 = 0x7761_7270_7265_6332;
 /// Results that a rank requests for the rows that it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// Their outcomes; else how many had which.
+    /// Outcomes of the rows; otherwise only the number of each outcome.
     pub outcomes: bool,
-    /// Their references, too.
+    /// References of the rows, too.
     pub references: bool,
 }
 
-/// Bits of `flags`: what the rank wants; whether it has vectors for another round; whether no round may begin before the one
-/// before it has ended.
+/// Bits of `flags`: the requested results; whether the rank has vectors for another round; whether no round may begin before the
+/// one before it has ended.
 const OUTCOMES: u32 = 1;
 const REFERENCES: u32 = 2;
 const MORE: u32 = 4;
@@ -111,7 +111,7 @@ pub(super) type Answered = [u64; 3];
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub head: Head,
-    /// How many rows the rank has for each.
+    /// Number of rows that the rank has for each rank.
     pub rows: Vec<u64>,
     /// In the last record of an operation: results of each rank's rows in this rank's table.
     pub answered: Vec<Answered>,
@@ -146,7 +146,7 @@ impl Record {
         self
     }
 
-    /// Says that the rank has failed, if it has.
+    /// Marks the record as that of a failed rank, if there is an error.
     pub(super) fn failed(mut self, error: Option<&Error>) -> Self {
         if let Some(error) = error {
             self.head.failed = 1;
@@ -163,7 +163,7 @@ impl Record {
         (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
     }
 
-    /// As bytes, of the same number for all ranks.
+    /// Converts to bytes, of a length that is equal for all ranks.
     pub(super) fn into_bytes(self, operation: Operation, sequence: u64, rank: usize) -> Vec<u8> {
         let mut head = self.head;
         (head.magic, head.sequence, head.operation, head.rank) = (MAGIC, sequence, operation as u32, rank as u32);
@@ -174,7 +174,7 @@ impl Record {
         [bytemuck::bytes_of(&head), bytemuck::cast_slice(&numbers)].concat()
     }
 
-    /// The record that rank `rank` has sent, while this one was in this operation.
+    /// Parses the record that rank `rank` has sent while this rank was in this operation.
     pub(super) fn from_bytes(bytes: &[u8], operation: Operation, sequence: u64, rank: usize) -> Result<Self> {
         let (head, numbers) = bytes.split_at(size_of::<Head>());
         let (mut head, numbers): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));

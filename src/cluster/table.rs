@@ -1,4 +1,4 @@
-//! The set, as callers see it.
+//! The set as its callers use it.
 
 use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
@@ -16,10 +16,10 @@ use std::fmt;
 
 /// A rank's part of a set that is spread over several ranks; see [the module](crate::cluster).
 ///
-/// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the
-/// others to make theirs. Errors that concern all are errors on all. Batches differ from rank to rank, and may be empty.
+/// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the other
+/// ranks to make theirs. Errors that concern all ranks are returned on all. Batches differ between ranks, and may be empty.
 ///
-/// `K` and `S` are as of [`warpset::Table`](crate::Table).
+/// `K` and `S` are those of [`warpset::Table`](crate::Table).
 pub struct Table<K, S> {
     pub(super) engine: RankEngine,
     pub(super) config: Config,
@@ -27,34 +27,34 @@ pub struct Table<K, S> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// This rank's number.
+    /// Number of this rank.
     pub fn rank(&self) -> usize {
         self.engine.link.rank()
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.engine.link.ranks()
     }
 
-    /// This rank's table: what it owns. To be read, by as many threads as you like. Vectors that are put into it directly may
-    /// have another owner, which would not know of them. Not collective.
+    /// Table of this rank, with the vectors that it owns. Any number of threads may read it. Do not put vectors into it directly:
+    /// another rank may own them, and would not know of them. Not collective.
     pub fn local(&self) -> &crate::Table<K, S> {
         &self.local
     }
 
-    /// Ends the connection for this rank, and gives its table. Not collective.
+    /// Ends the connection for this rank, and returns its table. Not collective.
     pub fn into_local(self) -> crate::Table<K, S> {
         self.local
     }
 
-    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank has the number
-    /// that it had. Collective on the new connection.
+    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank must have the
+    /// number that it had. Collective on the new connection.
     ///
     /// # Errors
     ///
-    /// [`Error::RanksDiffer`] if not all ranks are of one cluster, or have other numbers; [`Error::Connection`]. Then the tables
-    /// are not connected.
+    /// [`Error::RanksDiffer`] if the ranks are not those of one cluster, or have other numbers; [`Error::Connection`]. Then the
+    /// tables are not connected.
     pub fn reconnect(&mut self, transport: impl Transport + 'static) -> Result<()> {
         let mut link = Link::new(Box::new(transport));
         for (what, own, other) in [("ranks", self.ranks(), link.ranks()), ("the number of this rank", self.rank(), link.rank())] {
@@ -68,16 +68,18 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(())
     }
 
-    /// Find-or-put for each vector of this rank's batch: is it stored on any rank, and if not, put it where it belongs.
+    /// Find-or-put for each vector of this rank's batch: looks for the vector on its owner, and puts it there if it is not
+    /// stored.
     ///
-    /// `vectors`: as of [`warpset::Table::find_or_put_many`](crate::Table::find_or_put_many). Returns when the batches of all
+    /// `vectors`: as for [`warpset::Table::find_or_put_many`](crate::Table::find_or_put_many). Returns when the batches of all
     /// ranks are put. Collective.
     ///
     /// # Errors
     ///
     /// [`Error::RaggedVectors`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
-    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then some of any rank's batch may be stored, and so
-    /// it is with [`Error::Connection`]. That a table is full is no error but an outcome; [`Batch::complete`] makes it one.
+    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be stored. The
+    /// same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
+    /// error.
     pub fn find_or_put_many(&mut self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::default())
     }
@@ -121,7 +123,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(answers.outcomes.into_iter().map(|outcome| outcome == Outcome::Seen as u8).collect())
     }
 
-    /// Where each vector is stored, if it is. Collective.
+    /// Location of each stored vector; `None` for a vector that is not stored. Collective.
     ///
     /// # Errors
     ///
@@ -140,7 +142,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(answers)
     }
 
-    /// The vectors at these references, one after another, from whichever ranks have them. Collective.
+    /// The vectors at these references, one after another, on any ranks. Collective.
     ///
     /// # Errors
     ///
@@ -150,11 +152,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(crate::table::key_elements(self.engine.get(&self.local.raw, references)?))
     }
 
-    /// How many vectors are stored on all ranks. Collective.
+    /// Number of vectors stored on all ranks. Collective.
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`], [`Error::Connection`]; what the device reports.
+    /// [`Error::Rank`], [`Error::Connection`]; errors of the device.
     pub fn len(&mut self) -> Result<u64> {
         let stored = self.local.raw.stored("len").map(|[vectors, _]| [vectors]);
         Ok(self.gather(Operation::Length, stored)?.into_iter().map(|[stored]| stored).sum())
@@ -169,7 +171,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(self.len()? == 0)
     }
 
-    /// How full the ranks' tables are, the same on all. Looks at every slot. Collective.
+    /// Fill of the ranks' tables, with equal results on all ranks. Looks at every slot. Collective.
     ///
     /// # Errors
     ///
@@ -199,21 +201,21 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not; none is after
-    /// [`Error::SelfDeadlock`] on a rank.
+    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not. After [`Error::SelfDeadlock`] on a
+    /// rank, none has been cleared.
     pub fn clear(&mut self) -> Result<()> {
-        // All are here: none clears its table while another does something else, or cannot clear its own.
+        // All ranks are here: none clears its table while another does something else, or cannot clear its own.
         self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
-    /// Makes every rank's table one of at least `slots` slots, which may be another number on each. Makes references stale.
-    /// Shares stay as they were. Collective.
+    /// Grows every rank's table to at least `slots` slots; the number may differ between ranks. Makes references stale. Shares
+    /// stay as they were. Collective.
     ///
     /// # Errors
     ///
-    /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
-    /// some tables have grown, and others not; none has after [`Error::SelfDeadlock`] on a rank.
+    /// As for [`warpset::Table::reserve`](crate::Table::reserve) on the rank concerned, and [`Error::Rank`] on the others. Then
+    /// some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
         let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };
@@ -221,8 +223,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
     }
 
-    /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around
-    /// where a sum is too large. Collective.
+    /// Sums, over all ranks, of the numbers that each passes, at most 16. Searches use it to agree between batches. Wraps around
+    /// on overflow. Collective.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sizes of messages, as cuda/warpset/cluster/partition.cuh has them.
+//! Sizes of messages, as in cuda/warpset/cluster/partition.cuh.
 
 use super::record::Wants;
 use crate::layout::rank::LINE_BYTES;
@@ -6,7 +6,7 @@ use crate::layout::rank::LINE_BYTES;
 /// `message_trailer_bytes` of partition.cuh.
 pub(crate) const TRAILER_BYTES: u64 = 16;
 
-/// From one rank's cursor to the next one's, in numbers: `cursor_step`.
+/// Distance between the cursors of two ranks, in 8-byte numbers: `cursor_step`.
 pub(crate) const CURSOR_STEP: u64 = LINE_BYTES / 8;
 
 /// Rounds `bytes` up to whole lines.

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The [`Transport`] between GPUs, one a rank: of one process or of several, on one host or on several.
+/// The [`Transport`] between GPUs, one per rank: of one process or of several, on one host or on several.
 ///
 /// Messages are sent by grouped sends and receives of exact sizes. NCCL runs in its non-blocking mode, so that every call here
 /// can give up: it polls for errors of the communicator while it waits, and ends the communicator after the time-out. A rank
@@ -26,39 +26,39 @@ use std::time::{Duration, Instant};
 /// for NVLink multicast, which sends and receives do not use.
 pub struct Nccl {
     nccl: &'static Library,
-    /// Null after an end.
+    /// Null after the communicator has ended.
     comm: Comm,
     rank: usize,
     ranks: usize,
     timeout: Duration,
     gpu: Arc<Gpu>,
     stream: Arc<CudaStream>,
-    /// Passed when what the other streams had to do before is done; and when an exchange is.
+    /// Event after the earlier work of the other streams; and event after an exchange.
     before: CudaEvent,
     done: CudaEvent,
     /// Memory on the GPU through which host memory is sent and received.
     staging: Option<DeviceMemory>,
-    /// Where what is in the staging memory goes, of the exchange that is under way: from which byte on, and where to.
+    /// Of the exchange that is under way: offsets in the staging memory, and their destinations in host memory.
     to_host: Vec<(usize, Region)>,
     under_way: bool,
     ended: Option<Error>,
 }
 
-// SAFETY: NCCL's communicators may be used by one thread after another; this is used by one at a time, as its methods take
-// `&mut self`.
+// SAFETY: a communicator of NCCL may be used by one thread after another. The methods take `&mut self`, so one thread at a time
+// uses it.
 unsafe impl Send for Nccl {}
 
-/// Between two looks at what is waited for, after a time in which other threads may run but this one does not sleep: a sleep
-/// takes longer than most exchanges.
+/// Pause between two polls. It follows a time in which this thread yields but does not sleep, because a sleep takes longer than
+/// most exchanges.
 const PAUSE: Duration = Duration::from_micros(20);
 const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
     /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place. `timeout`: how
-    /// long a call waits for other ranks, as of [`Local::with_timeout`](super::Local::with_timeout); connecting is one such call,
-    /// which begins after the rendezvous.
+    /// long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting is one such
+    /// call, which begins after the rendezvous.
     ///
-    /// A process that knows NCCL's id may join. The rendezvous gives it to the ranks only, but nothing is encrypted: see
+    /// A process that knows NCCL's id may join. The rendezvous gives the id to the ranks only, but nothing is encrypted: see
     /// [`Rendezvous`].
     ///
     /// # Errors
@@ -113,19 +113,19 @@ impl Nccl {
         self.ended.clone().map_or(Ok(()), Err)
     }
 
-    /// Ends the communicator, and gives the error that did.
+    /// Ends the communicator, and returns the error that ended it first.
     fn end(&mut self, error: Error) -> Error {
         if !self.comm.is_null()
             && let Ok(_current) = self.gpu.bind()
         {
-            // SAFETY: a communicator that was made, ended once: the pointer is null from here on. It stops its kernels.
+            // SAFETY: the communicator was made, and is ended once: the pointer is null from here on. The call stops its kernels.
             unsafe { (self.nccl.abort)(self.comm) };
         }
         self.comm = std::ptr::null_mut();
         self.ended.get_or_insert(error).clone()
     }
 
-    /// Waits until a call that has answered so is done.
+    /// Waits until a non-blocking call, which returned `answer`, is complete.
     fn finish_call(&mut self, answer: c_int, what: &str) -> Result<()> {
         let began = Instant::now();
         let mut state = answer;
@@ -141,7 +141,7 @@ impl Nccl {
         check(self.nccl, state, self.comm, self.rank, what).map_err(|error| self.end(error))
     }
 
-    /// Pauses; an error after the time-out.
+    /// Pauses. Returns an error after the time-out.
     fn look_at(&mut self, began: Instant, what: &str) -> Result<()> {
         let waited = began.elapsed();
         if waited < self.timeout {
@@ -156,7 +156,7 @@ impl Nccl {
         Err(self.end(Error::Connection { rank: self.rank, reason }))
     }
 
-    /// Waits until the stream has come to the event `done`, or the communicator to an error.
+    /// Waits until the stream has passed the event `done`, or the communicator has met an error.
     fn wait_for_stream(&mut self) -> Result<()> {
         let _current = self.gpu.bind()?;
         let began = Instant::now();
@@ -182,11 +182,11 @@ impl Nccl {
         }
     }
 
-    /// Sends and receives, each from or to an address in the GPU's memory: on the stream, in one group.
+    /// Enqueues sends and receives, each from or to an address in the GPU's memory, on the stream and in one group.
     ///
     /// # Safety
     ///
-    /// The memory is as long as it says, and is the stream's until `done` has passed.
+    /// The memory has the given lengths, and only the stream uses it until `done` has passed.
     unsafe fn enqueue(&mut self, send: &[(u64, usize)], receive: &[(u64, usize)]) -> Result<()> {
         let _current = self.gpu.bind()?;
         let (nccl, comm, stream) = (self.nccl, self.comm, self.stream.cu_stream().cast::<c_void>());
@@ -199,8 +199,8 @@ impl Nccl {
         };
         // SAFETY:
         // - the communicator exists and is not used by any other thread, and so does the stream;
-        // - the memory is the caller's promise;
-        // - a group that was started is ended, whatever comes between.
+        // - the caller guarantees the memory;
+        // - a group that was started is always ended.
         let answer = unsafe {
             note((nccl.group_start)());
             for (rank, (address, bytes)) in send.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
@@ -217,7 +217,7 @@ impl Nccl {
         unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
     }
 
-    /// Room in the staging memory.
+    /// Allocates space in the staging memory.
     fn stage(&mut self, bytes: usize) -> Result<u64> {
         if self.staging.as_ref().is_none_or(|staging| staging.bytes() < bytes) {
             self.staging = None;
@@ -226,7 +226,7 @@ impl Nccl {
         Ok(self.staging.as_ref().map_or(0, DeviceMemory::address))
     }
 
-    /// Lets the stream wait for what was enqueued on the streams of regions.
+    /// Makes the stream wait for the work that was enqueued on the streams of regions.
     fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
         let mut known: Vec<sys::CUstream> = Vec::new();
         for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
@@ -236,7 +236,7 @@ impl Nccl {
                 }
                 known.push(stream.cu_stream());
                 let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-                // SAFETY: event and streams live, and are of this GPU's context: a rank's regions are of its GPU.
+                // SAFETY: event and streams live, and belong to this GPU's context: a rank's regions are on its GPU.
                 unsafe {
                     result::event::record(self.before.cu_event(), stream.cu_stream()).map_err(cuda("ordering an exchange"))?;
                     result::stream::wait_event(self.stream.cu_stream(), self.before.cu_event(), flags)
@@ -248,13 +248,13 @@ impl Nccl {
     }
 }
 
-/// Bytes of the host's memory.
+/// Bytes of host memory.
 ///
 /// # Safety
 ///
 /// The region is in host memory, lives as long as the slice, and is not written to meanwhile.
 unsafe fn host_bytes<'a>(region: &Region) -> &'a [u8] {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the contract.
     unsafe { std::slice::from_raw_parts(region.address as *const u8, region.bytes) }
 }
 
@@ -310,7 +310,8 @@ impl Transport for Nccl {
         for region in send {
             if is_host(region) && region.bytes > 0 {
                 let staging = self.staging.as_ref().expect("staged");
-                // SAFETY: as `begin` is promised: the region stays, and is not written, until `finish`; pinned memory, too.
+                // SAFETY: by the contract of `begin` the region stays, and is not written, until `finish`. The same holds for
+                // pinned memory.
                 unsafe { staging.write_async(at, host_bytes(region), self.stream.cu_stream())? };
                 out.push((base + at as u64, region.bytes));
                 at += region.bytes.next_multiple_of(256);
@@ -328,7 +329,7 @@ impl Transport for Nccl {
             }
         }
         self.come_after(&[send, receive])?;
-        // SAFETY: regions of the GPU are as `begin` is promised, those of the host are staged; `finish` waits for `done`.
+        // SAFETY: regions on the GPU satisfy the contract of `begin`; those of the host are staged; `finish` waits for `done`.
         unsafe { self.enqueue(&out, &back) }
     }
 
@@ -337,7 +338,7 @@ impl Transport for Nccl {
         self.under_way = false;
         let arrivals = std::mem::take(&mut self.to_host);
         if let Err(error) = self.check_ended() {
-            // Nothing may be under way on memory that the caller takes back: the communicator's kernels were stopped.
+            // No work may be under way on memory that the caller takes back: the communicator's kernels were stopped.
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
             return Err(error);
         }
@@ -347,7 +348,7 @@ impl Transport for Nccl {
             return Err(error);
         }
         for (at, region) in arrivals {
-            // SAFETY: the region is the host's, as long as it says, and this call's alone until it returns (`begin`).
+            // SAFETY: the region is in host memory, has this length, and is used by this call alone until it returns (`begin`).
             let to = unsafe { std::slice::from_raw_parts_mut(region.address as *mut u8, region.bytes) };
             let staging = self.staging.as_ref().expect("staged");
             // SAFETY: waited for below.
@@ -372,12 +373,12 @@ impl Drop for Nccl {
             return;
         }
         let Ok(_current) = self.gpu.bind() else { return };
-        // SAFETY: the communicator was made, and is used no more after this.
+        // SAFETY: the communicator was made, and is not used after this.
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
         // The other ranks may have ended by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
         if self.finish_call(answer, "ending").is_ok() {
-            // SAFETY: as above; finalised.
+            // SAFETY: as above; it is finalised.
             unsafe { (self.nccl.destroy)(self.comm) };
         }
     }
