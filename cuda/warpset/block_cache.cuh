@@ -1,4 +1,4 @@
-// Find-or-put by a block of threads that makes its vectors itself: the successors of states, say.
+// Find-or-put by a block of threads that makes its vectors itself; for example, the successors of states.
 //
 // Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
 //
@@ -157,8 +157,8 @@ public:
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
-    // which follows at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: the first returns the number of rows that are left, for the
+    // second, which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -186,8 +186,9 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
-    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    // Instead of the second step: passes the rows that are left to `write(row, word, value)`, one word per call, neighbouring
+    // threads neighbouring words, and removes them. For vectors that belong to another table. All threads of the block call it,
+    // converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {

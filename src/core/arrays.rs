@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// The arrays of a table, each by the number from which on its values are void.
+/// The arrays of a table. For each, the number from which its values are void.
 #[derive(Default)]
 pub(crate) struct Arrays(Mutex<Vec<Weak<AtomicU64>>>);
 
@@ -16,7 +16,7 @@ impl Arrays {
         kept
     }
 
-    /// Numbers from `rows` on are taken back. The caller has the table exclusively.
+    /// Takes back the numbers from `rows` on. The caller has the table exclusively.
     pub(super) fn keep(&self, rows: u64) {
         let arrays = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for kept in arrays.iter().filter_map(Weak::upgrade) {

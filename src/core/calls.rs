@@ -1,4 +1,4 @@
-//! Calls of an indexed table that are under way, and kernels.
+//! Calls of an indexed table that are under way, and its kernels.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,14 +9,14 @@ pub(crate) struct Calls {
     /// Lower half: calls under way. Upper half: calls that ever began. They are one number because a call that had counted in one
     /// of two numbers, and not yet in the other, would be overlooked.
     counts: AtomicU64,
-    /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
+    /// Set when a view was handed out, or a batch was put on a stream: kernels may run at any time.
     pub(super) has_kernels: AtomicBool,
 }
 
 /// A call that may get references to rows, or put rows.
 pub(super) struct Call<'a> {
     pub(super) calls: &'a Calls,
-    /// If it was alone when it began: its number, and how many rows there were.
+    /// Set if no other call was under way when it began: its number, and the number of rows then.
     pub(super) alone: Option<(u32, u64)>,
 }
 
@@ -27,7 +27,7 @@ impl Drop for Call<'_> {
 }
 
 impl Calls {
-    /// Counts a call. Gives its number if it is alone.
+    /// Counts a call. Returns its number if no other is under way.
     pub(super) fn begin(&self) -> Option<u32> {
         let before = self.counts.fetch_add((1 << 32) + 1, Ordering::SeqCst);
         (before as u32 == 0).then_some((before >> 32) as u32)
@@ -39,12 +39,12 @@ impl Calls {
         Call { calls: self, alone: None }
     }
 
-    /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
+    /// Whether no call has begun after the one with this number. (2^32 calls would have to begin before the number repeats.)
     pub(super) fn is_last(&self, number: u32) -> bool {
         (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
     }
 
-    /// From now on kernels may have references.
+    /// Notes that kernels may have references from now on.
     pub(crate) fn note_kernels(&self) {
         self.has_kernels.store(true, Ordering::SeqCst);
     }
@@ -66,7 +66,7 @@ mod tests {
         drop(Call { calls: &calls, alone: None });
         let next = calls.begin().unwrap();
         assert!(calls.is_last(next) && next != first);
-        // However many there were.
+        // For any number of earlier calls.
         calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
         let last = calls.begin().unwrap();
         assert!(last == u32::MAX && calls.is_last(last));

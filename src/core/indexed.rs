@@ -1,4 +1,4 @@
-//! The rows of an indexed table, as the host sees them: how many there are, and how holes among them are closed.
+//! Rows of an indexed table as the host uses them: their number, and how holes among them are closed.
 
 use super::calls::Call;
 use super::lock::{Alone, Shared};
@@ -10,14 +10,14 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl RawTable {
-    /// Begins a call of an indexed table; none of others.
+    /// Begins a call of an indexed table; none for other tables.
     pub(super) fn begin_call(&self, call: &'static str) -> Result<Option<Call<'_>>> {
         let sized = self.sized(call)?;
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
-        // Sequentially consistent: of two calls that overlap, the later one sees the other, and is seen by it at its end. (Those
-        // that look at these numbers hold the table's lock for writing, and so have met all that have returned.)
+        // Sequentially consistent: of two calls that overlap, the later one sees the earlier one, which sees it at its own end.
+        // (Calls that read these numbers hold the table's lock for writing, so they come after all calls that have returned.)
         let number = self.calls.begin();
         let mut call = Call { calls: &self.calls, alone: None };
         if let Some(number) = number {
@@ -58,7 +58,7 @@ impl RawTable {
         Ok(counts.close(rows, filled).map(|closing| (sized, closing)))
     }
 
-    /// The numbers below that of the last row that are no vector's, from low to high.
+    /// Numbers below that of the last row that no vector has, in increasing order.
     pub(crate) fn holes(&self) -> Result<Vec<u64>> {
         let sized = self.sized("holes")?;
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
@@ -69,7 +69,7 @@ impl RawTable {
                 holes.sort_unstable();
                 return Ok(holes);
             }
-            // Rows that are being put are taken for holes, too.
+            // Rows that are being put count as holes, too.
             room = count;
         }
     }
@@ -77,10 +77,10 @@ impl RawTable {
     /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
     /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
     pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
-        // A batch that is under way must not move what is seen here.
+        // A batch that is under way must not move the rows that are seen here.
         let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively(call) {
-            // So that it need not be found out again.
+            // Stored, so that it is not computed again.
             let rows = self.dense_rows_of(&sized, true)?;
             sized.store.set_dense(rows);
         }
@@ -101,7 +101,7 @@ impl RawTable {
         Ok(holes.into_iter().min().unwrap_or(given))
     }
 
-    /// Makes an index of the rows before `last`, of the size that `parameters` say. References stay what they are.
+    /// Builds an index of the rows before `last`, of the size given by `parameters`. References are unchanged.
     pub(super) fn reindex(&self, sized: &mut Sized, parameters: &Parameters<'_>, last: u64) -> Result<()> {
         let counts = sized.store.reindex(parameters, last)?;
         if counts.full > 0 {
@@ -120,13 +120,13 @@ mod tests {
     use crate::backend::cpu::CpuStore;
     use crate::{Device, IndexedTable, Reference, Request};
 
-    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
+    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and the references to them. Row 2 is a hole that is not a spare.
     fn with_a_hole() -> (IndexedTable, Vec<Reference>) {
         let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
         let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
         let mut references = put(&[0, 10]);
         assert_eq!(CpuStore::of(&*table.raw.look().store).unwrap().lose_a_row(), 2);
-        // Not alone, so the hole stays.
+        // A kernel may be at work, so the hole stays.
         table.raw.calls.note_kernels();
         references.extend(put(&[30, 40]));
         (table, references.into_iter().flatten().collect())

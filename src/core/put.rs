@@ -1,5 +1,5 @@
-//! Find-or-put of batches from the host: a request becomes a batch, and the batch is put in parts, between which a table may
-//! grow.
+//! Find-or-put of batches from the host: a request becomes a batch, and the batch is put in parts. A table may grow between the
+//! parts.
 
 use super::batch::{Batch, Buffers, Results};
 use super::first_error::FirstError;
@@ -26,13 +26,13 @@ impl RawTable {
             (None, Some(_)) => {
                 return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
             }
-            // Compared with whatever is there now: a stale one does no harm.
+            // Parents are compared with the current contents: a stale reference does no harm.
             (_, None) => {}
         }
         Ok(count)
     }
 
-    /// Whether vectors that a batch finds no slot for are offered again, after a growth or a relocation.
+    /// Whether rejected vectors of a batch are offered again, after a growth or a relocation.
     fn retries(&self) -> bool {
         self.options.grows || self.options.is_cuckoo()
     }
@@ -41,7 +41,7 @@ impl RawTable {
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
         let mut own = Buffers::new();
         let buffers = request.buffers.take().unwrap_or(&mut own);
-        // The results of the batch before: also if this one is refused.
+        // Hides the results of the previous batch, even if this one is refused.
         buffers.hide();
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
@@ -60,7 +60,7 @@ impl RawTable {
             }
         }
         if let Some(call) = call {
-            // An error leaves holes, and no outcome is less true for that.
+            // An error leaves holes, and does not affect any outcome.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
             if let Some((closing, generation)) = moved {
                 results.rows_moved(&closing, generation);
@@ -81,7 +81,7 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// If nothing has been put. After that, what has been is reported with the error.
+    /// If nothing has been put. Otherwise the results so far are reported with the error.
     fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Put> {
         let (spec, generation) = {
             let sized = self.look();
@@ -107,7 +107,7 @@ impl RawTable {
                 Ok(of_part) => of_part,
                 // Report `KeysWithoutSlot` in preference: no other result mentions those keys.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
-                    // A growth may have come before it.
+                    // A growth may have preceded the error.
                     put.moved_to(self.look().generation, first);
                     put.ended_by = Some(error);
                     break;
@@ -127,14 +127,14 @@ impl RawTable {
 struct Put {
     tally: Tally,
     first_error: FirstError,
-    /// Why not all was offered, if not because the caller wanted so.
+    /// Why the batch ended early, unless the caller requested that.
     ended_by: Option<Error>,
     /// Generation of the references of all other vectors.
     generation: Generation,
     moved: Moved,
 }
 
-/// The first vectors of a batch, whose references a growth has made stale.
+/// Leading vectors of a batch whose references a growth has made stale.
 #[derive(Default)]
 struct Moved {
     offered: usize,

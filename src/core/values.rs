@@ -1,4 +1,4 @@
-//! Values beside the rows of an indexed table: an array by number, on the table's device.
+//! Arrays of values for the rows of an indexed table, indexed by number, on the table's device.
 //!
 //! A table stores for each array only the number from which its values are void. Numbers that the table takes back (`clear`,
 //! `truncate`, holes that are closed) are given again, to vectors whose values start as zeros. An array checks this, and the
@@ -18,10 +18,10 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Pages are aligned to this at least.
+/// Largest alignment of a value: pages have at least this alignment.
 const MAX_ALIGNMENT: usize = 4096;
 
-/// An array of values beside the rows of a table, which it keeps.
+/// An array of values for the rows of a table. It keeps the table alive.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
     kept: Arc<AtomicU64>,
@@ -35,7 +35,7 @@ pub(crate) struct Memory {
     pub used: u64,
 }
 
-/// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from another memory.
+/// Values as a slice: in the array itself, while the table stays unchanged, or copied from another memory.
 pub(crate) enum Viewed<'a, V> {
     InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
     Copied(Vec<V>),
@@ -60,13 +60,13 @@ impl<V: Pod> Array<V> {
         }
         let sized = table.sized("by_reference")?;
         let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
-        // While the table's lock is held: what is taken back later is taken back from this one, too.
+        // While the table's lock is held: numbers taken back later are then taken back in this array, too.
         let kept = table.arrays.add();
         drop(sized);
         Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
     }
 
-    /// Numbers that the table has given.
+    /// Number of numbers that the table has given.
     pub(crate) fn len(&self) -> Result<u64> {
         let sized = self.table.sized("Values::len")?;
         // The counter may exceed the number of rows.
@@ -79,7 +79,7 @@ impl<V: Pod> Array<V> {
 
     /// Memory for at least `count` values, with zeros for numbers that were taken back.
     ///
-    /// While others have slices of `view`, nothing has been taken back: these hold the table's lock.
+    /// While slices of `view` exist, no number has been taken back: they hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
         // Relaxed: the caller has the table's lock, so no other thread changes it now, and writes made under that lock are
@@ -100,7 +100,7 @@ impl<V: Pod> Array<V> {
         let sized = self.table.sized("Values::get_many")?;
         let numbers = sized.numbers_of(references)?;
         let memory = self.open(&sized, numbers)?;
-        // SAFETY: writers borrow the array exclusively; and this slice ends with this call.
+        // SAFETY: writers borrow the array exclusively, and this slice ends with the call.
         match unsafe { memory.values.host_bytes(Self::bytes_of(numbers)) } {
             Some(bytes) => {
                 let values: &[V] = bytemuck::cast_slice(bytes);
@@ -112,8 +112,8 @@ impl<V: Pod> Array<V> {
         }
     }
 
-    /// Calls `change` for each position of `references`, in order, with the value; `reads` is whether it looks at that, or at
-    /// what it has made of it before.
+    /// Calls `change` for each position of `references`, in order, with the value. `reads`: whether `change` reads the value, or
+    /// its own earlier result.
     pub(crate) fn change(
         &mut self,
         call: &'static str,
@@ -143,12 +143,12 @@ impl<V: Pod> Array<V> {
         memory.values.scatter(&*sized.store, &distinct, size_of::<V>(), bytemuck::cast_slice(&changed))
     }
 
-    /// The values of all rows before the first hole.
+    /// Values of all rows before the first hole.
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
         let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
-        // SAFETY: writers borrow the array exclusively, which is borrowed for as long; but for `open`, which writes nothing while
-        // the table's lock is held, as it is with the slice. The array has the memory until it is dropped.
+        // SAFETY: writers borrow the array exclusively, and the slice borrows it. The exception is `open`, which writes nothing
+        // while the table's lock is held, as it is by the slice. The array keeps the memory until it is dropped.
         let bytes: Option<&[u8]> = unsafe { memory.values.host_bytes(Self::bytes_of(rows)) };
         match bytes {
             Some(bytes) => {
@@ -174,14 +174,14 @@ impl<V: Pod> Array<V> {
     }
 }
 
-/// The values at `references`, from memory of another machine.
+/// Copies the values at `references` from the memory of another machine.
 fn gather<V: Pod>(values: &dyn Values, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
 }
 
-/// The first values, from memory of another machine.
+/// Copies the first values from the memory of another machine.
 fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
     let mut copied = zeroed::<V>(count as usize)?;
     values.read(bytemuck::cast_slice_mut(&mut copied))?;
@@ -189,7 +189,7 @@ fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
 }
 
 impl Sized {
-    /// One more than the highest number; an error unless all are references of stored rows.
+    /// Returns the highest number plus one. Returns an error unless all are references to stored rows.
     fn numbers_of(&self, references: &[Reference]) -> Result<u64> {
         self.check_references(references)?;
         let numbers = references.iter().map(|of| of.slot() + 1).max().unwrap_or(0);

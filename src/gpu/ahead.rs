@@ -1,16 +1,15 @@
-//! Kernels that are compiled before there is a device.
+//! Kernels that are compiled ahead of use, before a device exists.
 //!
-//! A first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s on an H200, because kernels are compiled
-//! while the context is made. With one after the other it took 1.3 to 1.7 s; if NVRTC's own cache had the model, 0.55 to 0.63 s
-//! instead of 0.45 to 0.54.
+//! On an H200, a first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s, because kernels are
+//! compiled while the context is made. With one after the other it took 1.3 to 1.7 s. If NVRTC's own cache had the model, it took
+//! 0.45 to 0.54 s, and 0.55 to 0.63 s with one after the other.
 
 use crate::backend::cuda::ahead::Jobs;
 use crate::backend::cuda::chunk_bytes;
 use crate::backend::cuda::nvrtc::{Job, Part};
 use crate::{Key, Result, Spec, Storage, TableBuilder};
 
-/// Kernels that threads of their own compile, or find
-/// [on disk](crate::host_batches#compilation-and-the-kernel-cache), before they are asked for.
+/// Kernels that background threads compile ahead of use, or find [on disk](crate::host_batches#compilation-and-the-kernel-cache).
 ///
 /// A program that starts with a table, and kernels for it, waits for the GPU's context (0.2 to 0.3 s on an H200), and then for
 /// one compilation after the other (0.2 s for a table). None of these needs another. Compilations that are started here run while
@@ -53,12 +52,12 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Begins to load NVRTC, if there is a CUDA driver.
+    /// Starts to load NVRTC, if there is a CUDA driver.
     pub fn new() -> Self {
         Self { jobs: Jobs::new() }
     }
 
-    /// Begins to compile what every table of a builder needs on GPUs of a compute capability.
+    /// Starts to compile the kernels that every table of a builder needs, on GPUs of a compute capability.
     ///
     /// Kernels of compact and indexed tables depend on how large the table is: on the builder's `capacity` and `nodes`.
     ///

@@ -1,4 +1,4 @@
-//! Threads that stay, for the work on host memory that one thread does too slowly: copying batches to and from buffers.
+//! Permanent threads for work on host memory that one thread does too slowly: copying batches to and from buffers.
 //!
 //! The threads are started when they are first needed, and shared by all tables of the process. Simultaneous jobs take turns, one
 //! piece at a time. The thread that submits a job works on it too, so a job finishes even if no thread could be started.
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// Threads at most, those that have jobs not counted.
+/// Largest number of threads, not counting those that submit jobs.
 const MOST_THREADS: usize = 11;
 
 pub(crate) struct Workers {
     queue: Arc<Queue>,
-    /// How many have been started.
+    /// Number of threads that have been started.
     threads: Mutex<usize>,
     /// Number of threads that should exist.
     wanted: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Workers {
 #[derive(Default)]
 struct Queue {
     jobs: Mutex<VecDeque<Arc<Job>>>,
-    /// There are jobs.
+    /// Notified when jobs are added.
     filled: Condvar,
 }
 
@@ -51,8 +51,8 @@ unsafe impl Sync for Job {}
 impl Job {
     /// Takes a piece, if there is one left.
     fn take(&self) -> Option<usize> {
-        // Relaxed: only the uniqueness of the pieces matters. What the work needs to see was handed over with the job, by the
-        // queue's lock.
+        // Relaxed: only the uniqueness of the pieces matters. The queue's lock, under which the job was passed on, orders the
+        // data of the work.
         let piece = self.next.fetch_add(1, Ordering::Relaxed);
         (piece < self.pieces).then_some(piece)
     }
@@ -63,12 +63,12 @@ impl Job {
         impl Drop for Done<'_> {
             fn drop(&mut self) {
                 if thread::panicking() {
-                    // Relaxed: read after the decrement below has been seen.
+                    // Relaxed: read after the decrement below has been observed.
                     self.0.has_panicked.store(true, Ordering::Relaxed);
                 }
-                // The owner may be gone as soon as it sees 0, and the job with it, but for this thread's handle of it.
+                // When the owner sees 0, it may end and free the job, except for this thread's handle of it.
                 let owner = self.0.owner.clone();
-                // Release, with the acquire in `run`: what the pieces have done is seen by the owner.
+                // Release, paired with the acquire in `run`: the owner sees the effects of all pieces.
                 if self.0.undone.fetch_sub(1, Ordering::Release) == 1 {
                     owner.unpark();
                 }
@@ -96,7 +96,7 @@ impl Queue {
             let Some(piece) = job.take() else { continue };
             jobs.push_back(job.clone());
             drop(jobs);
-            // A panic is the owner's to pass on.
+            // The owner passes a panic on.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
             jobs = locked(&self.jobs);
         }
@@ -120,7 +120,7 @@ impl Workers {
         Self { queue: Arc::default(), threads: Mutex::new(0), wanted }
     }
 
-    /// Starts threads that are missing. Those that the system does not start now are tried again at the next job.
+    /// Starts missing threads. If the system refuses some now, the next job tries again.
     fn start(&self) -> usize {
         let mut threads = locked(&self.threads);
         while *threads < self.wanted {
@@ -134,11 +134,11 @@ impl Workers {
         *threads
     }
 
-    /// Calls `work` for every number below `pieces`, on this thread and others at once, and returns when all calls have.
+    /// Calls `work` for every number below `pieces`, on this thread and others in parallel. Returns when all calls have returned.
     ///
     /// # Panics
     ///
-    /// If one of them has.
+    /// If one of the calls has panicked.
     pub(crate) fn run(&self, pieces: usize, work: impl Fn(usize) + Sync) {
         if pieces <= 1 || self.start() == 0 {
             return (0..pieces).for_each(work);
@@ -164,7 +164,7 @@ impl Workers {
         while job.undone.load(Ordering::Acquire) > 0 {
             thread::park();
         }
-        // Exhausted: no thread looks at it any more after it has seen that.
+        // The job is exhausted: no thread uses it any more after it has seen that.
         locked(&self.queue.jobs).retain(|queued| !Arc::ptr_eq(queued, &job));
         assert!(!job.has_panicked.load(Ordering::Relaxed), "a piece of the work has panicked");
     }
@@ -204,10 +204,10 @@ impl Workers {
     }
 }
 
-/// Where the elements of a slice begin.
+/// Address of the first element of a slice.
 struct Elements<T>(*mut T);
 
-// SAFETY: who uses it sees to it that no two threads use one element.
+// SAFETY: the code that uses it ensures that no two threads use one element.
 unsafe impl<T: Send> Sync for Elements<T> {}
 
 #[cfg(test)]

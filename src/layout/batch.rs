@@ -1,20 +1,20 @@
-//! Batches from host slices: what is offered, in parts, and where the results go.
+//! Batches from host slices: their vectors, offered in parts, and the memory for their results.
 
 use super::{Reference, SearchMode, Spec};
 use std::ops::{ControlFlow, Range};
 
-/// Called with (vectors done, vectors in the batch); says whether to go on.
+/// Called with (vectors done, vectors in the batch). Returns whether to continue.
 pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// A batch in host memory: what a search is offered, and where it writes its results, by position.
+/// A batch in host memory: the vectors of a search, and the memory for its results, by position.
 ///
 /// Each slice except `new_references` has one element, or row, for each vector.
 pub(crate) struct HostBatch<'a> {
     /// Vectors, one after another.
     pub vectors: &'a [u32],
-    /// For each a reference to its parent, if they are offered as changes of stored vectors (incrementally).
+    /// For incremental batches: a reference to the parent of each vector.
     pub parents: Option<&'a [Reference]>,
-    /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
+    /// For each vector a mask of the words that may differ from its parent's, `Spec::mask_words` words each.
     pub changed: Option<&'a [u32]>,
     pub outcomes: Option<&'a mut [u8]>,
     /// The bits of a reference; 0 for a vector that is not stored.

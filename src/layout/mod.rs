@@ -1,7 +1,7 @@
 //! Data that crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and
 //! rows.
 //!
-//! Nothing here knows a machine, a table or a device.
+//! This module knows no machine, table or device.
 
 pub(crate) mod batch;
 mod checked;

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
     Bucket {
-        /// Never padded.
+        /// Slots are never padded.
         dense: bool,
     },
     Tree {
@@ -23,18 +23,18 @@ pub enum Choice {
     },
     Compact {
         key_bits: u32,
-        /// None: the fewest that will do.
+        /// None: the smallest sufficient number.
         slot_bits: Option<u32>,
         cuckoo: bool,
     },
     CompactTree {
-        /// As above. How many bits roots have follows from the size of the node table.
+        /// As above. The number of bits of a root follows from the size of the node table.
         slot_bits: Option<u32>,
     },
     Indexed,
 }
 
-/// How a table is made; see `TableBuilder`.
+/// Options of a table; see `TableBuilder`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub choice: Choice,
@@ -73,7 +73,7 @@ impl Options {
         matches!(self.choice, Choice::Compact { cuckoo: true, .. })
     }
 
-    /// Bits that keys have, if vectors are keys.
+    /// Bits of keys, if vectors are keys.
     pub(crate) fn key_bits(&self) -> Option<u32> {
         match self.choice {
             Choice::Compact { key_bits, .. } => Some(key_bits),
@@ -81,8 +81,8 @@ impl Options {
         }
     }
 
-    /// Words that a slot is claimed by: those of a vector, or of the root of a tree. A machine says how many of their bytes one
-    /// compare-and-swap takes.
+    /// Number of words that a slot is claimed by: those of a vector, or of the root of a tree. The machine determines how many of
+    /// their bytes one compare-and-swap takes.
     pub(crate) fn claimed_words(&self) -> usize {
         match self.choice {
             Choice::Bucket { .. } | Choice::Indexed => self.width,
@@ -94,11 +94,11 @@ impl Options {
     pub(crate) fn spec(&self, chunk_bytes: u32, size: Size) -> Result<Spec> {
         let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
-            // A width that cannot be is the greater mistake.
+            // An unsupported width is reported in preference.
             return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));
         }
         let slot_bits_for = |key_bits, slot_bits: Option<u32>, cuckoo| -> Result<u32> {
-            // Checked first: what follows computes with them.
+            // Checked first, because the following code computes with them.
             Spec::compact(key_bits, slot_bits.unwrap_or(64), cuckoo, chunk_bytes)?;
             Ok(slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, cuckoo)))
         };
@@ -113,11 +113,11 @@ impl Options {
                 Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
             }
             Choice::Indexed => {
-                // Numbers of rows are a few more than slots, which are a few more than asked for: 25 bits, so 7 for tags.
+                // Rows are a few more than slots, which are a few more than requested: 25 bits for their numbers, so 7 for tags.
                 Spec::indexed(width, if size.slots <= 1 << 24 { 32 } else { 64 }, chunk_bytes)
             }
             Choice::CompactTree { slot_bits } => {
-                // Vectors of one or two words are no trees; and a width that cannot be is the greater mistake again.
+                // Vectors of one or two words are not stored as trees. Again an unsupported width is reported in preference.
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
                     return Spec::bucket(width, chunk_bytes);
                 }
@@ -150,7 +150,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// From the seed that the options name, or from the system's entropy.
+    /// Draws the numbers from the seed in the options, or from the system's entropy.
     pub(crate) fn draw(options: &Options, spec: Spec) -> Self {
         let mut random = match options.seed {
             Some(seed) => StdRng::seed_from_u64(seed),
@@ -173,15 +173,15 @@ pub(crate) struct Parameters<'a> {
     pub node_buckets: u64,
 }
 
-/// Where the parts of a table are, on its device.
+/// Addresses of the parts of a table, on its device.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Addresses {
     pub slots: u64,
     pub seeds: u64,
     pub nodes: u64,
-    /// Two numbers: of vectors, and of nodes; of an indexed table, of vectors, and of rows that were given.
+    /// Two counters: vectors, and nodes; in an indexed table, vectors, and rows that were given.
     pub stored: u64,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub rows: u64,
     pub spares: u64,
     pub spare_cells: u32,

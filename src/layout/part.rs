@@ -1,4 +1,4 @@
-//! The parts of a table's memory, as files hold them.
+//! The parts of a table's memory, as they are in files.
 
 /// A part of a table's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,5 +10,5 @@ pub(crate) enum Part {
     Rows,
 }
 
-/// Bytes of a block of a file, which has a checksum of its own: machines hand out the memory of a table in whole blocks.
+/// Bytes of a block of a file, each with its own checksum. Machines provide the memory of a table in whole blocks.
 pub(crate) const BLOCK: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! The rows of an indexed table: how many there are, and how holes among them are closed.
+//! Rows of an indexed table: their number, and how holes among them are closed.
 
 use super::Reference;
 use super::view::RowMove;
@@ -17,15 +17,15 @@ pub(crate) struct RowCounts {
     pub spares: Vec<u64>,
 }
 
-/// How holes are closed.
+/// Plan of closing the holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoleClosing {
-    /// From high to low.
+    /// Moves, from high rows to low ones.
     pub moves: Vec<RowMove>,
-    /// Rows that are given, and holes among them that stay.
+    /// Number of rows that are given afterwards, and the holes that remain among them.
     pub given: u64,
     pub spares: Vec<u64>,
-    /// Rows below are stored.
+    /// All rows below this number are stored.
     pub dense: u64,
 }
 
@@ -36,12 +36,12 @@ pub(crate) fn rows(slots: u64) -> u64 {
 
 /// Bits of an index slot that name a row, in a table of `rows` rows.
 pub(crate) fn row_bits(rows: u64, slot_bits: u32) -> u32 {
-    // One more than the number of a row is at most how many there are.
+    // The number of a row plus one is at most the number of rows.
     if slot_bits == 32 { u64::BITS - rows.leading_zeros() } else { Reference::SLOT_BITS }
 }
 
 impl RowCounts {
-    /// Whether there are holes that are no spares: because a lane found no cell for its spare row, or was stopped.
+    /// Whether there are holes that are not spares: a lane found no cell for its spare row, or was stopped.
     pub(crate) fn has_lost_some(&self) -> bool {
         self.stored + self.spares.len() as u64 != self.given
     }
@@ -77,9 +77,9 @@ impl RowCounts {
 }
 
 impl HoleClosing {
-    /// Where the vector is now that was at this row.
+    /// Current row of the vector that was at this row.
     pub(crate) fn moved(&self, row: u64) -> u64 {
-        // From high to low.
+        // The moves are sorted from high to low.
         let at = self.moves.binary_search_by(|moved| row.cmp(&moved.from));
         at.map_or(row, |at| self.moves[at].to)
     }

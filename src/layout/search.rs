@@ -23,7 +23,7 @@ impl SearchMode {
     }
 }
 
-/// How often everything is relocated again because a key that was left over finds no slot in the stash.
+/// Largest number of repeated relocations because a key that was left over finds no slot in the stash.
 pub(crate) const RELOCATION_ROUNDS: u64 = 64;
 
 pub(crate) struct ProbeLengths {

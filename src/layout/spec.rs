@@ -3,19 +3,19 @@
 use super::strategy::Strategy;
 use std::fmt;
 
-/// How vectors are stored, and what the kernels must know of it besides their width.
+/// Storage of vectors, with the properties that the kernels need besides the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub(crate) enum StorageKind {
     /// Whole vectors, in slots of `slot_words` words. This is more than the width if slots are padded
     /// (cuda/warpset/core/layout.cuh).
     Bucket { slot_words: u32 },
-    /// As trees, whose roots are vectors of two words in a bucket table.
+    /// Trees, whose roots are vectors of two words in a bucket table.
     Tree { strategy: Strategy },
     /// Keys. A slot holds the part of the key that its bucket does not imply. If `cuckoo`, keys may be relocated to fill the
     /// table further.
     Compact { keys: Quotiented, cuckoo: bool },
-    /// As trees, whose roots are keys of a compact table.
+    /// Trees, whose roots are keys of a compact table.
     CompactTree { roots: Quotiented },
     /// Rows in discovery order, with an index of `slot_bits`-bit slots (indexed/table.cuh).
     Indexed { slot_bits: u32 },
@@ -42,24 +42,24 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The widest vector, in words.
+    /// Largest width of a vector, in words.
     pub const MAX_WIDTH: usize = 256;
 
-    /// The bits that keys of compact tables may have.
+    /// Supported numbers of bits of keys of compact tables.
     pub const KEY_BITS: std::ops::RangeInclusive<u32> = 20..=64;
 
     /// Words of the root of a tree, and of a key of a compact table.
     pub(crate) const ROOT_WORDS: usize = 2;
 
-    /// Bytes looked at together in a compact table: a bucket.
+    /// Bytes of a bucket of a compact table, which are looked at together.
     pub(super) const COMPACT_LINE_BYTES: u32 = 64;
 
-    /// Whether vectors are rows in the order in which they were found, and references their numbers.
+    /// Whether vectors are rows in discovery order, and references are their numbers.
     pub const fn is_indexed(&self) -> bool {
         matches!(self.kind, StorageKind::Indexed { .. })
     }
 
-    /// Bits a slot of the index of an indexed table; 0 of other tables.
+    /// Bits of a slot of the index of an indexed table; 0 for other tables.
     pub const fn index_slot_bits(&self) -> u32 {
         match self.kind {
             StorageKind::Indexed { slot_bits } => slot_bits,
@@ -72,7 +72,7 @@ impl Spec {
         matches!(self.kind, StorageKind::Tree { .. } | StorageKind::CompactTree { .. })
     }
 
-    /// How the kernels of a tree table make trees; the default for other tables.
+    /// Strategy by which the kernels of a tree table build trees; the default for other tables.
     pub const fn strategy(&self) -> Strategy {
         match self.kind {
             StorageKind::Tree { strategy } => strategy,
@@ -80,7 +80,7 @@ impl Spec {
         }
     }
 
-    /// Whether slots hold only what their buckets do not tell: of keys, or of the roots of trees.
+    /// Whether slots hold only the part of keys, or of roots, that their buckets do not imply.
     pub const fn is_compact(&self) -> bool {
         matches!(self.kind, StorageKind::Compact { .. } | StorageKind::CompactTree { .. })
     }
@@ -98,7 +98,7 @@ impl Spec {
         }
     }
 
-    /// Bits a key of a compact table, or a root of a tree table with compact roots, and bits a slot.
+    /// Bits of a key of a compact table, or of a root of a tree table with compact roots, and bits of a slot.
     pub const fn key_and_slot_bits(&self) -> Option<(u32, u32)> {
         match self.quotiented() {
             Some(Quotiented { key_bits, slot_bits }) => Some((key_bits, slot_bits)),
@@ -106,13 +106,13 @@ impl Spec {
         }
     }
 
-    /// Words of a slot's vector that are hashed; those of its root pair in a tree table.
+    /// Number of hashed words: those of a vector, or of the root pair in a tree table.
     pub(crate) const fn hashed_words(&self) -> u32 {
         if self.is_tree() { Self::ROOT_WORDS as u32 } else { self.width }
     }
 
-    /// Words that a slot of a bucket table takes: as many as vectors have, or more, if slots are padded
-    /// ([`TableBuilder::dense`](crate::TableBuilder::dense)). Of other tables, as many as vectors or root pairs have.
+    /// Words of a slot of a bucket table: the width, or more if slots are padded
+    /// ([`TableBuilder::dense`](crate::TableBuilder::dense)). For other tables, the words of a vector or root pair.
     pub const fn slot_words(&self) -> usize {
         match self.kind {
             StorageKind::Bucket { slot_words } => slot_words as usize,
@@ -120,7 +120,7 @@ impl Spec {
         }
     }
 
-    /// Words a vector.
+    /// Words per vector.
     pub const fn width(&self) -> usize {
         self.width as usize
     }
@@ -130,8 +130,8 @@ impl Spec {
         self.width().div_ceil(32)
     }
 
-    /// Bytes claimed by one compare-and-swap, at most: 16 from compute capability 9.0, and on x86-64 processors of Intel and AMD
-    /// with AVX for roots, 1 or 2 words, and 17 or more; else 8.
+    /// Largest number of bytes claimed by one compare-and-swap. 16 from compute capability 9.0 on; on x86-64 processors of Intel
+    /// and AMD with AVX, 16 for roots, for 1 or 2 words, and for 17 or more; otherwise 8.
     pub const fn chunk_bytes(&self) -> usize {
         self.chunk_bytes as usize
     }

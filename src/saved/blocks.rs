@@ -27,7 +27,7 @@ fn refused(doing: &'static str, at: u64, error: &std::io::Error) -> Error {
     Error::Io { doing, at, reason: error.to_string() }
 }
 
-/// Where a table is saved to.
+/// Writer of a saved table.
 pub(super) struct Sink<W> {
     to: W,
     /// Bytes written so far.
@@ -50,14 +50,14 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// The header, which gets its checksum.
+    /// Writes the header, and adds its checksum.
     pub(super) fn header(&mut self, bytes: &[u8]) -> Result<()> {
         self.file = crc32fast::hash(bytes);
         self.write(bytes)?;
         self.write(&self.file.to_le_bytes())
     }
 
-    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    /// Writes some whole blocks of a part, or its last ones. `first` is the number of the first.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &[u8]) -> Result<()> {
         for block in bytes.chunks(BLOCK) {
             self.write(block)?;
@@ -67,18 +67,18 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Hands on what a writer may have kept.
+    /// Flushes the writer.
     pub(super) fn finish(mut self) -> Result<()> {
         self.to.flush().map_err(|error| refused("writing a table", self.at, &error))
     }
 }
 
-/// Where a table is loaded from.
+/// Reader of a saved table.
 pub(super) struct Source<R> {
     from: R,
     /// Bytes read so far.
     at: u64,
-    /// How many there must be, as far as is known.
+    /// Number of bytes needed, as far as is known.
     needed: u64,
     /// The header's checksum.
     file: u32,
@@ -90,7 +90,7 @@ impl<R: Read> Source<R> {
         Self { from, at: 0, needed, file: 0 }
     }
 
-    /// Now that it is known how many bytes there must be.
+    /// Sets the number of bytes needed, once it is known.
     pub(super) fn needs(&mut self, needed: u64) {
         self.needed = needed;
     }
@@ -132,7 +132,7 @@ impl<R: Read> Source<R> {
         FileFault::Truncated { bytes: self.at, needed: self.needed }.into()
     }
 
-    /// The header's checksum, which comes after its bytes.
+    /// Checks the header's checksum, which comes after its bytes.
     pub(super) fn check_header(&mut self, bytes: &[u8]) -> Result<()> {
         self.file = crc32fast::hash(bytes);
         let mut stored = [0; CHECKSUM as usize];
@@ -149,7 +149,7 @@ impl<R: Read> Source<R> {
         Err(self.damaged(what, bytes + CHECKSUM))
     }
 
-    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    /// Reads some whole blocks of a part, or its last ones. `first` is the number of the first.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &mut [u8]) -> Result<()> {
         for block in bytes.chunks_mut(BLOCK) {
             self.read(block)?;

@@ -11,13 +11,13 @@ use crate::{Error, FileFault, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use std::io::{Read, Write};
 
-/// Its first byte is no text, and line ends that a transfer as text would change are in it.
+/// Not text: its first byte is not a character, and it contains line ends, which a transfer in text mode would change.
 const MAGIC: [u8; 8] = *b"\x93WPS\r\n\x1a\n";
 
-/// The format that is written, and the newest that is read.
+/// Version of the format that is written, and newest version that is read.
 const VERSION: u32 = 1;
 
-/// Bytes of a header at most.
+/// Largest size of a header, in bytes.
 const MOST_BYTES: u64 = 8 << 10;
 
 /// Bytes before the fields: the magic, the version, and the bytes of the header with its checksum.
@@ -52,7 +52,7 @@ pub(super) struct Fields {
     /// Vectors that are stored.
     pub stored: u64,
     pub nodes: u64,
-    /// Rows of an indexed table that were given; those known to be stored, from the first on; spare ones.
+    /// In an indexed table: rows that were given; leading rows that are known to be stored; spare rows.
     pub given: u64,
     pub dense: u64,
     pub spares: u64,
@@ -77,7 +77,7 @@ pub(super) struct Header {
     pub options: Options,
 }
 
-/// The number of a table's kind, and its name.
+/// Number and name of a table's kind.
 fn kind_of(choice: &Choice) -> (u32, &'static str) {
     match choice {
         Choice::Bucket { .. } => (0, "BucketTable"),
@@ -169,7 +169,7 @@ impl Header {
         to.header(&bytes)
     }
 
-    /// Reads a header, and finds it to be one of a table that there can be.
+    /// Reads a header, and checks that a table with these properties can exist.
     pub(super) fn read<R: Read>(from: &mut Source<R>) -> Result<Self> {
         let mut bytes = vec![0; START as usize];
         let magic = from.read_up_to(&mut bytes[..MAGIC.len()])?;
@@ -209,7 +209,7 @@ impl Header {
         Ok(header)
     }
 
-    /// An error unless this is a table of that kind, and of that width, if one is given.
+    /// Returns an error unless the table has this kind, and this width, if one is given.
     pub(super) fn check_is(&self, choice: &Choice, width: Option<usize>) -> Result<()> {
         let own = self.options.width;
         if kind_of(&self.options.choice).0 == kind_of(choice).0 && width.is_none_or(|width| width == own) {
@@ -264,14 +264,14 @@ impl Fields {
         Ok(Options { grows: flags & GROWS != 0, hash_mask, node_hash_mask, ..options })
     }
 
-    /// With the constants of the hash family of compact slots.
+    /// Adds the constants of the hash family of compact slots.
     fn with_family(self, parameters: &Parameters<'_>) -> Self {
         let Some((key_bits, _)) = parameters.spec.key_and_slot_bits() else { return Self { factors: [0; 3], step: 0, ..self } };
         let family = parameters.family(key_bits);
         Self { factors: family.multipliers, step: family.step, ..self }
     }
 
-    /// Whether the seed still gives the hash family by which the slots were filled. (A later generator of random numbers may
+    /// Checks that the seed still gives the hash family with which the slots were filled. (A later random number generator may
     /// give another.)
     pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
         let made = self.with_family(parameters);
@@ -313,7 +313,7 @@ impl Fields {
         }
     }
 
-    /// Whether a table of this spec has these parts.
+    /// Checks that a table of this spec has parts of these sizes.
     pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::layout::view::Geometry) -> Result<(), String> {
         let Self { buckets, node_buckets, given, stored, slot_bits, .. } = *self;
         let slots_per_bucket = if spec.is_indexed() { 256 / slot_bits } else { self.slot_layout.slots_per_bucket };

@@ -1,25 +1,25 @@
-//! How slots for vectors lie in memory, and so in a file: for machines whose slots lie in another way, which read the vectors out
-//! of them. What cuda/warpset/core/layout.cuh says, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
+//! Layout of slots for vectors in memory, and so in a file, for machines with another layout, which read the vectors from it. It
+//! follows cuda/warpset/core/layout.cuh, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
 use crate::layout::spec::{Spec, StorageKind};
 use crate::layout::view::Geometry;
 use bytemuck::{Pod, Zeroable};
 
-/// How the slots of a bucket table lie, or those for the roots of a tree table. Zeros in tables whose slots lie alike on every
-/// machine.
+/// Layout of the slots of a bucket table, or of those for the roots of a tree table. All zeros for tables with one layout on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct SlotLayout {
     /// Bytes of the main chunks: 4, 8 or 16.
     chunk_bytes: u32,
-    /// Words a slot.
+    /// Words per slot.
     slot_words: u32,
     pub slots_per_bucket: u32,
-    /// How many EMPTY patterns there are: a power of two.
+    /// Number of EMPTY patterns: a power of two.
     empty_classes: u32,
 }
 
-/// Slots that share their tails' place, where there are tails.
+/// Slots whose tails lie together, if there are tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {
@@ -81,7 +81,7 @@ impl SlotLayout {
         ((mixed >> 16) + index) & (self.empty_classes - 1)
     }
 
-    /// Where the chunks of a slot of a block are, and how many bytes each has, in the order of the vector's words.
+    /// Offsets and lengths of the chunks of a slot of a block, in the order of the vector's words.
     fn chunks(&self, slot: u32) -> impl Iterator<Item = (usize, usize)> {
         let (main, block, chunk) = (self.main_bytes(), self.slots_per_block(), self.chunk_bytes);
         let (tail8, tail4) = self.tails();
@@ -107,7 +107,7 @@ impl SlotLayout {
         Self { slots_per_bucket, empty_classes: (chunks + 1).next_power_of_two(), ..layout }
     }
 
-    /// Where the chunks of a slot are in the memory of a table, and what each holds while it is EMPTY.
+    /// Offsets of the chunks of a slot in the memory of a table, and the EMPTY pattern of each.
     pub(super) fn places(&self, slot: u64, empty: [u32; 4]) -> Vec<(usize, Vec<u8>)> {
         let (block, in_block) = (slot / u64::from(self.slots_per_block()), (slot % u64::from(self.slots_per_block())) as u32);
         let per_bucket = u64::from(self.slots_per_bucket);
@@ -119,7 +119,7 @@ impl SlotLayout {
     }
 }
 
-/// Reads the vectors out of slots that come piece by piece.
+/// Reads vectors from slots that arrive piece by piece.
 pub(super) struct Vectors {
     layout: SlotLayout,
     width: usize,
@@ -172,7 +172,7 @@ impl Vectors {
                 is_complete &= *chunk != pattern[..bytes];
                 words.extend(chunk.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
             }
-            // Words that pad a slot are behind those of the vector.
+            // The words that pad a slot come after those of the vector.
             words.truncate(if is_complete { first + self.width } else { first });
         }
         self.next_slot += u64::from(layout.slots_per_block());

@@ -1,4 +1,4 @@
-//! Slots that lie as on no CPU, and holes that no test from outside can make.
+//! Tests of slots in layouts that no CPU has, and of holes that no test from outside can make.
 
 use super::header::Header;
 use super::slots::{SlotLayout, Vectors};
@@ -39,7 +39,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     words
 }
 
-/// Every width: what is read out of the slots is what the kernels find there, in their order.
+/// For every width: the vectors read from the slots are those that the kernels find there, in their order.
 #[test]
 fn slots_are_read_as_they_lie() {
     for width in 1..=256 {
@@ -75,7 +75,7 @@ fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buc
     memory
 }
 
-/// The file of a table as a machine would have written it whose slots lie like that.
+/// File of a table as a machine with this slot layout would have written it.
 fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
     let words = read_slots(raw);
     let sized = raw.sized_exclusively("save").unwrap();
@@ -163,7 +163,7 @@ fn slots_of_other_machines_are_put_again() {
             }
         }
     }
-    // Each width lies here as on one kind of GPU.
+    // Each width has the layout of one kind of GPU here.
     assert!(again > 70 && alike == 46, "{again}, {alike}");
 }
 
@@ -188,7 +188,7 @@ fn roots_of_other_machines_are_put_again() {
     }
 }
 
-/// Full as slots of another bucket size can be: the table gets as many slots as it takes.
+/// A table as full as slots of another bucket size can be: it gets as many slots as it needs.
 #[test]
 fn full_slots_of_other_machines_find_room() {
     let device = Device::cpu_with_threads(1);
@@ -200,7 +200,7 @@ fn full_slots_of_other_machines_find_room() {
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
     let slots = Header::read(&mut Source::new(&bytes[..], 16)).unwrap().fields.buckets * u64::from(layout.slots_per_bucket);
     assert!(rows(&loaded) == rows(&table) && (slots..slots * 11 / 10).contains(&loaded.slots()), "no more than need be");
-    // Where they do not fit at all.
+    // They do not fit at all.
     loaded.raw.put_all(&vectors(2, 60_000), 60_000).unwrap();
     assert_eq!(loaded.len().unwrap(), 60_000);
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
@@ -233,8 +233,8 @@ fn holes_are_kept() {
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
 }
 
-/// Statistics follow nodes from their hashes to where they are, and end if they do not come there: as with a node behind the last
-/// bucket, which no probe sequence visits.
+/// Statistics follow nodes from their hashes to their slots, and end even if they do not arrive there, as with a node behind the
+/// last bucket, which no probe sequence visits.
 #[test]
 fn statistics_end_whatever_the_nodes_are() {
     let device = Device::cpu_with_threads(1);
@@ -260,10 +260,10 @@ fn statistics_end_whatever_the_nodes_are() {
     assert_eq!(after.node_probes, before.node_probes + 19 * buckets);
 }
 
-/// Loads a table of one kind, and gives how many vectors it has.
+/// Loads a table of one kind, and returns its number of vectors.
 type Load = fn(&[u8]) -> Result<u64>;
 
-/// A file of some table, and what loads it.
+/// File of a small table, and the function that loads it.
 fn small(kind: usize) -> (Vec<u8>, Load) {
     fn put<S: crate::Storage>(table: &VectorTable<S>) -> Vec<u8> {
         table.find_or_put_many(&vectors(4, 6)).unwrap().complete(table).unwrap();
@@ -293,7 +293,7 @@ fn small(kind: usize) -> (Vec<u8>, Load) {
 }
 
 proptest! {
-    /// The beginning of a file, and then anything.
+    /// The start of a file, followed by anything.
     #[test]
     fn bytes_are_a_table_or_an_error(kind in 0..4usize, known in 0..2000usize, more: Vec<u8>) {
         let (mut bytes, load) = small(kind);

@@ -159,7 +159,7 @@ struct BucketTable {
     {
         Classes forbidden;
         if constexpr (platform::Warp::size == 1) {
-            // Nearly no vector has any: the first words of its chunks alone say so.
+            // Nearly no vector has any: the first words of its chunks alone show that.
             const u32* words = words_of(vector);
             if (words == nullptr)
                 collect_forbidden(forbidden, vector);
@@ -193,8 +193,9 @@ struct BucketTable {
         return forbidden.has(empty_class(bucket, index));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh),
-    // but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would imply that (invariant 2 of
+    // core/claim.cuh), but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided
+    // may be read.
     WARPSET_FN bool is_complete(u64 bucket, u32 index) const
     {
         bool complete = true;

@@ -45,9 +45,9 @@
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
-// Reading a row by its number (`holds`): below `dense` rows are stored. Of others only the index tells. The row is read, whatever
-// it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does the row is stored, by 2,
-// and the slot acquired. If it does not it is not stored yet, or a hole.
+// Reading a row by its number (`holds`): rows below `dense` are stored. For others only the index knows. The row is read,
+// whatever it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does, the row is
+// stored, by 2, and the slot acquired. If it does not, the row is not stored yet, or a hole.
 //
 // Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set is unchanged by it.
 //

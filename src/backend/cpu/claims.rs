@@ -1,4 +1,4 @@
-//! How many bytes of a slot the processor claims at once.
+//! Number of bytes of a slot that the processor claims at once.
 //!
 //! A locked claim of 16 bytes takes as long as two of 8, so slots of 3 to 16 words gain nothing from it (the bench `cpu`), and
 //! those of 1 and 2 words lie in buckets of 32 bytes. Wider vectors gain by comparing and hashing several words at once. Measured
@@ -39,14 +39,14 @@ fn most_chunk_bytes() -> u32 {
     static CHUNK_BYTES: OnceLock<u32> = OnceLock::new();
     *CHUNK_BYTES.get_or_init(|| {
         let is_asked = std::env::var("WARPSET_CPU_CHUNK_BYTES").is_ok_and(|bytes| bytes.trim() == "8");
-        // SAFETY: gives a constant.
+        // SAFETY: the function returns a constant.
         let compiled = unsafe { warpset_cpu_most_chunk_bytes() };
         if !is_asked && compiled == 16 && has_claims_of_16() { 16 } else { 8 }
     })
 }
 
-/// Intel (Software Developer's Manual, volume 3, 9.1.1) and AMD (Architecture Programmer's Manual, volume 2, 7.3.2) promise it of
-/// their processors with AVX.
+/// Intel (Software Developer's Manual, volume 3, 9.1.1) and AMD (Architecture Programmer's Manual, volume 2, 7.3.2) guarantee it
+/// for their processors with AVX.
 #[cfg(target_arch = "x86_64")]
 fn has_claims_of_16() -> bool {
     use std::arch::x86_64::__cpuid;

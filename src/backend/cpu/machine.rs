@@ -21,7 +21,7 @@ pub(crate) struct CpuMachine {
 }
 
 impl CpuMachine {
-    /// All cores.
+    /// Machine with one thread per core.
     pub(crate) fn whole() -> Arc<dyn Machine> {
         Self::with_threads(std::thread::available_parallelism().map_or(1, usize::from))
     }

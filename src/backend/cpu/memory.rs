@@ -1,4 +1,4 @@
-//! How much memory the system has.
+//! The system's memory.
 
 use crate::{Error, Result, faults};
 
@@ -18,7 +18,7 @@ pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the system says it can give; more than there can be if it does not say.
+/// Bytes that the system reports as available; more than any memory has if it reports nothing.
 pub(super) fn free_memory() -> u64 {
     let available = || {
         let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;

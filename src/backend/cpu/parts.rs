@@ -6,7 +6,7 @@ use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use std::sync::atomic::Ordering;
 
-/// Few enough to be in the cache still when their checksums are computed.
+/// Small enough that a piece is still in the cache when its checksum is computed.
 const PIECE: usize = BLOCK;
 
 impl CpuStore {

@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn warpset_cpu_cluster_check_stamps(view: *const StampView, thread: u64, threads: u64);
 }
 
-/// Vectors that are worth a second thread.
+/// Number of vectors that justifies a second thread.
 const SHARE: u64 = 1 << 14;
 
 pub(super) struct CpuRank {
@@ -104,14 +104,14 @@ impl Rank for CpuRank {
         };
         let shares = (self.threads as u64).min(view.count.div_ceil(SHARE)).max(1);
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: the caller's; the shares write to different places, or by atomics.
+            // SAFETY: the caller guarantees the contract. The shares write to different places, or by atomics.
             unsafe { part(view, share, shares) };
         });
         Ok(())
     }
 
     unsafe fn stamps(&self, _: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match kernel {
                 Kernel::WriteStamps => warpset_cpu_cluster_write_stamps(view, 0, 1),

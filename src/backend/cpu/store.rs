@@ -22,21 +22,21 @@ use std::sync::{Mutex, PoisonError};
 /// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
 #[repr(C)]
 struct CpuView {
-    /// The view of its kind.
+    /// View of the table, of its kind.
     table: *const u8,
     kind: TableKind,
     /// Pairing of the halves of a tree (tree tables only).
     pairing: u32,
-    /// Bits a slot, in a compact or an indexed table.
+    /// Bits of a slot, in a compact or an indexed table.
     slot_bits: u32,
     slots: SlotsOf,
 }
 
-/// How slots for vectors lie. `warpset::SlotsOf` of cpu_tables.cpp.
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_tables.cpp.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SlotsOf {
-    /// Words a slot, which is more than a vector has if it is padded.
+    /// Words of a slot: more than a vector has if the slot is padded.
     words: u32,
     chunk_bytes: u32,
 }
@@ -120,7 +120,7 @@ unsafe extern "C" {
     );
 }
 
-/// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
+/// Number of vectors that a thread takes at a time, and smallest batch that justifies a second thread.
 const PIECE: usize = 4096;
 
 /// The layout of a spec on this machine.
@@ -169,9 +169,9 @@ pub(crate) struct CpuStore {
     pub(super) _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
     pub(super) _nodes: Option<MmapMut>,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub(super) rows: Option<CpuRows>,
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(super) stored: Box<[AtomicU64; 2]>,
 }
 
@@ -184,11 +184,11 @@ unsafe impl Sync for CpuStore {}
 /// The rows of an indexed table.
 pub(super) struct CpuRows {
     pub(super) words: Reserved,
-    /// How many spare rows there are, and cells for them.
+    /// Number of spare rows, followed by cells for them.
     spares: Box<[AtomicU64]>,
 }
 
-/// Cells for spare rows: more than threads have at once.
+/// Number of cells for spare rows: more than the threads can have at once.
 const SPARE_CELLS: usize = 256;
 
 impl CpuRows {
@@ -221,7 +221,7 @@ impl CpuStore {
         Ok(store)
     }
 
-    /// Zeros, which the system has memory for when they are written to.
+    /// Memory that reads as zeros. The system provides pages when they are written.
     pub(crate) fn unfilled(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
@@ -245,9 +245,9 @@ impl CpuStore {
         Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored })
     }
 
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
-        // Relaxed: counts of their own; a caller that needs them exact has joined the threads that add to them.
+        // Relaxed: independent counters. A caller that needs exact numbers has joined the threads that add to them.
         Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
@@ -299,7 +299,7 @@ impl CpuStore {
         Ok((holes, count))
     }
 
-    /// How many references are to rows that are not stored.
+    /// Number of references to rows that are not stored.
     pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
         let invalid = AtomicU64::new(0);
         in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
@@ -324,7 +324,7 @@ impl CpuStore {
         }
     }
 
-    /// Bytes of the rows that were given: the system has no memory for others.
+    /// Bytes of the rows that were given. The system provides no memory for others.
     pub(crate) fn row_bytes(&self) -> u64 {
         let rows = self.view.rows().map_or(0, |rows| rows.capacity);
         // Relaxed: for a report.
@@ -344,7 +344,7 @@ impl CpuStore {
         unsafe { std::slice::from_raw_parts(words.address().cast_const().cast(), count) }
     }
 
-    /// Closes holes, and says whether rows have moved. Nothing else uses the table.
+    /// Closes holes. Returns whether rows have moved. Nothing else uses the table.
     pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(self.spec, &self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
@@ -353,15 +353,15 @@ impl CpuStore {
         (true, Ok(()))
     }
 
-    /// As a lane does that takes a row, and is stopped before it puts its vector.
+    /// Acts as a lane that takes a row, and is stopped before it puts its vector.
     #[cfg(test)]
     pub(crate) fn lose_a_row(&self) -> u64 {
         self.stored[1].fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says which rows were given, and which are spare.
+    /// Sets the number of given rows, and the spare ones.
     pub(super) fn set_rows(&self, given: u64, spares: &[u64]) {
-        // Relaxed: nothing else uses the table; the caller's lock hands all of it over.
+        // Relaxed: nothing else uses the table; the caller's lock passes it on.
         self.stored[1].store(given, Ordering::Relaxed);
         let Some(CpuRows { spares: cells, .. }) = &self.rows else { return };
         let kept = spares.len().min(SPARE_CELLS);
@@ -370,8 +370,8 @@ impl CpuStore {
         cells[1..].iter().zip(values).for_each(|(cell, value)| cell.store(value, Ordering::Relaxed));
     }
 
-    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
-    /// slot, the table is as it was. Nothing else uses the table.
+    /// Builds an index of another size of the rows before `last`, and removes the others. Returns the counts: if some rows found
+    /// no slot, the table is unchanged. Nothing else uses the table.
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         let geometry = geometry(parameters.spec);
         let (slot_bytes, row_bytes) = (parameters.slot_bytes(&geometry), parameters.row_bytes(&geometry));
@@ -409,7 +409,7 @@ impl CpuStore {
         // Last, so that an error leaves the rows' memory as it was.
         rows.words.grow(row_bytes as usize)?;
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        // Where all have been named, all are stored.
+        // If all rows have been named, all are stored.
         let dense = if counts.hits == given { given } else { self.dense().min(given) };
         self.stored[0].store(counts.hits, Ordering::Relaxed);
         self.set_rows(given, &spares);
@@ -432,7 +432,7 @@ impl CpuStore {
         let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
-            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
             // threads are joined.
             while !stop.load(Ordering::Relaxed) {
                 let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
@@ -466,7 +466,7 @@ impl CpuStore {
     /// - `counts`, and the table's memory.
     unsafe fn search_by_this_thread(&self, search: SearchMode, view: &View, batch: &BatchView) {
         let table = CpuView::of(self.spec, view);
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match search {
                 SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
@@ -477,8 +477,8 @@ impl CpuStore {
         }
     }
 
-    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
-    /// called, so nothing fails after it.
+    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is allocated before `begin`
+    /// is called, so nothing fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
@@ -524,7 +524,7 @@ impl CpuStore {
         Err(Error::KeysWithoutSlot { keys })
     }
 
-    /// The number of words that could not be read.
+    /// Returns the number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         let width = self.spec.width();
         assert_eq!(vectors.len(), references.len() * width);
@@ -559,7 +559,7 @@ impl CpuStore {
         Ok((vectors, references))
     }
 
-    /// How many vectors the slots hold. There is room for one of each.
+    /// Returns the number of vectors that the slots hold. The slices have room for one of each slot.
     fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
         let room = (slots.end - slots.start) as usize;
         assert!(
@@ -729,7 +729,7 @@ impl Store for CpuStore {
         CpuStore::relocate(self, seed, begin)
     }
 
-    /// Relocation never leaves any.
+    /// Relocation on the CPU never leaves any.
     fn has_displaced(&self) -> bool {
         false
     }
@@ -751,7 +751,7 @@ impl Store for CpuStore {
     }
 
     unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         Some(unsafe { CpuStore::first_rows(self, rows) })
     }
 

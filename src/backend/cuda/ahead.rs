@@ -1,5 +1,5 @@
-//! Programs that are compiled before they are asked for, each by a thread of its own, while a context is made: to compile one, or
-//! to find it on disk, no context is needed.
+//! Programs that are compiled ahead of use, each by its own thread, while a context is made: no context is needed to compile a
+//! program, or to find it on disk.
 //!
 //! A compiled program is kept until the first request for it ([`take`]), from any thread. Jobs are compared as a whole.
 
@@ -17,7 +17,7 @@ struct Begun {
     jobs: u64,
     name: String,
     source: String,
-    /// With texts that are not used.
+    /// Stored without its texts.
     job: Job<'static>,
     thread: JoinHandle<Result<Vec<u8>>>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// None yet. If there is a driver, begins to load NVRTC.
+    /// Starts without programs. If there is a driver, begins to load NVRTC.
     pub(crate) fn new() -> Self {
         let is_driver_here = library::DRIVER.ensure_present().is_ok();
         let load = || drop(nvrtc::ensure_present());
@@ -54,7 +54,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// If no thread can be started it is left to who asks for it.
+    /// If no thread can be started, the first request compiles the program.
     fn begin_with(&mut self, job: &Job<'_>, cache: Option<Cache>) {
         let (name, source) = (job.name.to_string(), job.source.to_string());
         let job = job.with_texts("", "");
@@ -84,7 +84,7 @@ pub(super) fn take(job: &Job<'_>) -> Option<Result<Vec<u8>>> {
         let at = begun.iter().position(|begun| begun.job.with_texts(&begun.name, &begun.source) == *job)?;
         begun.swap_remove(at)
     };
-    // A panic is a bug of ours, which who asks sees when it happens again.
+    // A panic is a bug of this library. The request compiles again, and sees the panic if it happens again.
     found.thread.join().ok()
 }
 

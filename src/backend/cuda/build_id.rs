@@ -10,7 +10,7 @@ pub(super) fn of_code_at(address: usize) -> Option<String> {
     search.found.flatten()
 }
 
-/// Other systems do not tell in this way.
+/// Other systems do not provide this.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(super) fn of_code_at(_address: usize) -> Option<String> {
     None

@@ -13,15 +13,15 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// The kernels of a rank. Its streams: those of rounds go first where both want the GPU, because their kernels are short, and
-/// others wait for their results.
+/// Kernels and streams of a rank. If a stream of a round and another stream both want the GPU, that of the round goes first,
+/// because its kernels are short, and other ranks wait for their results.
 pub(crate) struct CudaRank {
     gpu: Arc<Gpu>,
     streams: [Arc<CudaStream>; ROUNDS + 1],
-    /// By stream: passed when the work is done that another stream is to come after.
+    /// By stream: event after the work that another stream must wait for.
     passed: [CudaEvent; ROUNDS + 1],
     kernels: [CudaFunction; KERNELS.len()],
-    /// Through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
+    /// Pinned memory through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
     few: Mutex<PinnedMemory>,
 }
 
@@ -84,12 +84,12 @@ impl CudaRank {
     ///
     /// # Safety
     ///
-    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the stream has
+    /// The argument is the kernel's view. The memory that it points to has the size given there, and stays until the stream has
     /// passed the kernel.
     unsafe fn run<T>(&self, stream: Stream, kernel: Kernel, view: &T, items: u64) -> Result<()> {
         let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
         let stream = self.stream(stream).cu_stream();
-        // SAFETY: the kernel's one argument; the rest is the caller's.
+        // SAFETY: this is the kernel's one argument; the caller guarantees the rest.
         unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, stream, &mut [argument(view)]) }
     }
 
@@ -184,12 +184,12 @@ impl Rank for CudaRank {
     }
 
     unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { self.run(stream, kernel, view, view.count) }
     }
 
     unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { self.run(stream, kernel, view, view.count) }
     }
 
@@ -202,7 +202,7 @@ impl Rank for CudaRank {
         launch: Launch,
     ) -> Result<()> {
         let store = CudaStore::of(store).expect("a table stays on its machine");
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { store.enqueue(search, batch, self.stream(stream).cu_stream(), launch) }
     }
 }
@@ -214,8 +214,8 @@ pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for a message"))
 }
 
-/// Lets each of two GPUs of this process use the other's memory, once, where they can: then copies between them do not pass
-/// through the host. Where they cannot, copies do, and are as good.
+/// Gives two GPUs of this process access to each other's memory, once, if they support it: then copies between them do not pass
+/// through the host. Otherwise copies pass through the host, with the same results.
 pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
     static KNOWN: Mutex<BTreeSet<[usize; 2]>> = Mutex::new(BTreeSet::new());
     let [a, b] = [one, other].map(CudaStream::context);
@@ -233,37 +233,38 @@ pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
             && can != 0
             && let Ok(_current) = bind(stream)
         {
-            // SAFETY: both contexts live, and this one is current. That it is so already is an error as good as none; with any
-            // other, copies are as they were.
+            // SAFETY: both contexts live, and this one is current. An error because access was enabled before does no harm; after
+            // any other error, copies work as before.
             let _ = unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) };
         }
     }
 }
 
-/// Copies between any two places that the driver can reach, on a stream of the receiver's, or of the sender's if the receiver is
-/// the host, and waits for it.
+/// Copies between any two addresses that the driver can reach, and waits for the copy. It runs on a stream of the receiver, or of
+/// the sender if the receiver is the host.
 ///
 /// # Safety
 ///
 /// Both ranges are `bytes` long. Nothing else writes to either meanwhile, or reads `to`.
 pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &CudaStream) -> Result<()> {
     let _current = bind(stream)?;
-    // SAFETY: the caller's; with unified addresses the driver knows whose memory either is, also that of another GPU.
+    // SAFETY: the caller guarantees the contract. With unified addresses the driver knows the owner of either address, even
+    // another GPU.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     // SAFETY: as in `wait_for`.
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("copying between ranks"))
 }
 
-/// Enqueues a copy between the memories of two GPUs, or within that of one, on the receiver's stream, which passes `copied`
-/// behind it. After an error no copy is under way.
+/// Enqueues a copy between the memories of two GPUs, or within one, on the receiver's stream, and records `copied` behind it.
+/// After an error no copy is under way.
 ///
 /// # Safety
 ///
-/// As of `copy_anywhere`, until the stream has passed `copied`.
+/// As for `copy_anywhere`, until the stream has passed `copied`.
 pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &CudaStream, copied: &CudaEvent) -> Result<()> {
     pass("copying between ranks")?;
     let _current = bind(stream)?;
-    // SAFETY: the caller's, as in `copy_anywhere`.
+    // SAFETY: the caller guarantees the contract, as for `copy_anywhere`.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     let recorded = pass("marking the end of a copy").and_then(|()| {
         // SAFETY: event and stream live, and are of one context.
@@ -279,19 +280,19 @@ pub(crate) fn new_event(stream: &CudaStream) -> Result<CudaEvent> {
     undisturbed(stream.context(), || stream.context().new_event(None)).map_err(cuda("making an event"))
 }
 
-/// Lets what is enqueued on a stream from now on come after an event, which may be of another GPU of this process.
+/// Makes later work of a stream wait for an event, which may belong to another GPU of this process.
 pub(crate) fn make_stream_wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     pass("ordering ranks")?;
     let _current = bind(stream)?;
     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-    // SAFETY: both live. The wait is for what was recorded last.
+    // SAFETY: both live. The wait is for the last record of the event.
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }.map_err(cuda("ordering ranks"))
 }
 
 /// Waits until an event was passed.
 pub(crate) fn wait_for_event(event: &CudaEvent) -> Result<()> {
     undisturbed(event.context(), || event.synchronize()).map_err(cuda("waiting for a copy"))?;
-    // Behind it: memory may be freed after an error on purpose, too.
+    // Checked after the wait: memory may be freed after an injected error, too.
     pass("waiting for a copy")
 }
 

@@ -4,7 +4,7 @@ use crate::host::Workers;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
 
-/// Copies all, by the threads of `workers`. No copy writes to where another one reads or writes.
+/// Makes all copies, by the threads of `workers`. No copy writes to memory that another one reads or writes.
 pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
     // By pieces: number of the copy, and first byte.
     let pieces: Vec<(&Copy<'_>, usize)> = copies

@@ -80,8 +80,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does
-        // not matter.)
+        // Errors in a drop cannot be returned. A failed context reports its error at its next use. (Errors that others have
+        // recorded do not matter.)
         if let Ok(_current) = self.gpu.bind() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };
@@ -89,7 +89,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Page-locked memory of the host, which the GPU copies to and from by itself.
+/// Page-locked host memory, which the GPU copies to and from directly.
 pub(crate) struct PinnedMemory {
     gpu: Arc<Gpu>,
     address: *mut u8,

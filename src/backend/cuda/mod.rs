@@ -49,12 +49,12 @@ fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, Driver
     result
 }
 
-/// Turns a driver's error into ours, saying what was being done.
+/// Converts a driver's error, and adds the action that failed.
 pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| Error::Cuda { what, status: format!("{error:?}") }
 }
 
-/// An error if a test wants this call to fail.
+/// Returns an error if a test injects one into this call.
 fn pass(what: &'static str) -> Result<()> {
     if faults::should_fail() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
@@ -62,7 +62,7 @@ fn pass(what: &'static str) -> Result<()> {
 fn ensure_driver() -> Result<()> {
     library::DRIVER.ensure_present()?;
     match result::init() {
-        // No device is a count of zero, not a failure.
+        // If there is no device, the count is zero; that is not a failure.
         Err(error) if error.0 != sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(cuda("starting the driver")(error)),
         _ => Ok(()),
     }

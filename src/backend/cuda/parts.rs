@@ -1,4 +1,5 @@
-//! The memory of a table on a GPU as bytes, for files: while a piece is copied, the one before is written, or the next one read.
+//! The memory of a table on a GPU as bytes, for files. While a piece is copied, the one before is written, or the next one is
+//! read.
 
 use super::memory::PinnedMemory;
 use super::store::CudaStore;
@@ -7,10 +8,10 @@ use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use cudarc::driver::result;
 
-/// Bytes that are copied at once: a copy, and the wait for it, cost some 10 µs besides.
+/// Bytes that are copied at once. A copy, and the wait for it, cost some additional 10 µs.
 const PIECE: u64 = 8 * BLOCK as u64;
 
-/// Waits for the store's stream when it goes, whatever has happened: copies may use memory that goes after it.
+/// Dropping it waits for the store's stream in all cases: copies may use memory that is freed afterwards.
 struct SynchronizeOnDrop<'a>(&'a CudaStore);
 
 impl Drop for SynchronizeOnDrop<'_> {
@@ -34,7 +35,7 @@ impl CudaStore {
     ///
     /// `to` must not be used or freed before the stream has passed this point.
     unsafe fn read_async(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match (part, self.part_memory(part)) {
                 (Part::Rows, _) => self.read_rows_async(offset, to),
@@ -50,7 +51,7 @@ impl CudaStore {
     ///
     /// Pinned `from` must not be changed or freed before the stream has passed this point.
     unsafe fn write_async(&self, part: Part, offset: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match (part, self.part_memory(part)) {
                 (Part::Rows, _) => self.write_rows_async(offset, from),
@@ -66,12 +67,12 @@ impl CudaStore {
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
         let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
-        // SAFETY: waited for before it is looked at; `_synchronize` waits before it goes.
+        // SAFETY: waited for before it is read; `_synchronize` waits before it is freed.
         unsafe { self.read_async(part, 0, now.part(0, longest))? };
         for (offset, len) in pieces(bytes) {
             self.wait("reading a table")?;
             if let Some((offset, len)) = coming.next() {
-                // SAFETY: as above; what is in it was looked at in the round before.
+                // SAFETY: as above; its previous content was used in the round before.
                 unsafe { self.read_async(part, offset, next.part(0, len))? };
             }
             debug_assert!(offset.is_multiple_of(PIECE));
@@ -101,7 +102,7 @@ impl CudaStore {
             // Meanwhile the one before is copied.
             each(piece)?;
             self.wait("loading a table")?;
-            // SAFETY: written to again only after the wait of the next round; `_synchronize` waits before it goes.
+            // SAFETY: written again only after the wait of the next round; `_synchronize` waits before it is freed.
             unsafe { self.write_async(part, offset, piece)? };
             std::mem::swap(&mut now, &mut next);
         }

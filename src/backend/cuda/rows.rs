@@ -17,7 +17,7 @@ use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Cells for spare rows: more than a GPU has lanes at once.
+/// Number of cells for spare rows: more than a GPU has lanes at once.
 const SPARE_CELLS: u32 = 1 << 18;
 
 /// References that are checked at a time.
@@ -26,19 +26,19 @@ const PIECE: usize = 1 << 20;
 pub(super) struct CudaRows {
     memory: Mutex<RowMemory>,
     address: u64,
-    /// How many spare rows there are, and cells for them.
+    /// Number of spare rows, followed by cells for them.
     spares: DeviceMemory,
 }
 
 struct RowMemory {
     words: ReservedMemory,
-    /// No more rows than this have been given, or will be by what is enqueued or reserved.
+    /// Upper bound of the rows that have been given, or will be by enqueued work or reservations.
     bound: u64,
     /// Rows among these that are reserved for batches not yet enqueued.
     reserved: u64,
 }
 
-/// Memory for the rows of a batch, which is being enqueued.
+/// Reservation of memory for the rows of a batch that is being enqueued.
 pub(super) struct RowReservation<'a> {
     rows: &'a CudaRows,
     count: u64,
@@ -71,7 +71,7 @@ impl CudaRows {
         self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Where they are, for a view whose other parts are at `at`.
+    /// Adds the addresses of the rows to `at`.
     pub(super) fn addresses(rows: Option<&Self>, at: Addresses) -> Addresses {
         let (words, spares) = rows.map_or((0, 0), |rows| (rows.address, rows.spares.address()));
         Addresses { rows: words, spares, spare_cells: SPARE_CELLS, ..at }
@@ -129,7 +129,7 @@ impl CudaStore {
         Ok((listed, count[0]))
     }
 
-    /// How many references are to rows that are not stored.
+    /// Number of references to rows that are not stored.
     pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
         let kernel = &self.kernels.rows(&self.gpu)?.count_unstored;
         let piece = PIECE.min(references.len().max(1));
@@ -167,12 +167,12 @@ impl CudaStore {
         self.gpu.synchronize()
     }
 
-    /// Bytes of memory that rows have.
+    /// Bytes of memory that the rows have.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.memory().words.bytes())
     }
 
-    /// Where the rows are.
+    /// Address of the rows.
     pub(crate) fn rows_address(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.address)
     }
@@ -187,14 +187,14 @@ impl CudaStore {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(None) };
         let width_bytes = self.spec().row_bytes(1);
         let mut memory = rows.memory();
-        // Whatever the capacity is, no kernel takes a row beyond it.
+        // No kernel takes a row beyond the capacity.
         let bytes_for = |rows: u64| rows.min(view.capacity) * width_bytes;
         if bytes_for(memory.bound + count) > memory.words.bytes() {
             if may_wait {
                 self.count_given(&mut memory)?;
             }
             let needed = bytes_for(memory.bound + count);
-            // Steps of a quarter, as mapping waits for the driver.
+            // Grows in steps of a quarter, because mapping waits for the driver.
             let step = bytes_for((memory.bound + count).max(memory.words.bytes() / 4 * 5 / width_bytes));
             if needed > memory.words.bytes() && memory.words.grow(step).is_err() {
                 self.count_given(&mut memory)?;
@@ -208,7 +208,7 @@ impl CudaStore {
         Ok(Some(RowReservation { rows, count }))
     }
 
-    /// There are no rows any more. They keep their memory.
+    /// Notes that the table has no rows any more. They keep their memory.
     pub(super) fn forget_rows(&self) {
         if let Some(rows) = &self.rows {
             rows.memory().bound = 0;
@@ -242,7 +242,7 @@ impl CudaStore {
     ///
     /// As [`ReservedMemory::read_async`].
     pub(super) unsafe fn read_rows_async(&self, offset: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.read_async(offset, to, self.stream()) })
     }
 
@@ -252,11 +252,11 @@ impl CudaStore {
     ///
     /// As [`ReservedMemory::write_async`].
     pub(super) unsafe fn write_rows_async(&self, offset: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.write_async(offset, from, self.stream()) })
     }
 
-    /// Says which rows an indexed table has that was filled.
+    /// Sets the row counters of a table that was loaded from a file.
     pub(super) fn set_row_counts(&mut self, given: u64, dense: u64, spares: &[u64]) -> Result<()> {
         if self.rows.is_some() {
             self.set_spares(spares)?;
@@ -266,7 +266,7 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
+    /// Closes holes. Returns whether rows have moved, even if a later step fails. Nothing else uses the table.
     ///
     /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
     /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
@@ -286,7 +286,7 @@ impl CudaStore {
         (true, closed)
     }
 
-    /// Enqueues the moves, and gives their memory, which must live until they are done. After an error nothing moves.
+    /// Enqueues the moves, and returns their memory, which must live until they are done. After an error nothing moves.
     fn move_rows(&self, closing: &HoleClosing) -> Result<Option<DeviceMemory>> {
         if closing.moves.is_empty() {
             return Ok(None);
@@ -304,7 +304,7 @@ impl CudaStore {
         Ok(Some(moves))
     }
 
-    /// Says which rows are spare.
+    /// Sets the spare rows.
     fn set_spares(&self, spares: &[u64]) -> Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let kept = spares.len().min(SPARE_CELLS as usize);
@@ -315,7 +315,7 @@ impl CudaStore {
         self.wait("listing spare rows")
     }
 
-    /// Says how many rows were given.
+    /// Sets the number of given rows.
     fn set_given(&self, given: u64) -> Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         // SAFETY: as above.
@@ -326,8 +326,8 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
-    /// slot, the table is as it was. Waits for all work on the GPU first.
+    /// Builds an index of another size of the rows before `last`, and removes the others. Returns the counts: if some rows found
+    /// no slot, the table is unchanged. Waits for all work on the GPU first.
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         self.gpu.synchronize()?;
         let kernels = self.shared.kernels(parameters.spec)?;
@@ -364,7 +364,7 @@ impl CudaStore {
             return Ok(sums);
         }
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        // Where all have been named, all are stored.
+        // If all rows have been named, all are stored.
         let dense = if sums.hits == given { given } else { self.dense().min(given) };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
@@ -376,7 +376,7 @@ impl CudaStore {
         Ok(sums)
     }
 
-    /// The rows of a range that are stored, one after another, and their numbers. In order, as they lie.
+    /// Returns the stored rows of a range, one after another, and their numbers, in order.
     pub(super) fn export_rows(&self, rows: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let (Some(memory), Some(view)) = (&self.rows, self.view.rows()) else { return Ok((Vec::new(), Vec::new())) };
         let [_, given] = self.stored()?;
@@ -385,7 +385,7 @@ impl CudaStore {
             return Ok((Vec::new(), Vec::new()));
         }
         let width = self.spec().width();
-        // Before the rows are read: what is stored by then they hold.
+        // Determined before the rows are read: rows that are stored by then are complete when read.
         let unsure = first.max(view.dense);
         let (mut holes, _) = if unsure < last { self.list_holes(unsure..last, last - unsure)? } else { (Vec::new(), 0) };
         let mut vectors = zeroed::<u32>((last - first) as usize * width)?;

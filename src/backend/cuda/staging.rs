@@ -69,7 +69,7 @@ struct Finished {
 }
 
 impl CudaStore {
-    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, also with an error, nothing uses
+    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, even with an error, nothing uses
     /// the batch's memory any more. References and parents have `tag`.
     pub(super) fn search_segments(
         &self,
@@ -86,8 +86,8 @@ impl CudaStore {
         let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(&self.gpu, batch));
         let plan = SegmentPlan { store: self, search, spec, tag, parts, pinned };
         let mut sums = Counts::default();
-        // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes
-        // first: the order in which new references are handed over does not matter, but progress should only grow.
+        // In each turn, one stage finishes its segment and starts the next one. The oldest comes first: the order of new
+        // references does not matter, but progress should only grow.
         for turn in 0..segments + stages {
             let stage = &mut taken.stages[turn % stages];
             let finished = stage.finish_segment(&plan, batch, sums.new_references)?;
@@ -107,11 +107,11 @@ impl CudaStore {
 
 impl Stage {
     /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
-    /// `new`: how many new references earlier segments have given.
+    /// `new`: number of new references of earlier segments.
     fn finish_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
         let SegmentPlan { parts, pinned, .. } = plan;
-        // Until this has returned without an error the stage's memory is the stream's.
+        // The stream uses the stage's memory until this has returned without an error.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
         // If a kernel did not run, its counts are zeros, and the results are those of an earlier segment.
@@ -130,8 +130,8 @@ impl Stage {
         Ok(Some(Finished { range, counts }))
     }
 
-    /// Copies the results of a segment to where the caller gets them, and the vectors of the next one to pinned memory: what is
-    /// not in pinned memory of the caller's already. The stage must be idle.
+    /// Copies the results of a segment to the caller's memory, and the vectors of the next one to pinned memory, except for
+    /// slices that are in the caller's pinned memory. The stage must be idle.
     fn copy(
         &mut self,
         plan: &SegmentPlan<'_>,
@@ -187,8 +187,8 @@ impl Stage {
     fn start_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
         let SegmentPlan { store, search, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish_segment` has waited
-        // for it; also when a call below fails.
+        // From here on the stream uses the stage's memory, and the batch's pinned slices, until `finish_segment` has waited for
+        // it; even if a call below fails.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;

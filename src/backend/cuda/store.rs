@@ -34,13 +34,13 @@ pub(crate) struct CudaStore {
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
     _nodes: Option<DeviceMemory>,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub(super) rows: Option<CudaRows>,
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     stored: DeviceMemory,
-    /// Whether touching only the ways to changed words is faster than looking for all nodes.
+    /// Whether visiting only the nodes above changed words is faster than looking for all nodes.
     incremental_pays: bool,
-    /// Only for a strategy that works in global memory.
+    /// Only for strategies with a workspace in global memory.
     workspace: Option<Workspace>,
     /// Keys that relocation has taken out of the table and not put back, because it met an error.
     pub(super) displaced: Mutex<Option<Displaced>>,
@@ -51,12 +51,12 @@ pub(super) fn argument<T>(argument: &T) -> *mut c_void {
     (&raw const *argument).cast_mut().cast()
 }
 
-/// The address of what kernels get of a table.
+/// Address of a table's view, for a kernel argument.
 fn view_argument(view: &View) -> *mut c_void {
     view.argument().as_ptr().cast_mut().cast()
 }
 
-/// Where memory is short, tables are read in pieces of no fewer slots than this.
+/// Smallest number of slots that a table is read in at a time if memory is short.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
 /// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
@@ -67,7 +67,7 @@ fn waves_of_blocks(waves: Waves) -> u64 {
     }
 }
 
-/// Vectors that one kernel takes at most: it counts them in 32 bits.
+/// Largest number of vectors of a kernel: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
@@ -146,7 +146,7 @@ impl CudaStore {
         self.gpu.wait(&self.gpu.stream, what)
     }
 
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         let mut stored = [0u64; 2];
         // SAFETY: waited for in the next statement.
@@ -155,7 +155,7 @@ impl CudaStore {
         Ok(stored)
     }
 
-    /// Where the parts of the table are.
+    /// Addresses of the parts of the table.
     pub(super) fn addresses(&self) -> Addresses {
         let at = Addresses {
             slots: self._slots.address(),
@@ -171,7 +171,7 @@ impl CudaStore {
         self.spec
     }
 
-    /// The memory of a part, but of rows.
+    /// Memory of a part, except for rows.
     pub(super) fn part_memory(&self, part: Part) -> Option<&DeviceMemory> {
         match part {
             Part::Slots => Some(&self._slots),
@@ -184,7 +184,7 @@ impl CudaStore {
         &self.stored
     }
 
-    /// Puts another index in the place of that of an indexed table.
+    /// Replaces the index of an indexed table.
     pub(super) fn replace_index(&mut self, view: View, slots: DeviceMemory, bytes: u64, kernels: Arc<Kernels>, spec: Spec) {
         (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
     }
@@ -203,7 +203,7 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Compiles and loads the kernels of a search by vectors, if it is the first one: if `is_exchanged`, also that for vectors
+    /// Compiles and loads the kernels of a search by vectors, at its first use. If `is_exchanged`, also the kernel for vectors
     /// that another GPU has sent.
     pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
@@ -233,7 +233,7 @@ impl CudaStore {
         stream: sys::CUstream,
         launch: Launch,
     ) -> Result<()> {
-        // Until the batch is enqueued.
+        // Kept until the batch is enqueued.
         let _rows = if search == SearchMode::Find { None } else { self.reserve_rows(batch.count, launch.may_wait)? };
         let kernel = self.search_kernel(search, batch, launch.refused.is_some())?;
         let _current = self.gpu.bind()?;
@@ -251,7 +251,7 @@ impl CudaStore {
             let (view, part) = (view_argument(&view), argument(&part));
             // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
             // of the two kernels `..._received` (layouts checked when they were loaded). Nothing else uses the workspace while
-            // the kernels run. The rest is the caller's.
+            // the kernels run. The caller guarantees the rest.
             unsafe {
                 match &launch.refused {
                     None => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part]),
@@ -262,7 +262,7 @@ impl CudaStore {
         workspace.map_or(Ok(()), Borrowed::end).and(launched)
     }
 
-    /// The kernel of a search; it is compiled if it is used for the first time.
+    /// Kernel of a search, compiled at its first use.
     fn search_kernel(&self, search: SearchMode, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
@@ -277,7 +277,7 @@ impl CudaStore {
         }
     }
 
-    /// The number of words that could not be read.
+    /// Returns the number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         let kernel = &self.kernels.read(&self.gpu)?.get;
         let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
@@ -307,8 +307,8 @@ impl CudaStore {
         Ok(invalid[0])
     }
 
-    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many. `cursor`
-    /// is memory for a number.
+    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns their number.
+    /// `cursor` is memory for a number.
     fn export_to(
         &self,
         slots: &Range<u64>,
@@ -357,9 +357,9 @@ impl CudaStore {
         Ok((vectors, references))
     }
 
-    /// Memory for the vectors of some of `slots` slots, and of how many: what 256 MiB hold, or a part of that where memory is
-    /// short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took
-    /// 8.2 ms on an H200, and 7.8 ms so: `cargo bench --bench growth`.)
+    /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
+    /// memory is short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8
+    /// words took 8.2 ms on an H200 instead of 7.8 ms: `cargo bench --bench growth`.)
     fn buffer_for(&self, slots: u64) -> Result<(DeviceMemory, u64)> {
         let bytes_a_slot = self.spec.width() as u64 * 4;
         let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
@@ -429,13 +429,13 @@ impl CudaStore {
 
 impl Drop for CudaStore {
     fn drop(&mut self) {
-        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
-        // wait that a test may make fail.)
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Tests
+        // cannot make this wait fail.)
         let current = self.gpu.bind();
         if current.is_ok() {
             let _ = result::ctx::synchronize();
         }
-        // While the context is current: their events and streams make it so when they are dropped, and leave it.
+        // While the context is current: dropping their events and streams would make it current and leave it so.
         self.workspace = None;
         self.shared.remove_store();
     }

@@ -1,10 +1,9 @@
-// Machine 3: a GPU that is simulated, for tests (tests/simt). The names are those of platform/gpu,
-// which says what each promises.
+// Machine 3: a simulated GPU, for tests (tests/simt). The names are those of platform/gpu, which documents them.
 //
-// Every lane is a fibre of one OS thread. What other lanes could notice - an atomic access, a vote, a shuffle, a barrier - is a
-// *request*: it is written down and handed to the scheduler (tests/simt/src), which suspends the lane and decides who goes on and
-// what each load sees. Everything else runs as it is; plain accesses are reported by the compiler's instrumentation for
-// thread sanitizers (`-fsanitize=thread`), whose runtime the simulator replaces by its own race detector.
+// Every lane is a fibre of one OS thread. An operation that other lanes could notice - an atomic access, a vote, a shuffle, a
+// barrier - is a *request*: it is recorded and passed to the scheduler (tests/simt/src), which suspends the lane and decides
+// which lane continues and what each load sees. All other code runs directly; plain accesses are reported by the compiler's
+// instrumentation for thread sanitizers (`-fsanitize=thread`), whose runtime the simulator replaces by its own race detector.
 //
 // Requests know the line of the code that made them, for traces: the default arguments below are evaluated at the caller.
 #pragma once

@@ -761,7 +761,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 // before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
 // blocks. `tables` are those of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::Search* search,
+expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
               explore::Limits limits)
 {
     using namespace explore;
@@ -786,7 +786,7 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 // `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
 // `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::SearchState* search, explore::Limits limits)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);

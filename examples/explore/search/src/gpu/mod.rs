@@ -92,7 +92,7 @@ const LEVELS: u64 = 1 << 12;
 
 const NONE: u64 = u64::MAX;
 
-/// `explore::Search` in explore.cu.
+/// `explore::SearchState` in explore.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct SearchState {
