@@ -25,7 +25,7 @@ fn time(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The median of some runs, after one that is not counted.
+/// Medians of some runs, after one that is not counted.
 fn medians<const N: usize>(mut run: impl FnMut() -> Result<[f64; N]>) -> Result<[f64; N]> {
     let mut times = [(); N].map(|()| Vec::new());
     for repeat in 0..=REPEATS {
@@ -103,7 +103,7 @@ fn fill_from_host<S: Storage>(bench: &Bench, words: &[u32], width: usize, distin
 }
 
 fn rows<S: Storage>(bench: &Bench, name: &str, width: usize, log2: u32) -> Result<()> {
-    // Trees whose nodes fit the cache: there is the most to lose.
+    // Trees whose nodes fit the cache can lose most.
     let values = if name == "tree" { Compression::NearMinimum.values(width, log2)? } else { 0 };
     let mut vectors = bench.vectors_of(width, 1 << log2, 2.0, values)?;
     let words = bench.stream.clone_dtoh(&vectors.words)?;

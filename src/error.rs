@@ -131,7 +131,7 @@ pub enum Error {
     TableFull {
         /// Vectors rejected, duplicates counted.
         rejected: u64,
-        /// Number of those that were rejected because the node table of a tree table was full.
+        /// Number of rejections because the node table of a tree table was full.
         for_nodes: u64,
         /// Vectors offered by the call.
         offered: u64,

@@ -112,7 +112,7 @@ fn measure<S: Set>(criterion: &mut Criterion, times: &mut Times, log2: u32, keys
     let distinct = keys.len() / 2;
     let make = || S::with_capacity(distinct * 3 / 2);
     let mut group = criterion.benchmark_group(S::NAME);
-    // As few runs as criterion allows: those of the large sets take seconds.
+    // The fewest runs that criterion allows: those of the large sets take seconds.
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
     group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_millis(500));
     group.throughput(Throughput::Elements(keys.len() as u64));

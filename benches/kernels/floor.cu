@@ -28,7 +28,7 @@ __device__ bool is_zero(u32 x) { return x == 0; }
 __device__ bool is_zero(u64 x) { return x == 0; }
 __device__ bool is_zero(u128 x) { return x == u128{0, 0}; }
 
-// numbers[i]: the number of vector i's slot; top bit set: it is new. `slots` is all zeros where new vectors go.
+// numbers[i]: the slot number of vector i; top bit set: the vector is new. `slots` is zero where new vectors go.
 extern "C" __global__ void __launch_bounds__(256)
 placement_floor(Unit* slots, const u64* numbers, const Unit* vectors, u64 count, unsigned char* outcomes)
 {

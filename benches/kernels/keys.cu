@@ -1,4 +1,4 @@
-// Random keys made where they are used, and all keys of a table.
+// Random keys made in device memory, and a kernel that reads all keys of a table.
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/table.cuh"
 
@@ -14,7 +14,7 @@ extern "C" __global__ void make_keys(u64* keys, u64 count, u64 pool, u64 first_m
     }
 }
 
-// Every key of the table, in no order; `stored`: how many.
+// Reads every key of the table, in no order; `stored`: their number.
 extern "C" __global__ void read_all(warpset::View view, u64 slots, u32* keys, u64* stored)
 {
     warpset::export_vectors(warpset::table(view), 0, slots, keys, nullptr, stored);

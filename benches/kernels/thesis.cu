@@ -33,13 +33,13 @@
 //     equal made their mark with the same hash function: that of their first visit. On a later visit, with another function, no
 //     slot is free.
 //   - No group waits for ever. A group waits only for one that holds a mark, and that group writes its words without waiting for
-//     any other. From sm_70 the scheduler lets it run even if both are in one warp (independent thread scheduling).
+//     any other. From sm_70 the scheduler runs it even if both are in one warp (independent thread scheduling).
 //
 // Cases that the thesis leaves open or forbids, and their treatment here:
 //   - The thesis forbids the empty pattern as a word, and the top bit. Here words are stored plus one, and a mark has its lowest
 //     bit set, so that all words from 0 to 2^31 - 1 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR.
 //   - Vectors of one word are claimed by the word itself, without a mark.
-//   - The next vector is asked for before this one is put.
+//   - The next vector is loaded before this one is put.
 //   - The number of hash functions is given: 64, or as many as a high fill needs (support/thesis.rs).
 //
 // Macros, defined before this text: THESIS_WIDTH words a vector; THESIS_BUCKET 4, 8, 16 or 32, at least the width;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void store_relaxed(u32* address, u32 value)
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
 }
 
-// Returns what was there before.
+// Returns the previous value.
 __device__ __forceinline__ u32 compare_and_swap(u32* address, u32 expected, u32 desired)
 {
     u32 old;
@@ -130,7 +130,7 @@ struct BucketGroup {
     __device__ void sync() const { __syncwarp(lanes); }
 };
 
-// From a bit a lane to a bit a slot, at its first lane: whether all lanes of the slot are set.
+// Converts bits of lanes to bits of slots, at their first lanes: set if all lanes of the slot are set.
 __device__ __forceinline__ u32 slots_with_all(u32 lanes)
 {
     u32 length = 1;
@@ -154,7 +154,7 @@ __device__ __forceinline__ u32 slots_with_any(u32 lanes)
 // The words have just been read by the group, so they come from L1.
 __device__ __forceinline__ u32 hash_sequentially(const u64* row, const u32* vector)
 {
-    // Unrolled where nothing is left over: a remainder would spill registers.
+    // Unrolled if there is no remainder, which would spill registers.
     constexpr u32 at_once = width / 2 % 2 == 0 ? 2 : 1;
     u64 sum = __ldg(row + width);
 #pragma unroll at_once
@@ -192,18 +192,19 @@ __device__ __forceinline__ u32 hash_in_parallel(const BucketGroup& group, const 
         sum += product;
     }
     u32 hash = static_cast<u32>(sum >> 32);
-    // Where slots are powers of two long, every slot's lanes have added up the same; else the first slot's have the hash.
+    // If slot lengths are powers of two, every slot's lanes have the sum; otherwise the lanes of the first slot have it.
     return width == adding ? hash : group.shuffle(hash, 0);
 }
 
-// Looks for the vector in one bucket, and puts it there if there is room; Undecided if neither. `at` is the lane's entry, `mine`
-// the lane's word as it is stored, `mark` that of the vector.
+// Looks for the vector in one bucket, and puts it there if there is a free slot; otherwise Undecided. `at` is the lane's entry,
+// `mine` the lane's word as it is stored, `mark` that of the vector.
 __device__ __forceinline__ Outcome examine(const BucketGroup& group, u32* at, u32 mine, u32 mark)
 {
     while (true) {
         u32 entry = group.lane < used ? load_relaxed(at) : empty;
         if (slots_with_all(group.ballot(entry == mine)) != 0) return Outcome::Seen;
-        // No word is stored as a mark (it would be over 2^31), so that `mark` needs no look at which word of a slot this is.
+        // No word is stored as a mark (it would be over 2^31), so `mark` is compared without regard to the position of a word in
+        // its slot.
         u32 taken = slots_with_any(group.ballot(entry != empty && entry != mine && entry != mark));
         u32 open = first_lanes() & ~taken;
         if (open == 0) return Outcome::Undecided;

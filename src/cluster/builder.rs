@@ -155,8 +155,8 @@ impl<S: Storage, K: Key> Builder<S, K> {
     }
 }
 
-/// Buffer budget of a round. On the host 64 MiB, of which pages are touched only when used. On a GPU a fixed part of its free
-/// memory, with a maximum.
+/// Buffer budget of a round. On the host 64 MiB; pages are touched only when used. On a GPU a fixed part of its free memory, with
+/// a maximum.
 const ROUND_BYTES: u64 = 64 << 20;
 const ROUND_BYTES_ON_GPU: u64 = 4 << 30;
 const ROUND_SHARE_OF_GPU: u64 = 32;

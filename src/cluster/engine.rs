@@ -172,7 +172,7 @@ impl RankEngine {
         // If the answers cannot be read, the device fails. Keep the error that was found first, which says more.
         match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
-                // It returns the error that it gets.
+                // This call returns the error that it gets.
                 let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
                 wrong
             }

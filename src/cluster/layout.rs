@@ -25,17 +25,20 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Layout of runs of at most `capacities` rows. `room`: bytes available for the runs, and for the answers to them.
+    /// Layout of runs of at most `capacities` rows. `available`: bytes available for the runs, and for the answers to them.
     ///
     /// # Panics
     ///
     /// If the last run, or the last answers, end beyond that memory.
-    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
+    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, available: [u64; 2]) -> Self {
         let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
         // The place of an answer implies its owner and row. So answers have places even if no rank requests them.
         let answer_bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
         let ends = [capacities.iter().map(run_bytes).sum::<u64>(), capacities.iter().map(answer_bytes).sum()];
-        assert!(ends[0] <= room[0] && ends[1] <= room[1], "{ends:?} bytes of runs and answers are within {room:?}");
+        assert!(
+            ends[0] <= available[0] && ends[1] <= available[1],
+            "{ends:?} bytes of runs and answers are within {available:?}"
+        );
         let runs = starts(capacities.iter().map(run_bytes));
         let answers = starts(capacities.iter().map(answer_bytes));
         Self { capacities, runs, answers }
@@ -43,13 +46,13 @@ impl Layout {
 
     /// Layout for `count` vectors before any of them is known. `bounds`: the smallest hash that each rank owns
     /// (`owners::check_bounds`).
-    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
+    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, available: [u64; 2]) -> Self {
         let ends = bounds.iter().skip(1).map(|bound| u128::from(*bound)).chain([1 << 64]);
         let capacity = |(bound, end): (&u64, u128)| {
             let expected = ((u128::from(count) * (end - u128::from(*bound))) >> 64) as u64;
             count.min(expected + expected / SPARE_PART + SPARE_ROWS)
         };
-        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, room)
+        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, available)
     }
 
     /// Largest number of bytes of the runs of a round, and of the answers to them, in any layout.

@@ -318,7 +318,7 @@ impl State {
         self.ended.get_or_insert_with(|| Error::Connection { rank, reason: reason.into() });
     }
 
-    /// Ends the connection with the error of a rank. If its device failed, all others are told that it was that rank.
+    /// Ends the connection with the error of a rank. If its device failed, all others learn that it was that rank.
     fn end_by(&mut self, rank: usize, error: &Error) {
         match error {
             Error::Connection { rank, reason } => self.end(*rank, reason),

@@ -150,8 +150,8 @@ impl Record {
     pub(super) fn failed(mut self, error: Option<&Error>) -> Self {
         if let Some(error) = error {
             self.head.failed = 1;
-            let (text, room) = (error.to_string(), self.head.text.len());
-            let end = (0..=text.len().min(room)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            let (text, capacity) = (error.to_string(), self.head.text.len());
+            let end = (0..=text.len().min(capacity)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             self.head.text[..end].copy_from_slice(&text.as_bytes()[..end]);
         }
         self

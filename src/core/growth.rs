@@ -52,7 +52,7 @@ impl RawTable {
     /// Grows until that is a fair part of them. The number of nodes that they need is not known in advance, but a node table that
     /// is nearly full grows too.
     pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> usize {
-        // Duplicates need no slots, so a part may be much smaller than the batch, but not so small that there are many parts.
+        // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while first_error.error.is_none() {
             let size = self.size();
@@ -115,8 +115,8 @@ impl RawTable {
 
     /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of its outcomes.
     ///
-    /// Also writes their references: not every growth makes the references of the other vectors stale, so not all are looked up
-    /// again.
+    /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
+    /// up again.
     pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
         let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
         let mut again = HostBatch {

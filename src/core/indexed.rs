@@ -62,15 +62,15 @@ impl RawTable {
     pub(crate) fn holes(&self) -> Result<Vec<u64>> {
         let sized = self.sized("holes")?;
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
-        let mut room = given.saturating_sub(stored);
+        let mut capacity = given.saturating_sub(stored);
         loop {
-            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, room)?;
-            if count <= room {
+            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, capacity)?;
+            if count <= capacity {
                 holes.sort_unstable();
                 return Ok(holes);
             }
             // Rows that are being put count as holes, too.
-            room = count;
+            capacity = count;
         }
     }
 

@@ -129,7 +129,7 @@ impl<'a> Request<'a> {
 
     /// Sets a callback that is called with (vectors done, vectors in the batch), on the calling thread, at least a few times per
     /// second on long batches. Its result determines whether to continue: after a `Break` no more vectors are offered, and the
-    /// batch has the results of those that were ([`Batch::stopped`](crate::Batch::stopped)).
+    /// batch has the results of the offered ones ([`Batch::stopped`](crate::Batch::stopped)).
     ///
     /// These calls on the table wait until the callback returns: `clear`, `grow`, a `reserve` that grows, `relocate`, `save`,
     /// `save_file` and `truncate`. If the callback itself makes them, they return the error

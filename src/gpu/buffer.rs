@@ -103,7 +103,7 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// - the memory belongs to the device's context: the primary one, unless the device was made by
     ///   [`from_context`](Device::from_context);
-    /// - it holds `len` valid elements, and stays allocated;
+    /// - the memory holds `len` valid elements, and stays allocated;
     /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu =

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn rows_that_others_know_stay() {
-        // Of rows 0 to 9, only 8 and 9 may be moved.
+        // Rows 8 and 9 of 0 to 9 may be moved.
         let closing = close(6, 10, &[1, 2, 3, 5], 8).unwrap();
         assert_eq!(closing.moves, [RowMove { from: 9, to: 1 }, RowMove { from: 8, to: 2 }]);
         assert_eq!(closing, HoleClosing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });

@@ -103,10 +103,10 @@ pub(crate) fn is_prime(n: u64) -> bool {
 
 /// Number of buckets that a search looks at before it gives up; less than 2^15.
 ///
-/// It is 32 log2(buckets), and at least 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot with
-/// probability 0.95^limit. For 2^27 buckets that is 2^-66, so filling them to 0.95 rejects no vector (expected rejections 2^-39);
-/// at 0.97 it is 2^-39 per vector. Buckets of several slots can be filled further before they reject. A table of up to 1,024
-/// buckets is searched completely, so it can be filled to its last slot.
+/// The limit is 32 log2(buckets), and at least 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot
+/// with probability 0.95^limit. For 2^27 buckets that is 2^-66, so filling them to 0.95 rejects no vector (expected rejections
+/// 2^-39); at 0.97 it is 2^-39 per vector. Buckets of several slots can be filled further before they reject. A table of up to
+/// 1,024 buckets is searched completely, so it can be filled to its last slot.
 pub(crate) fn probe_limit(buckets: u64) -> u32 {
     let log2 = u64::from(u64::BITS - buckets.leading_zeros());
     (32 * log2).max(1024).min(buckets) as u32

@@ -200,7 +200,7 @@ fn full_slots_of_other_machines_find_room() {
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
     let slots = Header::read(&mut Source::new(&bytes[..], 16)).unwrap().fields.buckets * u64::from(layout.slots_per_bucket);
     assert!(rows(&loaded) == rows(&table) && (slots..slots * 11 / 10).contains(&loaded.slots()), "no more than need be");
-    // They do not fit at all.
+    // These vectors do not fit at all.
     loaded.raw.put_all(&vectors(2, 60_000), 60_000).unwrap();
     assert_eq!(loaded.len().unwrap(), 60_000);
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();

@@ -103,7 +103,7 @@ unsafe extern "C" {
         first: u64,
         last: u64,
         holes: *mut u64,
-        room: u64,
+        capacity: u64,
         count: *mut u64,
     );
     fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
@@ -278,21 +278,21 @@ impl CpuStore {
         Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
     }
 
-    /// Lists up to `room` rows that are not stored, and returns their total number.
-    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+    /// Lists up to `capacity` rows that are not stored, and returns their total number.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let (mut holes, mut count) = (zeroed::<u64>(room as usize)?, 0u64);
+        let (mut holes, mut count) = (zeroed::<u64>(capacity as usize)?, 0u64);
         let (holes_at, count_at) = (holes.as_mut_ptr() as u64, &raw mut count as u64);
         let shares = self.threads.min((rows.end - rows.start).div_ceil(PIECE as u64) as usize).max(1) as u64;
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: `holes` has `room` elements. Each is written by one thread, the one to which `count` has given its index.
-            // Both outlive the threads. The table's memory is only read, atomically.
+            // SAFETY: `holes` has `capacity` elements. Each is written by one thread, to which `count` has given its index. Both
+            // outlive the threads. The table's memory is only read, atomically.
             unsafe {
                 let view = CpuView::of(self.spec, &self.view);
                 let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
-                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, room, count);
+                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, capacity, count);
             }
         });
         holes.truncate(count as usize);
@@ -490,8 +490,8 @@ impl CpuStore {
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
                 // SAFETY: `keys` has an element for each slot of the stash. Each thread reads slots of its own share. `counts`
-                // gives out each position once, and no more positions than there are keys. Both outlive the threads. The caller
-                // uses the table exclusively.
+                // gives out each position once, at most one per key. Both outlive the threads. The caller uses the table
+                // exclusively.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
@@ -551,8 +551,8 @@ impl CpuStore {
     }
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        let room = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?);
+        let capacity = (slots.end - slots.start) as usize;
+        let (mut vectors, mut references) = (zeroed::<u32>(capacity * self.spec.width())?, zeroed::<u64>(capacity)?);
         let count = self.export_to(slots, &mut vectors, Some(&mut references));
         vectors.truncate(count * self.spec.width());
         references.truncate(count);
@@ -561,9 +561,10 @@ impl CpuStore {
 
     /// Returns the number of vectors that the slots hold. The slices have room for one of each slot.
     fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
-        let room = (slots.end - slots.start) as usize;
+        let capacity = (slots.end - slots.start) as usize;
         assert!(
-            vectors.len() >= room * self.spec.width() && references.as_ref().is_none_or(|references| references.len() >= room)
+            vectors.len() >= capacity * self.spec.width()
+                && references.as_ref().is_none_or(|references| references.len() >= capacity)
         );
         let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
         let mut count = 0;

@@ -1,7 +1,7 @@
 //! The library's kernels, compiled for a spec and loaded.
 //!
-//! They are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model checker
-//! that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
+//! The kernels are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model
+//! checker that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
 //! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
 //!
 //! | kernels | put | incremental | find | read | relocate | all in one program |

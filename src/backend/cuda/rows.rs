@@ -95,24 +95,24 @@ impl CudaStore {
         Ok(RowCounts { stored, given, spares })
     }
 
-    /// Lists up to `room` rows that are not stored, and returns their total number.
-    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+    /// Lists up to `capacity` rows that are not stored, and returns their total number.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let holes = DeviceMemory::new(&self.gpu, 8 * (1 + room))?;
+        let holes = DeviceMemory::new(&self.gpu, 8 * (1 + capacity))?;
         holes.zero_async(0, 8, self.stream())?;
         let (count_at, holes_at) = (holes.address(), holes.address() + 8);
         let kernel = &self.kernels.rows(&self.gpu)?.list_holes;
         let mut count = [0u64];
-        // SAFETY: the arguments of `warpset_list_holes`, which writes no more than `room` holes; waited for below.
+        // SAFETY: the arguments of `warpset_list_holes`, which writes no more than `capacity` holes; waited for below.
         unsafe {
             let arguments = &mut [
                 self.table_argument(),
                 argument(&rows.start),
                 argument(&rows.end),
                 argument(&holes_at),
-                argument(&room),
+                argument(&capacity),
                 argument(&count_at),
             ];
             let blocks = self.gpu.blocks_for(rows.end - rows.start);
@@ -120,7 +120,7 @@ impl CudaStore {
             holes.read_async(0, &mut count, self.stream())?;
         }
         self.wait("listing holes")?;
-        let mut listed = zeroed::<u64>(count[0].min(room) as usize)?;
+        let mut listed = zeroed::<u64>(count[0].min(capacity) as usize)?;
         if !listed.is_empty() {
             // SAFETY: waited for in the next statement.
             unsafe { holes.read_async(8, &mut listed, self.stream())? };

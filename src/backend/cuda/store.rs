@@ -342,9 +342,9 @@ impl CudaStore {
         if self.spec.is_indexed() {
             return self.export_rows(slots);
         }
-        let room = slots.end - slots.start;
-        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
-        let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
+        let capacity = slots.end - slots.start;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, capacity * self.spec.width() as u64 * 4)?;
+        let references_on_gpu = DeviceMemory::new(&self.gpu, capacity * 8)?;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
         let count = self.export_to(&slots, &cursor, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
         let (mut vectors, mut references) = (zeroed::<u32>(count * self.spec.width())?, zeroed::<u64>(count)?);

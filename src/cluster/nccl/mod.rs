@@ -38,7 +38,7 @@ pub struct Nccl {
     done: CudaEvent,
     /// Memory on the GPU through which host memory is sent and received.
     staging: Option<DeviceMemory>,
-    /// Of the exchange that is under way: offsets in the staging memory, and their destinations in host memory.
+    /// Offsets in the staging memory, and their destinations in host memory, for the exchange that is under way.
     to_host: Vec<(usize, Region)>,
     under_way: bool,
     ended: Option<Error>,
@@ -375,7 +375,7 @@ impl Drop for Nccl {
         let Ok(_current) = self.gpu.bind() else { return };
         // SAFETY: the communicator was made, and is not used after this.
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
-        // The other ranks may have ended by now.
+        // Other ranks may have ended by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
         if self.finish_call(answer, "ending").is_ok() {
             // SAFETY: as above; it is finalised.
