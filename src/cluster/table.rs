@@ -20,7 +20,7 @@ use std::fmt;
 /// others to make theirs. Errors that concern all are errors on all. Batches differ from rank to rank, and may be empty.
 ///
 /// `K` and `S` are as of [`warpset::Table`](crate::Table).
-pub struct Table<K, S> {
+pub struct Table<K: Key, S> {
     pub(super) engine: Engine,
     pub(super) config: Config,
     pub(super) local: crate::Table<K, S>,

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 /// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) makes an error of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
+#[must_use = "add `.complete(&table)?`: vectors may be `Full`, that is, not stored, and `complete` makes an error of that"]
 pub struct Batch {
     /// How many vectors had which outcome.
     pub tally: Tally,

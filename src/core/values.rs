@@ -1,13 +1,14 @@
 //! Values beside the rows of an indexed table: an array by number, on the table's device.
 //!
-//! A table knows of its arrays only from which number on their values are void: numbers that it takes back (`clear`, `truncate`,
-//! holes that are closed) are given again, to vectors whose values begin as zeros. An array looks at that, and at how many
-//! numbers there are, when it is next used. So neither a batch nor a growth waits for an array, or fails for want of memory for
-//! one.
+//! A table knows of its arrays only how their numbers change: numbers that it takes back (`clear`, `truncate`, holes that are
+//! closed) are given again, to vectors whose values begin as zeros, and `retain` numbers the rows that stay anew. An array looks
+//! at that, and at how many numbers there are, when it is next used. So neither a batch nor a growth waits for an array, or fails
+//! for want of memory for one.
 //!
-//! No value ever moves. The only rows that do are those that the batch has put that moves them, before it returns (`Closing`),
-//! and it does so only if nobody else can have their references. Each operation here counts as a call that overlaps with it.
+//! Values move only after `retain`. Besides that, a row moves only before the batch returns that has put it (`Closing`), and only
+//! if nobody else can have its reference. Each operation here counts as a call that overlaps with such a batch.
 
+use super::arrays::{Renumbering, locked};
 use super::lock::Shared;
 use super::table::{RawTable, Sized};
 use crate::backend::Values;
@@ -15,7 +16,6 @@ use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Pages are aligned to this at least.
@@ -24,7 +24,7 @@ const MAX_ALIGNMENT: usize = 4096;
 /// An array of values beside the rows of a table, which it keeps.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
-    kept: Arc<AtomicU64>,
+    renumbering: Arc<Mutex<Renumbering>>,
     memory: Mutex<Memory>,
     values: PhantomData<V>,
 }
@@ -48,7 +48,7 @@ impl<V> Array<V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.memory)
     }
 }
 
@@ -61,9 +61,9 @@ impl<V: Pod> Array<V> {
         let sized = table.sized("by_reference")?;
         let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
         // While the table's lock is held: what is taken back later is taken back from this one, too.
-        let kept = table.arrays.add();
+        let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
     }
 
     /// Numbers that the table has given.
@@ -77,21 +77,55 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// The memory, with zeros for what was taken back, and for at least so many values.
+    /// The memory, with all values where their numbers are now and zeros for what was taken back, and for at least `numbers`
+    /// values.
     ///
-    /// While others have slices of `view`, nothing has been taken back: these hold the table's lock.
+    /// While others have slices of `view`, no number has changed: these hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
-        // Relaxed: the caller has the table's lock, so that nobody changes it now, and what was written with that lock is seen.
-        let kept = self.kept.load(Ordering::Relaxed);
-        if kept < memory.used {
-            let void = Self::bytes_of(kept)..Self::bytes_of(memory.used);
-            memory.values.zero(void)?;
-            memory.used = kept;
+        // The caller has the table's lock, so that nothing is added now.
+        let mut renumbering = locked(&self.renumbering);
+        Self::take_back(&mut memory, renumbering.kept)?;
+        renumbering.kept = u64::MAX;
+        if let Some(from) = &renumbering.from {
+            let left = Self::renumber(&mut memory, from)?;
+            // Not once more, if what comes next fails.
+            *renumbering = Renumbering { kept: left, from: None };
+            Self::take_back(&mut memory, left)?;
+            renumbering.kept = u64::MAX;
         }
-        self.kept.store(u64::MAX, Ordering::Relaxed);
         memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
         Ok(memory)
+    }
+
+    /// Makes zeros of the values from this number on.
+    fn take_back(memory: &mut Memory, kept: u64) -> Result<()> {
+        if kept < memory.used {
+            memory.values.zero(Self::bytes_of(kept)..Self::bytes_of(memory.used))?;
+            memory.used = kept;
+        }
+        Ok(())
+    }
+
+    /// Moves the value with number `from[i]` to number i. Returns from which number on the values are void.
+    fn renumber(memory: &mut Memory, from: &[u64]) -> Result<u64> {
+        let used = memory.used;
+        let left = used.min(from.len() as u64);
+        // In place: numbers only get lower.
+        let renumbered = |values: &mut [V]| {
+            for (to, from) in from[..left as usize].iter().enumerate() {
+                values[to] = if *from < used { values[*from as usize] } else { V::zeroed() };
+            }
+        };
+        match memory.values.host_bytes_mut(Self::bytes_of(used)) {
+            Some(bytes) => renumbered(bytemuck::cast_slice_mut(bytes)),
+            None => {
+                let mut values = read(&*memory.values, used)?;
+                renumbered(&mut values);
+                memory.values.write(bytemuck::cast_slice(&values[..left as usize]))?;
+            }
+        }
+        Ok(left)
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<V>> {
