@@ -497,7 +497,7 @@ impl Local {
             Ok(())
         };
         let received: Result<()> = receive_all();
-        self.told_if_failed(&received);
+        self.end_if_failed(&received);
         let done = received.and(self.wait_until_taken());
         #[cfg(feature = "cuda")]
         let done = self.end_copies(&receive, waits, done);
@@ -505,7 +505,7 @@ impl Local {
     }
 
     /// If this rank has failed, ends the connection with its error.
-    fn told_if_failed(&self, done: &Result<()>) {
+    fn end_if_failed(&self, done: &Result<()>) {
         if let Err(error) = done {
             self.shared.lock().end_by(self.rank, error);
             self.shared.changed.notify_all();
@@ -531,7 +531,7 @@ impl Local {
             // Waits for all of them, even after one that fails.
             done = waited.fold(done, Result::and);
         }
-        self.told_if_failed(&done);
+        self.end_if_failed(&done);
         done
     }
 }

@@ -20,7 +20,7 @@ use std::fmt;
 /// ranks to make theirs. Errors that concern all ranks are returned on all. Batches differ between ranks, and may be empty.
 ///
 /// `K` and `S` are those of [`warpset::Table`](crate::Table).
-pub struct Table<K, S> {
+pub struct Table<K: Key, S> {
     pub(super) engine: RankEngine,
     pub(super) config: Config,
     pub(super) local: crate::Table<K, S>,

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 /// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) turns that into an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
+#[must_use = "add `.complete(&table)?`: vectors may be `Full`, that is, not stored, and `complete` turns that into an error"]
 pub struct Batch {
     /// Number of vectors with each outcome.
     pub tally: Tally,

@@ -238,9 +238,7 @@ impl RawTable {
         if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
             return Ok(());
         }
-        let ([offered, _], [stored, _]) = (from.store.stored()?, larger.store.stored()?);
-        let (rejected, for_nodes) = (offered.saturating_sub(stored), rehashed.full_nodes);
-        Err(Error::TableFull { rejected, for_nodes, offered, stored, slots: self.slots_of(larger), cause: None })
+        Err(no_slots(from, larger, self.slots_of(larger), rehashed.full_nodes)?)
     }
 
     /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
@@ -256,6 +254,12 @@ impl RawTable {
             buckets => Ok((spec, buckets?)),
         }
     }
+}
+
+/// The error that says how many vectors of a table found no slot in another one, which has so many `slots`.
+pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> Result<Error> {
+    let ([offered, _], [stored, _]) = (from.store.stored()?, to.store.stored()?);
+    Ok(Error::TableFull { rejected: offered.saturating_sub(stored), for_nodes, offered, stored, slots, cause: None })
 }
 
 #[cfg(all(test, feature = "cpu"))]

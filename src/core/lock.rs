@@ -306,6 +306,24 @@ pub(crate) struct Frozen<'a, T> {
     thread: PhantomData<*mut ()>,
 }
 
+impl<'a, T> Frozen<'a, T> {
+    /// Makes the guard one that may change the value, as it was before [`Alone::freeze`].
+    ///
+    /// # Panics
+    ///
+    /// If this thread looks at the value.
+    pub(crate) fn thaw(self) -> Alone<'a, T> {
+        let Self { lock, call, .. } = self;
+        // Relaxed: no other thread shares the lock while a thread has a `Frozen`, and what this thread did it sees.
+        assert_eq!(lock.state.load(Ordering::Relaxed) & SHARED, 1, "no guard of this thread looks at a value that it changes");
+        std::mem::forget(self);
+        lock.forget(call);
+        // Only this guard is counted, and the bit is set. Relaxed: nothing passes to another thread.
+        lock.state.fetch_xor(ALONE | CLOSED | 1, Ordering::Relaxed);
+        lock.alone(call)
+    }
+}
+
 impl<T> Deref for Frozen<'_, T> {
     type Target = T;
 
@@ -366,6 +384,20 @@ mod tests {
         drop(again);
         *lock.take("clear").unwrap() += 1;
         assert_eq!(*lock.share("third").unwrap(), 8);
+        assert_eq!(lock.state.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_frozen_value_that_is_thawed_can_be_changed() {
+        let lock = TableLock::new(7);
+        let frozen = lock.take("retain").unwrap().freeze();
+        assert_eq!((*lock.look(), *frozen), (7, 7));
+        let mut alone = frozen.thaw();
+        *alone += 1;
+        assert_eq!(refused(lock.share("put")), Some(("put", "retain")));
+        assert!(lock.try_take("try").is_none());
+        drop(alone);
+        assert_eq!((*lock.share("put").unwrap(), lock.state.load(Ordering::Relaxed)), (8, 1));
         assert_eq!(lock.state.load(Ordering::Relaxed), 0);
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 mod put;
 pub(crate) mod relocation;
 pub(crate) mod request;
+pub(crate) mod retain;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod values;

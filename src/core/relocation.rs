@@ -5,6 +5,7 @@ use super::growth::Rejected;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
+use crate::layout::view::Counts;
 use crate::{Error, Result, Tally};
 
 /// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys
@@ -43,22 +44,37 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
     // Different chains in every pass.
     let mut seeds = larger.generation.number()..;
     for first in (0..slots).step_by(piece as usize) {
-        let put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
-        let mut wanted = put()?.full;
-        while wanted > 0 {
-            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
-                Ok(relocated) => relocated,
-                // The table that is growing still has all keys.
-                Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
-                Err(error) => return Err(error),
-            };
-            let still = put()?.full;
-            let found = wanted.saturating_sub(still);
-            if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
-                return Ok(false);
-            }
-            wanted = still;
+        let mut put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
+        let rejected = put()?.full;
+        if rejected > 0 && !put_by_relocation(larger, rejected, &mut seeds, &mut put)? {
+            return Ok(false);
         }
+    }
+    Ok(true)
+}
+
+/// Relocates keys of a cuckoo table, and puts again what `put` offers, `rejected` of which found no slot the last time, until
+/// none is rejected. Nothing else uses the table. False if relocation makes hardly any room any more.
+pub(super) fn put_by_relocation(
+    table: &Sized,
+    rejected: u64,
+    seeds: &mut impl Iterator<Item = u64>,
+    put: &mut impl FnMut() -> Result<Counts>,
+) -> Result<bool> {
+    let (stash, mut wanted) = (table.stash_slots(), rejected);
+    while wanted > 0 {
+        let relocated = match table.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
+            Ok(relocated) => relocated,
+            // The table that the keys come from still has all of them.
+            Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let still = put()?.full;
+        let found = wanted.saturating_sub(still);
+        if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
+            return Ok(false);
+        }
+        wanted = still;
     }
     Ok(true)
 }

@@ -1,13 +1,15 @@
 //! Arrays of values for the rows of an indexed table, indexed by number, on the table's device.
 //!
-//! A table stores for each array only the number from which its values are void. Numbers that the table takes back (`clear`,
-//! `truncate`, holes that are closed) are given again, to vectors whose values start as zeros. An array checks this, and the
-//! current number of references, when it is next used. So neither a batch nor a growth waits for an array, or fails because there
-//! is no memory for one.
+//! A table stores for each array only how its numbers change. Numbers that the table takes back (`clear`, `truncate`, holes that
+//! are closed) are given again, to vectors whose values start as zeros, and `retain` gives new numbers to the rows that stay. An
+//! array checks this, and the current number of references, when it is next used. So neither a batch nor a growth waits for an
+//! array, or fails because there is no memory for one.
 //!
-//! No value ever moves. A row moves only if the same batch has put it, before the batch returns (`HoleClosing`), and only if no
-//! other call can have its reference. Each operation here counts as a call that overlaps with it.
+//! Values move only after `retain`. Otherwise a row moves only if the same batch has put it, before the batch returns
+//! (`HoleClosing`), and only if no other call can have its reference. Each operation here counts as a call that overlaps with
+//! such a batch.
 
+use super::arrays::{Renumbering, locked};
 use super::lock::Shared;
 use super::table::{RawTable, Sized};
 use crate::backend::Values;
@@ -15,7 +17,6 @@ use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Largest alignment of a value: pages have at least this alignment.
@@ -24,7 +25,7 @@ const MAX_ALIGNMENT: usize = 4096;
 /// An array of values for the rows of a table. It keeps the table alive.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
-    kept: Arc<AtomicU64>,
+    renumbering: Arc<Mutex<Renumbering>>,
     memory: Mutex<Memory>,
     values: PhantomData<V>,
 }
@@ -48,7 +49,7 @@ impl<V> Array<V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.memory)
     }
 }
 
@@ -61,9 +62,9 @@ impl<V: Pod> Array<V> {
         let sized = table.sized("by_reference")?;
         let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
         // While the table's lock is held: numbers taken back later are then taken back in this array, too.
-        let kept = table.arrays.add();
+        let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
     }
 
     /// Number of numbers that the table has given.
@@ -77,22 +78,54 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// Memory for at least `count` values, with zeros for numbers that were taken back.
+    /// Memory for at least `numbers` values, with every value at its current number, and zeros for numbers that were taken back.
     ///
-    /// While slices of `view` exist, no number has been taken back: they hold the table's lock.
+    /// While slices of `view` exist, no number has changed: they hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
-        // Relaxed: the caller has the table's lock, so no other thread changes it now, and writes made under that lock are
-        // visible.
-        let kept = self.kept.load(Ordering::Relaxed);
-        if kept < memory.used {
-            let void = Self::bytes_of(kept)..Self::bytes_of(memory.used);
-            memory.values.zero(void)?;
-            memory.used = kept;
+        // The caller has the table's lock, so no change is added now.
+        let mut renumbering = locked(&self.renumbering);
+        Self::take_back(&mut memory, renumbering.kept)?;
+        renumbering.kept = u64::MAX;
+        if let Some(from) = &renumbering.from {
+            let left = Self::renumber(&mut memory, from)?;
+            // Recorded now, so that an error below does not repeat it.
+            *renumbering = Renumbering { kept: left, from: None };
+            Self::take_back(&mut memory, left)?;
+            renumbering.kept = u64::MAX;
         }
-        self.kept.store(u64::MAX, Ordering::Relaxed);
         memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
         Ok(memory)
+    }
+
+    /// Sets the values from this number on to zero.
+    fn take_back(memory: &mut Memory, kept: u64) -> Result<()> {
+        if kept < memory.used {
+            memory.values.zero(Self::bytes_of(kept)..Self::bytes_of(memory.used))?;
+            memory.used = kept;
+        }
+        Ok(())
+    }
+
+    /// Moves the value with number `from[i]` to number i. Returns the number from which the values are void.
+    fn renumber(memory: &mut Memory, from: &[u64]) -> Result<u64> {
+        let used = memory.used;
+        let left = used.min(from.len() as u64);
+        // In place, because numbers only decrease.
+        let renumbered = |values: &mut [V]| {
+            for (to, from) in from[..left as usize].iter().enumerate() {
+                values[to] = if *from < used { values[*from as usize] } else { V::zeroed() };
+            }
+        };
+        match memory.values.host_bytes_mut(Self::bytes_of(used)) {
+            Some(bytes) => renumbered(bytemuck::cast_slice_mut(bytes)),
+            None => {
+                let mut values = read(&*memory.values, used)?;
+                renumbered(&mut values);
+                memory.values.write(bytemuck::cast_slice(&values[..left as usize]))?;
+            }
+        }
+        Ok(left)
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<V>> {
