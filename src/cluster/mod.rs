@@ -90,8 +90,8 @@
 //! (4 w + 9) + 4) bytes for what it sends and the answers to it, and 3 (n - 1) r (4 w + 9) bytes for what it receives (fully used
 //! only if all vectors of all ranks have one owner). On a GPU another r (4 w + 13) for batches from host memory, and 8 n r from
 //! the first batch on for which the host requests the vectors that are new on this rank. With [`Builder::deduplicate`] another 20
-//! r to 28 r. In all that is 64 MiB on a CPU, of which only the used part is ever touched. On a GPU it is 1/32 of its free
-//! memory, at most 4 GiB (without the 8 n r). [`Builder::round`] chooses r instead. Once an operation has begun, nothing is
+//! r to 28 r. In all that is 64 MiB of addresses on a CPU, and only the used part is ever touched. On a GPU it is 1/32 of its
+//! free memory, at most 4 GiB (without the 8 n r). [`Builder::round`] chooses r instead. Once an operation has begun, nothing is
 //! allocated except the results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth

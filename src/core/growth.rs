@@ -256,7 +256,7 @@ impl RawTable {
     }
 }
 
-/// The error that says how many vectors of a table found no slot in another one, which has so many `slots`.
+/// The error with the number of vectors of a table that found no slot in another one, which has `slots` slots.
 pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> Result<Error> {
     let ([offered, _], [stored, _]) = (from.store.stored()?, to.store.stored()?);
     Ok(Error::TableFull { rejected: offered.saturating_sub(stored), for_nodes, offered, stored, slots, cause: None })

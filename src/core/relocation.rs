@@ -53,8 +53,8 @@ pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Re
     Ok(true)
 }
 
-/// Relocates keys of a cuckoo table, and puts again what `put` offers, `rejected` of which found no slot the last time, until
-/// none is rejected. Nothing else uses the table. False if relocation makes hardly any room any more.
+/// Relocates keys of a cuckoo table and calls `put` again, in turn, until `put` rejects no key. `rejected`: number of keys that
+/// found no slot the last time. Nothing else uses the table. Returns false if relocation frees hardly any more slots.
 pub(super) fn put_by_relocation(
     table: &Sized,
     rejected: u64,

@@ -86,7 +86,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(K::owned(&self.raw.get("get", &[reference])?))
     }
 
-    /// Words of one vector, of which there must be `width`.
+    /// Words of one vector. An error unless there are `width` of them.
     fn words_of_one<'a>(&self, vector: &'a K::Borrowed) -> Result<Cow<'a, [u32]>> {
         let words = words(K::as_elements(vector));
         match words.len() == self.width() {
