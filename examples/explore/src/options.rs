@@ -334,7 +334,7 @@ pub enum TableChoice {
     Indexed,
 }
 
-/// What a reduced search still finds.
+/// Answers that a reduced search keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reduce {
     Deadlocks,

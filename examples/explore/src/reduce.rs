@@ -23,7 +23,7 @@ impl<'m> Reduction<'m> {
     ///
     /// # Errors
     ///
-    /// It would not keep what is asked, or the model cannot be reduced.
+    /// The reduction would not keep what is asked, or the model cannot be reduced.
     pub fn of(options: &Options, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
         let Some(reduce) = options.reduce else { return Ok(None) };
         ensure!(!is_about_runs, "--reduce keeps deadlocks and goals, but not all runs, and something is asked about runs here");
@@ -60,7 +60,7 @@ impl<'m> Reduction<'m> {
         Ok(Some(Self { kept, stubborn: saves.then_some(stubborn) }))
     }
 
-    /// What the search keeps.
+    /// The answers that the search keeps, in words.
     pub fn word(&self) -> &'static str {
         match self.kept {
             Kept { deadlocks: true, goals: true } => "deadlocks and goal",

@@ -4,7 +4,7 @@
 use crate::interpreter::{Fault, Wrong};
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::network::LabelId;
-use crate::ir::{Assignment, Expression, Field, Model, Place, Span, Type, VariableId};
+use crate::ir::{Assignment, Expression, Field, Model, Span, StoreTarget, Type, VariableId};
 
 type Result<T> = std::result::Result<T, Box<Fault>>;
 
@@ -207,8 +207,8 @@ impl Target {
     /// # Panics
     ///
     /// The variable has no field, though something writes it.
-    pub fn of(place: &Place, model: &Model) -> Self {
-        let Place { variable, index, span } = place;
+    pub fn of(place: &StoreTarget, model: &Model) -> Self {
+        let StoreTarget { variable, index, span } = place;
         let of = &model.variables[*variable];
         Self {
             variable: *variable,

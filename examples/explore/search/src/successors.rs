@@ -46,7 +46,7 @@ impl Successors for &dyn Successors {
 #[derive(Debug, Default)]
 pub struct Scratch {
     interpreter: interpreter::Scratch,
-    /// Of a state whose steps are reduced: all steps and successors, and the memory of the choice.
+    /// All steps and successors of a state whose steps are reduced, and the memory of the choice.
     pub(crate) all: Expansion,
     pub(crate) steps: Vec<Step>,
     pub(crate) stubborn: stubborn::Scratch,

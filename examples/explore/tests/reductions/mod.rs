@@ -41,7 +41,7 @@ pub fn reduced_searches_find_the_same() {
     compare(&file("vending.slco"), &["--deadlock"]);
 }
 
-/// Counters that have nothing in common, of which one order is enough.
+/// One order of the steps of independent counters is enough.
 pub fn reduced_searches_say_so() {
     let process = |name: &str| {
         format!("process {name} {{ byte n; state s; init s; trans s -> s {{ guard n < 9; effect n = n + 1; }}; }}\n")

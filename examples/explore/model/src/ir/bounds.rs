@@ -14,7 +14,7 @@
 use super::facts::{Facts, wrapped};
 use super::range::Range;
 use super::{
-    Action, Assignment, Channel, Expression, Field, LocationId, MessageField, Model, Place, Process, ProcessId, Transition,
+    Action, Assignment, Channel, Expression, Field, LocationId, MessageField, Model, Process, ProcessId, StoreTarget, Transition,
     TransitionId, Variable, VariableId,
 };
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const MOST_WORK: usize = 50 * PATIENCE;
 
 /// Computes the `values` of all variables.
 pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
-    let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
+    let found = ReachableFacts::new(processes, channels, transitions, variables).run(MOST_WORK);
     let found = found.map(|search| search.anywhere);
     for (number, variable) in variables.iter_mut().enumerate() {
         variable.values = found.as_ref().map_or(Range::of_type(variable.ty), |found| found[number]);
@@ -50,8 +50,8 @@ pub struct Intervals<'m> {
 impl<'m> Intervals<'m> {
     pub fn of(model: &'m Model) -> Self {
         let Model { processes, channels, transitions, variables, layout, .. } = model;
-        let (at, owned) = match Search::new(processes, channels, transitions, variables).run(MOST_WORK) {
-            Some(Search { at, owned, .. }) => (at, owned),
+        let (at, owned) = match ReachableFacts::new(processes, channels, transitions, variables).run(MOST_WORK) {
+            Some(ReachableFacts { at, owned, .. }) => (at, owned),
             // The analysis gave up: variables have all values of their types, wherever processes are.
             None => {
                 let anywhere = |process: &Process| vec![Some(Vec::new()); process.locations.len()];
@@ -116,7 +116,7 @@ impl<'m> Intervals<'m> {
 }
 
 /// Facts about all reachable states, so far.
-struct Search<'m> {
+struct ReachableFacts<'m> {
     transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
@@ -164,7 +164,7 @@ impl Waiting {
     }
 }
 
-impl<'m> Search<'m> {
+impl<'m> ReachableFacts<'m> {
     fn new(processes: &[Process], channels: &'m [Channel], transitions: &'m [Transition], variables: &'m [Variable]) -> Self {
         let owners = owners(transitions, variables);
         let anywhere: Vec<Range> =
@@ -323,7 +323,7 @@ impl<'m> Search<'m> {
         }
     }
 
-    fn store(&mut self, place: &Place, values: Range, facts: &mut Facts) {
+    fn store(&mut self, place: &StoreTarget, values: Range, facts: &mut Facts) {
         let variable = place.variable;
         let values = wrapped(values, self.variables[variable].ty);
         facts.store(place, values);
@@ -368,7 +368,7 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
 
 /// Calls `f` with every variable that the transition reads.
 fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
-    let (values, targets): (&[Expression], &[Place]) = match &transition.action {
+    let (values, targets): (&[Expression], &[StoreTarget]) = match &transition.action {
         Action::Alone => (&[], &[]),
         Action::Send { values, .. } => (values, &[]),
         Action::Receive { targets, .. } => (&[], targets),
@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn it_is_given_up_in_the_end() {
         let model = read(&ring(30, 3));
-        let run = |most| Search::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
+        let run = |most| ReachableFacts::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
         assert!(run(1000).is_none());
         assert_eq!(run(MOST_WORK).unwrap().anywhere, vec![Range { low: 0, high: 100 }; 3]);
     }

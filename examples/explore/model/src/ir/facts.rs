@@ -1,9 +1,9 @@
 //! Facts about the values of variables: intervals, what an assumption about a condition implies, and what a store changes.
 
 use super::range::{Range, range_where};
-use super::{Binary, Expression, Model, Place, Type, Unary, VariableId};
+use super::{Binary, Expression, Model, StoreTarget, Type, Unary, VariableId};
 
-/// What is known of the values of a state.
+/// Facts about the values of a state.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Values of each variable; of an array, values of all its elements.
@@ -13,13 +13,13 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What is known of every reachable state of a model.
+    /// Facts about every reachable state of a model.
     pub fn of(model: &Model) -> Self {
         Self { values: model.variables.iter().map(|variable| variable.values).collect(), elements: Vec::new() }
     }
 
     /// Notes a store of a value that fits the target.
-    pub fn store(&mut self, place: &Place, values: Range) {
+    pub fn store(&mut self, place: &StoreTarget, values: Range) {
         let variable = place.variable;
         match &place.index {
             None => self.values[variable] = values,

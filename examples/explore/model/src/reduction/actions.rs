@@ -8,7 +8,7 @@ use crate::trace::describe_step;
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
 
-/// Most actions of a model that is reduced: a matrix of so many rows takes 32 MiB.
+/// Most actions of a model that is reduced: their matrix of conflicts takes 32 MiB.
 const MOST_ACTIONS: usize = 1 << 14;
 
 /// An action: one step of the processes, or all steps by one rule of the network.

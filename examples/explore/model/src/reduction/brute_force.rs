@@ -35,9 +35,9 @@ impl<'m> Space<'m> {
     }
 }
 
-/// Checks what the matrices claim in the first `most` states of a model: that both orders of actions which accord are possible and
-/// lead to the same states, that nothing but an enabler makes a test true, and that an action is enabled exactly if its tests hold.
-/// Returns the number of states.
+/// Checks what the matrices claim in the first `most` states of a model: that both orders of actions which accord are possible
+/// and lead to the same states, that nothing but an enabler makes a test true, and that an action is enabled exactly if its
+/// tests hold. Returns the number of states.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ fn accord(
     }
 }
 
-/// What a search finds.
+/// Results of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     pub deadlocks: BTreeSet<State>,

@@ -2,12 +2,12 @@
 //!
 //! Two matrices decide which steps may be left out:
 //!
-//! - *Conflicts*: actions a and b accord if, in every reachable state in which both are enabled, each stays enabled after the other,
-//!   and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
+//! - *Conflicts*: actions a and b accord if, in every reachable state in which both are enabled, each stays enabled after the
+//! other, and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
 //! - *Enablers* of a test: every action that may change the test from false to true in some reachable state. Before an action
 //!   with a test that does not hold can be taken, one of the test's enablers must be: they are a necessary enabling set.
 //!
-//! What is certain is found on intervals (`ir::bounds`), narrowed by the tests of the actions in question: `x := 1` cannot make
+//! The analysis works on intervals (`ir::bounds`), narrowed by the tests of the actions in question: `x := 1` cannot make
 //! `x == 2` true, `x := x + 1` cannot make `x < 3` true, and two processes that set elements 1 and 2 of an array accord. Every
 //! imprecision sets a bit, which costs states and never a result.
 
@@ -123,7 +123,7 @@ impl Search<'_> {
         if let (Action::Rule(rule), Action::Rule(other), Some(network)) = (action, others, &self.runs.model.network) {
             return rules::conflict(network, rule, other).map(Reason::Component);
         }
-        // What is known where both are enabled; nothing if they never are.
+        // Facts about the states that enable both; there are none if no state does.
         let known = self.runs.enabled(&self.actions, &self.tests, &[one, other])?;
         let (effect, of_other) = (self.runs.run(action, known.clone()), self.runs.run(others, known.clone()));
         let disabled = |action: usize, effect: &Effect, other: usize| {

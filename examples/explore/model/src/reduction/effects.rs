@@ -1,4 +1,4 @@
-//! What an action may read and write, and how it may change a test: by running it on intervals instead of values.
+//! Runs actions on intervals instead of values, to find what they may read and write, and how they may change a test.
 
 use super::actions::{Action, Actions, Test};
 use crate::ir::bounds::Intervals;
@@ -6,7 +6,7 @@ use crate::ir::expression::{Binary, Unary};
 use crate::ir::facts::{Facts, wrapped};
 use crate::ir::network::{Network, RuleId, Rules};
 use crate::ir::range::{Range, unbounded};
-use crate::ir::{Action as Partner, Expression, LocationId, Model, Place, ProcessId, Type, VariableId};
+use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, StoreTarget, Type, VariableId};
 use fixedbitset::FixedBitSet;
 
 /// Numbers of the parts of a state: the location of each process, then each element of each variable.
@@ -16,14 +16,14 @@ pub struct Cells {
     count: usize,
 }
 
-/// What is known of a state: facts about its values, and the locations of some processes.
+/// Knowledge of a state: facts about its values, and the locations of some processes.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub facts: Facts,
     at: Vec<(ProcessId, LocationId)>,
 }
 
-/// What an action does in the states of which something is known.
+/// Result of running an action on the states that fit some knowledge.
 #[derive(Clone, Debug)]
 pub struct Effect {
     /// Cells that its effects read, except for the reading of a cell to which it only adds.
@@ -31,7 +31,7 @@ pub struct Effect {
     pub writes: FixedBitSet,
     /// Cells that are written once, and how.
     changes: Vec<(usize, Change)>,
-    /// What is known after it.
+    /// Knowledge of the states after it.
     pub after: Known,
 }
 
@@ -100,12 +100,12 @@ impl Cells {
     }
 
     /// The cell of a place, if it is only one.
-    fn only(&self, model: &Model, place: &Place, facts: &Facts) -> Option<usize> {
+    fn only(&self, model: &Model, place: &StoreTarget, facts: &Facts) -> Option<usize> {
         let range = self.of_place(model, place, facts);
         (range.len() == 1).then_some(range.start)
     }
 
-    fn of_place(&self, model: &Model, place: &Place, facts: &Facts) -> std::ops::Range<usize> {
+    fn of_place(&self, model: &Model, place: &StoreTarget, facts: &Facts) -> std::ops::Range<usize> {
         match &place.index {
             Some(index) => self.elements(model, place.variable, facts.range(index)),
             None => self.variables[place.variable]..self.variables[place.variable] + 1,
@@ -152,7 +152,7 @@ impl<'m> Runs<'m> {
         Self { model, cells: Cells::of(model), intervals: Intervals::of(model) }
     }
 
-    /// What is known of all reachable states in which these actions are enabled; `None` if there is no such state.
+    /// Knowledge of all reachable states in which these actions are enabled; `None` if there is no such state.
     pub fn enabled(&self, actions: &Actions, tests: &[Test], together: &[usize]) -> Option<Known> {
         let mut at: Vec<(ProcessId, LocationId)> = Vec::new();
         for action in together {
@@ -171,7 +171,7 @@ impl<'m> Runs<'m> {
         is_possible.then_some(known)
     }
 
-    /// Runs an action on the states of which this is known. It must be enabled there.
+    /// Runs an action on the states that fit `known`. It must be enabled there.
     pub fn run(&self, action: Action, known: Known) -> Effect {
         let mut running = Running {
             runs: self,
@@ -372,12 +372,12 @@ impl Running<'_, '_> {
         }
     }
 
-    fn ty(&self, target: &Place) -> Type {
+    fn ty(&self, target: &StoreTarget) -> Type {
         self.runs.model.variables[target.variable].ty
     }
 
     /// If the value is the target's own plus or minus (`true`) a number: that number.
-    fn added(&self, target: &Place, value: &Expression) -> Option<(Expression, bool)> {
+    fn added(&self, target: &StoreTarget, value: &Expression) -> Option<(Expression, bool)> {
         let is_target = |expression: &Expression| match (expression, &target.index) {
             (Expression::Variable(variable), None) => *variable == target.variable,
             (Expression::Element { array, index, .. }, Some(Expression::Constant(at))) => {
@@ -396,12 +396,12 @@ impl Running<'_, '_> {
     }
 
     /// Stores values. `change`: how, if the target is one cell and is written only here.
-    fn store(&mut self, target: &Place, values: Range, change: Option<Change>) {
+    fn store(&mut self, target: &StoreTarget, values: Range, change: Option<Change>) {
         let model = self.runs.model;
         if let Some(index) = &target.index {
             self.evaluate(index);
         }
-        let place = Place { index: target.index.as_ref().map(|index| self.known.simplified(index)), ..target.clone() };
+        let place = StoreTarget { index: target.index.as_ref().map(|index| self.known.simplified(index)), ..target.clone() };
         let cells = self.runs.cells.of_place(model, &place, &self.known.facts);
         cells.clone().filter(|cell| self.writes.contains(*cell)).for_each(|cell| self.twice.insert(cell));
         self.writes.insert_range(cells);
@@ -429,7 +429,7 @@ impl Running<'_, '_> {
     }
 
     fn finish(mut self) -> Effect {
-        // Of a cell that is written twice nothing simple is known: its sums read it.
+        // If a cell is written twice, its sums count as reads.
         self.reads.union_with(&self.twice);
         let reads = &self.reads;
         self.changes.retain(|(cell, _)| !reads.contains(*cell));

@@ -248,7 +248,7 @@ impl Choice<'_, '_> {
         value
     }
 
-    /// Sets of actions, one of which must come before the goal; several to choose from. None if the goal is met.
+    /// Sets of actions to choose from: each path to the goal contains an action of each set. Empty if the goal is met.
     fn seeds(&mut self, goal: &Goal) -> Vec<FixedBitSet> {
         match goal {
             Goal::Constant(true) => Vec::new(),
