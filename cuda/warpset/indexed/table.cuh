@@ -36,8 +36,8 @@
 //   5. A lane that loses a claim learns from it what the slot holds for ever, and compares or goes on. No lane waits for another.
 //      A lane that stops for ever (a killed kernel) costs at most one row, which is not a member of the set.
 //
-// A claim that is lost, to an equal vector or another one, leaves its lane with a row that no other thread can read. The lane
-// uses it for its next vector.
+// A lane that loses a claim, to an equal vector or to another one, keeps its row, which no other thread can read. It uses the row
+// for its next vector.
 //
 // A reference is final as soon as it is given. Find-or-put moves no row, nor does growth of the index, which is rebuilt from the
 // rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only with rows whose
@@ -45,13 +45,13 @@
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
-// Reading a row by its number (`holds`): rows below `dense` are stored. For others only the index knows. The row is read,
-// whatever it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does, the row is
-// stored, by 2, and the slot acquired. If it does not, the row is not stored yet, or a hole.
+// Reading a row by its number (`holds`): rows below `dense` are stored. Whether another row is stored can be determined only by
+// the index: the row is read, whatever it holds, and hashed, and the slots on the walk of that hash are searched for one that
+// names the row. If there is one, the row is stored, by 2, and the slot acquired. If not, the row is not stored yet, or a hole.
 //
-// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set is unchanged by it.
+// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set does not change then.
 //
-// Memory a vector: 4 x width for its row, and 8 / fill (or 4 / fill, while numbers of rows leave 7 bits for tags) for its slot.
+// Bytes per vector: 4 x width for its row, and 8 / fill for its slot (4 / fill, while numbers of rows leave 7 bits for tags).
 #pragma once
 
 #include "warpset/core/hash.cuh"

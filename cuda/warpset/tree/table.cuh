@@ -226,7 +226,7 @@ struct TreeTable {
         return read_words(slot, 0, 1, [](u32, u32) {});
     }
 
-    // Buckets of the node table that are looked at to find all nodes of the vector in a slot, which is one.
+    // Number of buckets of the node table that a search reads to find all nodes of the vector in a slot. The slot is not empty.
     WARPSET_FN u32 node_probes(u64 slot) const
     {
         u32 probes = 0;

@@ -122,7 +122,7 @@ private:
     // One or two words of the input.
     WARPSET_FN static u64 words_at(const u32* words, bool pair)
     {
-        // A lane by itself comes back for the rest of a sector: kept in L1.
+        // If one lane reads the whole vector, its next loads need the rest of the sector: an ordinary load keeps it in L1.
         if constexpr (lanes == Lanes::One) return Table::pair_of(words[0], pair ? words[1] : 0);
         if constexpr (width % 2 == 0) return platform::load_input(reinterpret_cast<const u64*>(words));
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
