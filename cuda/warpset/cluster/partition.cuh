@@ -11,9 +11,9 @@
 // rows that a rank is expected to get of the round's vectors, plus a margin. If equal vectors make it longer, all rows are
 // counted, and those beyond its end are not written. The host then makes space for the counted rows, and repeats the pass.
 //
-// Representatives. With a filter, of equal vectors in a round one is sent, their representative. A filter of slots, each empty or
-// the position of a vector in the batch, finds it by claiming: walk from the slot of the hash to the first that is empty, and
-// claim it by one compare-and-swap, or to one whose vector is equal.
+// Representatives. With a filter, only one of several equal vectors in a round is sent: their *representative*. The filter is an
+// array of slots. Each is empty or holds the position of a vector in the batch. To find its representative, a vector walks from
+// the slot of its hash to the first slot that is empty, which it claims by one compare-and-swap, or that holds an equal vector.
 //
 //   1. A slot goes from empty to a position once, and never changes.
 //   2. Equal vectors walk the same slots, and pass a slot only over a different vector, which stays there. So they all end at the
