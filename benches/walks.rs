@@ -45,8 +45,8 @@ unsafe impl DeviceRepr for System {}
 
 impl System {
     fn new(width: usize, skewed: bool) -> Self {
-        // Bits of the program counter; of a process, if all have the same number; otherwise of those in the first half and of the
-        // others. Codes have at most 36 bits.
+        // Sizes in bits: of the program counter; of every process, if all have the same size; otherwise of the processes in the
+        // first half, and of the others. Codes have at most 36 bits.
         let (counter, even, first, second) = match width {
             4 => (1, 10, 12, 6),
             6 => (2, 6, 8, 3),

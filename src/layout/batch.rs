@@ -32,7 +32,7 @@ impl<'a> HostBatch<'a> {
         Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
-    /// The find-or-put that the batch asks for.
+    /// The kind of find-or-put that the batch requests.
     pub(crate) fn put_search(&self) -> SearchMode {
         if self.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut }
     }
@@ -57,7 +57,7 @@ impl<'a> HostBatch<'a> {
     }
 }
 
-/// Tells a caller's callback how far a batch is, and whether it wants to go on.
+/// Reports the progress of a batch to the caller's callback, and records whether the callback wants to continue.
 pub(crate) struct BatchProgress<'a> {
     callback: Option<&'a mut Callback<'a>>,
     /// Vectors of earlier parts of the same call, and of the whole call.

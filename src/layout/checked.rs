@@ -46,7 +46,7 @@ impl Spec {
         }
     }
 
-    /// Vectors as trees. Those of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
+    /// Trees. A vector of one or two words is its own root, so it is stored in a bucket table, whatever the strategy.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Spec {
         Ok(Self { kind: StorageKind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
-    /// Vectors as trees whose roots lie in a compact table; those of one or two words as in [`tree`](Self::tree).
+    /// Trees whose roots are in a compact table. Vectors of one or two words are stored as in [`tree`](Self::tree).
     ///
     /// # Errors
     ///
