@@ -39,16 +39,16 @@ WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last,
 }
 
 // Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put at the same time. Adds
-// their number to `count`. At most `room` of them are written.
+// their number to `count`. At most `capacity` of them are written.
 template <u32 width, u32 slot_bits>
-WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 room, u64* count)
+WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
     const auto share = platform::Grid::share(last - first);
     for (u64 row = first + share.first; row < first + share.last; row += share.step) {
         if (table.holds(row)) continue;
         // Relaxed: only the uniqueness of the places matters.
         const u64 at = platform::fetch_add_relaxed(count, 1);
-        if (at < room) holes[at] = row;
+        if (at < capacity) holes[at] = row;
     }
 }
 

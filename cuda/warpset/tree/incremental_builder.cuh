@@ -53,17 +53,17 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
 
     static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
-    static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
+    static constexpr u32 capacity = 2 * Warp::size;  // for root pairs that are made and not yet taken
     // Whether the parents' root pairs are read in advance, one lane per vector: decompressing one takes some 100 instructions,
     // which otherwise all lanes of a vector would execute.
     static constexpr bool reads_ahead = Table::Roots::is_compact;
-    static constexpr u32 scratch_bytes = (levels * Warp::size + room + (reads_ahead ? room : 0)) * 8;
+    static constexpr u32 scratch_bytes = (levels * Warp::size + capacity + (reads_ahead ? capacity : 0)) * 8;
 
     const Table& table;
     u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
-    u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
+    u64* made;      // root pair of vector i at i % capacity; its left half is `missing` if the node table is full
     u32 end = 0;    // of the vectors whose root pairs are made
-    u32 read = 0;   // of the vectors whose parents' root pairs are read, to `made[room + i % room]`; left half `missing`: none
+    u32 read = 0;   // of the vectors whose parents' root pairs are in `made[capacity + i % capacity]`; left half `missing`: none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -93,7 +93,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         bool missing = false;
         if (takers >> Warp::lane() & 1) {
             const u32 rank = platform::population_count(takers & below(Warp::lane()));
-            const u64 root = made[(next + rank) % room];
+            const u64 root = made[(next + rank) % capacity];
             // The left half of a root pair is a reference: these vectors have three words or more.
             missing = Table::half(root, 0) == NodeTable::missing;
             *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = table.pack(root).value;
@@ -112,7 +112,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
             const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
-            made[index % room] = complete ? root : NodeTable::missing;
+            made[index % capacity] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
         // The root pairs are taken after the barrier at the end of this step of the batch (batch/search.cuh).
@@ -167,7 +167,7 @@ private:
         const bool complete = close(way, ~below(way.head) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind))));
         if ((heads >> lane & 1) && way.vector < vectors) {
             const u64 root = reinterpret_cast<const u64*>(halves)[lane];
-            made[(end + way.vector) % room] = complete ? root : NodeTable::missing;
+            made[(end + way.vector) % capacity] = complete ? root : NodeTable::missing;
         }
         Warp::sync();
         return vectors;
@@ -183,7 +183,7 @@ private:
             if (index < last) {
                 u64 pair;
                 const bool stored = table.read_root(parent_slot(batch, index), pair);
-                made[room + index % room] = stored ? pair : NodeTable::missing;
+                made[capacity + index % capacity] = stored ? pair : NodeTable::missing;
             }
             read = last - read < Warp::size ? last : read + Warp::size;
         }
@@ -195,7 +195,7 @@ private:
     WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
     {
         if constexpr (!reads_ahead) return table.read_root(parent_slot(batch, end + vector), pair);
-        pair = made[room + (end + vector) % room];
+        pair = made[capacity + (end + vector) % capacity];
         return Table::half(pair, 0) != NodeTable::missing;
     }
 
