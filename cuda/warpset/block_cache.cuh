@@ -151,10 +151,10 @@ public:
     }
 
     // Finds or puts all vectors that were added, and empties the cache. The references of new vectors are appended to
-    // `new_references` at `counts->new_references`, which may be shared by all blocks. Duplicates in the cache count as offered,
-    // and as seen, also those of a vector that is Full. Of such a vector `counts->full` counts one a cache: what was offered
-    // while `full` grew must be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
-    // converged.
+    // `new_references` at `counts->new_references`; all blocks may share both. Duplicates in the cache count as offered and as
+    // seen, even if their vector is Full. `counts->full` counts such a vector once per cache: if `full` has grown, all vectors
+    // that were offered meanwhile must be offered again. `counts` may be null, if `new_references` is. All threads of the block
+    // call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);

@@ -42,7 +42,7 @@ impl<'a> HostBatch<'a> {
         self.vectors.len() / spec.width()
     }
 
-    /// The vectors in a range of positions. New references go behind the first `new`.
+    /// The vectors in a range of positions. New references are written after the first `new` ones.
     pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
         let rows = |words: &'a [u32], width: usize| &words[range.start * width..range.end * width];
         HostBatch {

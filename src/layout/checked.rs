@@ -98,7 +98,7 @@ impl Spec {
     /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
     /// has.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
-        // The number after the last slot is a reference too; and keys have 20 bits at least.
+        // The number after the last slot is also a reference, and keys have at least 20 bits.
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);
         // The right half is a reference, or (of 2^n + 1 words) the last word.
         if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }

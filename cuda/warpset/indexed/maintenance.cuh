@@ -6,7 +6,8 @@
 
 namespace warpset {
 
-// Makes the index EMPTY, and takes back all rows. Nothing else may use the table at the same time.
+// Makes the index EMPTY and the table have no rows: their numbers are given again from 0 on. Nothing else may use the table at
+// the same time.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
 {
