@@ -82,7 +82,7 @@ fn stops_answering(rank: usize, ranks: usize) {
     let _ = set.find_or_put_many(&words(0, 1000)).unwrap();
     if rank == ranks - 1 {
         Faults::find().expect("a simulated device").set("cuLaunchKernel:1=hangs");
-        // It may wait for its device for ever: the test ends this process.
+        // This call may wait for the device for ever: the test ends this process.
         let _ = set.find_or_put_many(&words(0, 1000));
         loop {
             std::thread::park();

@@ -1,8 +1,8 @@
 //! Accesses of operations to ranges of an allocation, and those that conflict although nothing orders them.
 //!
-//! Copies and fills say which bytes they read and write. A kernel gets addresses, and its accesses are unknown: several kernels may
-//! use the same memory at a time, and a copy may read what a kernel writes (a counter, to see how far it is). But no copy or fill may
-//! write to an address that a kernel got, unless one of both is ordered behind the other.
+//! Copies and fills say which bytes they read and write. A kernel gets addresses, and its accesses are unknown: several kernels
+//! may use the same memory at a time, and a copy may read what a kernel writes (a counter, to see how far it is). But no copy
+//! or fill may write to an address that a kernel got, unless one of both is ordered behind the other.
 
 use super::clocks::{Clock, Moment};
 use std::backtrace::Backtrace;
@@ -45,8 +45,8 @@ struct Access {
 pub struct Accesses(Vec<Access>);
 
 impl Accesses {
-    /// Adds an access of an operation; `clock` is what comes before the operation. Returns a description of an earlier access that
-    /// conflicts with it and is not ordered before it.
+    /// Adds an access of an operation; `clock` is what comes before the operation. Returns a description of an earlier access
+    /// that conflicts with it and is not ordered before it.
     pub fn add(
         &mut self,
         addresses: Range<u64>,
