@@ -57,7 +57,7 @@ type Handle = *mut _nvrtcProgram;
 
 /// Counts a call; returns the error with which a test wants it to fail (`driver::fault`).
 fn refused(function: &'static str) -> Option<Status> {
-    match fault::strike(function) {
+    match fault::inject(function) {
         Ok(()) => None,
         Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Some(Status::OutOfMemory),
         Err(_) => Some(Status::InternalError),
