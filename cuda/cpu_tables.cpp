@@ -9,6 +9,7 @@
 #include "warpset/compact/relocation.cuh"
 #include "warpset/compact/table.cuh"
 #include "warpset/indexed/maintenance.cuh"
+#include "warpset/indexed/upsert.cuh"
 #include "warpset/tree/table.cuh"
 
 namespace warpset {
@@ -297,6 +298,16 @@ void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
             if (batch->parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::run_thread(table, *batch);
         }
         SearchBatch<Table, Operation::FindOrPut>::run_thread(table, *batch);
+    });
+}
+
+// Find-or-put into an indexed table, which changes values beside its rows.
+void warpset_cpu_upsert(const View* view, const BatchView* batch, const UpsertView* upsert)
+{
+    play(0, 1);
+    const UpsertBatch with_values{*batch, *upsert};
+    with_indexed(*view, [&](const auto& table) {
+        SearchBatch<std::decay_t<decltype(table)>, Operation::FindOrPut>::run_thread(table, with_values);
     });
 }
 

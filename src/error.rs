@@ -100,6 +100,9 @@ pub enum Error {
         /// How many were given.
         count: usize,
     },
+    /// Values of another table than the one whose keys are given.
+    #[error("the values belong to another table than the one that the keys are put into")]
+    ForeignValues,
     /// A node table of this size cannot be: its nodes are known by 32 bits.
     #[error("a node table has 1 to {most} slots, not {nodes}")]
     Nodes {

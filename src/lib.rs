@@ -99,6 +99,7 @@ pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;
 pub use layout::spec::Spec;
 pub use layout::strategy::{Pairing, Strategy};
+pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{

@@ -113,7 +113,7 @@ impl RawTable {
             }
             let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
             let wanted = tally.full;
-            tally = self.retry(rejected, batch, tally)?;
+            tally = self.retry(rejected, batch, tally, None)?;
             // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
             // freed some. After an error what has been put by now is reported.
             let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };

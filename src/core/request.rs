@@ -131,10 +131,10 @@ impl<'a> Request<'a> {
     /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
     /// ([`Batch::stopped`](crate::Batch::stopped)).
     ///
-    /// Calls that wait until it returns: `clear`, `grow`, `reserve` that grows, `relocate`, `save`, `save_file` and `truncate` of
-    /// the table. The callback itself gets the error [`SelfDeadlock`](crate::Error::SelfDeadlock) from them, and so, in
-    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow or relocate keys. It may
-    /// make all other calls. It must not wait for another thread that uses the table.
+    /// Calls that wait until it returns: `clear`, `grow`, `reserve` that grows, `relocate`, `retain`, `save`, `save_file` and
+    /// `truncate` of the table. The callback itself gets the error [`SelfDeadlock`](crate::Error::SelfDeadlock) from them, and
+    /// so, in [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow or relocate keys. It
+    /// may make all other calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -15,7 +15,6 @@ use crate::backend::Values;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Pages are aligned to this at least.
@@ -24,15 +23,18 @@ const MAX_ALIGNMENT: usize = 4096;
 /// An array of values beside the rows of a table, which it keeps.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
-    renumbering: Arc<Mutex<Renumbering>>,
+    pub(super) renumbering: Arc<Mutex<Renumbering>>,
     memory: Mutex<Memory>,
-    values: PhantomData<V>,
+    /// Value of a vector until it is set.
+    initial: V,
 }
 
 pub(crate) struct Memory {
     pub values: Box<dyn Values>,
     /// Values from this number on have not been written.
     pub used: u64,
+    /// Values before this number are initial ones or have been written. Memory has zeros at first.
+    filled: u64,
 }
 
 /// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from another memory.
@@ -43,17 +45,18 @@ pub(crate) enum Viewed<'a, V> {
 
 impl<V> Array<V> {
     /// Bytes of so many values: more than there is memory, if they cannot be counted.
-    fn bytes_of(numbers: u64) -> u64 {
+    pub(super) fn bytes_of(numbers: u64) -> u64 {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         locked(&self.memory)
     }
 }
 
 impl<V: Pod> Array<V> {
-    pub(crate) fn new(table: &Arc<RawTable>) -> Result<Self> {
+    /// An array whose values are `initial` until they are set.
+    pub(crate) fn new(table: &Arc<RawTable>, initial: V) -> Result<Self> {
         const {
             assert!(size_of::<V>() > 0, "a value has at least one byte");
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
@@ -63,7 +66,7 @@ impl<V: Pod> Array<V> {
         // While the table's lock is held: what is taken back later is taken back from this one, too.
         let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0, filled: 0 }), initial })
     }
 
     /// Numbers that the table has given.
@@ -77,7 +80,7 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// The memory, with all values where their numbers are now and zeros for what was taken back, and for at least `numbers`
+    /// The memory, with all values where their numbers are now, initial ones for what was taken back, and for at least `numbers`
     /// values.
     ///
     /// While others have slices of `view`, no number has changed: these hold the table's lock.
@@ -85,36 +88,49 @@ impl<V: Pod> Array<V> {
         let mut memory = self.lock();
         // The caller has the table's lock, so that nothing is added now.
         let mut renumbering = locked(&self.renumbering);
-        Self::take_back(&mut memory, renumbering.kept)?;
+        self.take_back(&mut memory, renumbering.kept)?;
         renumbering.kept = u64::MAX;
         if let Some(from) = &renumbering.from {
-            let left = Self::renumber(&mut memory, from)?;
+            let left = self.renumber(&mut memory, from)?;
             // Not once more, if what comes next fails.
             *renumbering = Renumbering { kept: left, from: None };
-            Self::take_back(&mut memory, left)?;
+            self.take_back(&mut memory, left)?;
             renumbering.kept = u64::MAX;
         }
         memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
+        if memory.filled < numbers && !self.begins_with_zeros() {
+            let filled = memory.filled;
+            memory.values.fill(Self::bytes_of(filled)..Self::bytes_of(numbers), bytemuck::bytes_of(&self.initial))?;
+            memory.filled = numbers;
+        }
         Ok(memory)
     }
 
-    /// Makes zeros of the values from this number on.
-    fn take_back(memory: &mut Memory, kept: u64) -> Result<()> {
+    fn begins_with_zeros(&self) -> bool {
+        bytemuck::bytes_of(&self.initial).iter().all(|byte| *byte == 0)
+    }
+
+    /// Makes initial ones of the values from this number on.
+    fn take_back(&self, memory: &mut Memory, kept: u64) -> Result<()> {
         if kept < memory.used {
-            memory.values.zero(Self::bytes_of(kept)..Self::bytes_of(memory.used))?;
+            let bytes = Self::bytes_of(kept)..Self::bytes_of(memory.used);
+            match self.begins_with_zeros() {
+                true => memory.values.zero(bytes)?,
+                false => memory.values.fill(bytes, bytemuck::bytes_of(&self.initial))?,
+            }
             memory.used = kept;
         }
         Ok(())
     }
 
     /// Moves the value with number `from[i]` to number i. Returns from which number on the values are void.
-    fn renumber(memory: &mut Memory, from: &[u64]) -> Result<u64> {
+    fn renumber(&self, memory: &mut Memory, from: &[u64]) -> Result<u64> {
         let used = memory.used;
         let left = used.min(from.len() as u64);
         // In place: numbers only get lower.
         let renumbered = |values: &mut [V]| {
             for (to, from) in from[..left as usize].iter().enumerate() {
-                values[to] = if *from < used { values[*from as usize] } else { V::zeroed() };
+                values[to] = if *from < used { values[*from as usize] } else { self.initial };
             }
         };
         match memory.values.host_bytes_mut(Self::bytes_of(used)) {

@@ -71,9 +71,9 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// What is enqueued while this lives may read them.
     ///
-    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
-    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of
-    /// it is as for [`rows`](Self::rows) on a CPU.
+    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `retain`, `save`,
+    /// `save_file` and `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock).
+    /// What else holds of it is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -93,6 +93,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
+        const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
         let (sized, rows) = self.raw.with_dense_rows("rows_device")?;
         let address = CudaStore::of(&*sized.store).map_or(0, |store| store.rows_address());

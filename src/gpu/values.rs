@@ -1,6 +1,5 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
-use crate::backend::cuda::CudaValues;
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Result, Values};
@@ -66,9 +65,10 @@ impl<V: Pod> Values<V> {
     /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other
     /// operations on the values wait for all work of the GPU that was submitted before them.
     ///
-    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
-    /// `truncate` of the table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
-    /// [`Batch::error`](crate::Batch::error), is a growth by itself. Batches that grow nothing go on.
+    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `retain`, `save`,
+    /// `save_file` and `truncate` of the table. Of the thread that has it they are the error
+    /// [`SelfDeadlock`](Error::SelfDeadlock), and so, in [`Batch::error`](crate::Batch::error), is a growth by itself. Batches
+    /// that grow nothing go on.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -111,7 +111,7 @@ impl<V: Pod> Values<V> {
         let sized = self.array.table.sized("Values::device")?;
         let numbers = self.array.table.references_of(&sized);
         let mut memory = self.array.open(&sized, numbers)?;
-        let address = CudaValues::of(&*memory.values).expect("its device is a GPU").address();
+        let address = memory.values.address();
         memory.used = memory.used.max(numbers);
         drop(memory);
         Ok(DeviceValues { _sized: sized, address, len: numbers as usize, stream, values: PhantomData })

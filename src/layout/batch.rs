@@ -1,6 +1,6 @@
 //! Batches from host slices: what is offered, in parts, and where the results go.
 
-use super::{Reference, Search, Spec};
+use super::{Reference, Search, Spec, Upsert};
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch); says whether to go on.
@@ -23,13 +23,23 @@ pub(crate) struct HostBatch<'a> {
     pub new_references: Option<&'a mut [u64]>,
     /// Of an indexed table: new vectors get the next numbers, even if there are holes.
     pub leaves_holes: bool,
+    /// Operands that are combined with values beside the rows of an indexed table.
+    pub upsert: Option<Upsert<'a>>,
 }
 
 impl<'a> HostBatch<'a> {
     /// Vectors as they are, of which nothing but counts is reported.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
-        let (parents, changed) = (None, None);
-        Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
+        Self {
+            vectors,
+            parents: None,
+            changed: None,
+            outcomes: None,
+            references: None,
+            new_references: None,
+            leaves_holes: false,
+            upsert: None,
+        }
     }
 
     /// The find-or-put that the batch asks for.
@@ -53,6 +63,7 @@ impl<'a> HostBatch<'a> {
             references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
             new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
             leaves_holes: self.leaves_holes,
+            upsert: self.upsert.map(|upsert| upsert.part(range)),
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod search;
 pub(crate) mod size;
 pub(crate) mod spec;
 pub(crate) mod strategy;
+pub(crate) mod upsert;
 pub(crate) mod view;
 
 pub(crate) use batch::{HostBatch, Progress};
@@ -25,3 +26,4 @@ pub(crate) use part::Part;
 pub(crate) use reference::Reference;
 pub(crate) use search::Search;
 pub(crate) use spec::Spec;
+pub(crate) use upsert::Upsert;

@@ -575,7 +575,8 @@ impl<K: Key> Table<K, Indexed> {
     /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
     /// dropped; `rows_device` gives access without a copy.
     ///
-    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and `truncate`.
+    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`, `save_file` and
+    /// `truncate`.
     /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
     /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at

@@ -32,7 +32,8 @@ struct SearchBatch {
     }
 
     // Searches for a whole batch, which the warps of a grid share.
-    WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
+    template <class Batch>
+    WARPSET_FN static void run_warps(const Table& table, const Batch& batch)
     {
         run_share(table, batch, batch.count);
         count_offered(batch);
@@ -96,7 +97,8 @@ struct SearchBatch {
     // the end of its turn, and the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns
     // a find-or-put at fill 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to
     // its end: 64 / 92. With 8, 16 and 32 turns: 38, 31 and 33.)
-    WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
+    template <class Batch>
+    WARPSET_FN static void run_thread(const Table& table, const Batch& batch)
     {
         constexpr u32 max_turns = 24;
         struct Turn {
@@ -105,7 +107,7 @@ struct SearchBatch {
             ThreadSearch<Roots, operation> search;
         };
         const Roots& roots = table.root_table();
-        Results<operation> results{roots.stored_count(), batch};
+        Results<operation, Batch> results{roots.stored_count(), batch};
         u64 next = 0;
         // The next vector that is not resolved by its nodes; false if there is none.
         const auto begin = [&](Turn& turn) {
@@ -139,7 +141,8 @@ struct SearchBatch {
 
 private:
     // Searches for this warp's share of the first `count` vectors of a batch.
-    WARPSET_FN static void run_share(const Table& table, const BatchView& batch, u64 count)
+    template <class Batch>
+    WARPSET_FN static void run_share(const Table& table, const Batch& batch, u64 count)
     {
         const u64 warp = platform::Grid::warp();
         run_warp(table, batch, share(count, warp), share(count, warp + 1), Warp::scratch(scratch_bytes()));
