@@ -103,7 +103,7 @@ pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
+    Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
     Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
     VectorTable, Words,
 };

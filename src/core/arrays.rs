@@ -1,14 +1,14 @@
-//! Arrays beside the rows of a table, and how the numbers of their values change.
+//! Arrays of values that belong to a table's rows, and changes of their numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The arrays of a table, each by what has become of its numbers since it was last used.
+/// The arrays of a table. For each, the changes of its numbers since it was last used.
 #[derive(Default)]
 pub(crate) struct Arrays(Mutex<Vec<Weak<Mutex<Renumbering>>>>);
 
-/// Changes of the numbers of an array since it was last used. First the values from `kept` on become void, that is, initial
-/// ones. Then, if there is `from`, the value with number i becomes that which had the number `from[i]`, or void if it had none;
-/// all values behind these are void.
+/// Changes of the numbers of an array since it was last used. First, the values from `kept` on become void, that is, initial
+/// ones. Then, if there is `from`, number i gets the value that had the number `from[i]`, or a void one if there was none; all
+/// values behind these are void.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Renumbering {
     pub kept: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Renumbering {
 }
 
 impl Renumbering {
-    /// Stands for a value that there was not.
+    /// Marks a value that did not exist before.
     pub(super) const NO_NUMBER: u64 = u64::MAX;
 
     /// No change.
@@ -24,7 +24,7 @@ impl Renumbering {
         Self { kept: u64::MAX, from: None }
     }
 
-    /// Numbers from `rows` on are taken back.
+    /// Takes back the numbers from `rows` on.
     fn keep(&mut self, rows: u64) {
         match &mut self.from {
             None => self.kept = self.kept.min(rows),
@@ -32,7 +32,7 @@ impl Renumbering {
         }
     }
 
-    /// The rows with these numbers, in increasing order, are numbered anew from 0 on; there are no others any more.
+    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain.
     fn renumber(&mut self, rows: &[u64]) {
         self.from = Some(match &self.from {
             None => rows.to_vec(),
@@ -41,7 +41,7 @@ impl Renumbering {
     }
 }
 
-/// Locks what no panic leaves half done.
+/// Locks a mutex whose value no panic leaves half changed.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -55,18 +55,18 @@ impl Arrays {
         added
     }
 
-    /// Numbers from `rows` on are taken back. The caller has the table exclusively.
+    /// Takes back the numbers from `rows` on. The caller has the table exclusively.
     pub(super) fn keep(&self, rows: u64) {
         self.change(|numbers| numbers.keep(rows));
     }
 
-    /// The rows with these numbers, in increasing order, get the numbers from 0 on; there are no others any more. The caller has
-    /// the table exclusively.
+    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain. The caller has the
+    /// table exclusively.
     pub(super) fn renumber(&self, rows: &[u64]) {
         self.change(|numbers| numbers.renumber(rows));
     }
 
-    /// An array looks at its changes with the table's lock, which the caller has exclusively.
+    /// Adds a change to all arrays. An array reads its changes under the table's lock, which the caller has exclusively.
     fn change(&self, change: impl Fn(&mut Renumbering)) {
         locked(&self.0).iter().filter_map(Weak::upgrade).for_each(|array| change(&mut locked(&array)));
     }

@@ -1,4 +1,4 @@
-//! What a table is, whatever its device: its kind and size, batches, growth and relocation, and what crosses to the device.
+//! The untyped table, for any device: its kind and size, batches, growth and relocation, and the data that crosses to the device.
 
 mod arrays;
 pub(crate) mod batch;

@@ -1,35 +1,35 @@
-//! Tables that are rebuilt with some of their vectors.
+//! Rebuilding a table with some of its vectors.
 
 use super::growth::no_slots;
 use super::relocation::put_by_relocation;
 use super::table::{RawTable, Sized};
 use crate::backend::Store;
 use crate::layout::options::Parameters;
-use crate::layout::{HostBatch, Part, Progress, Search};
+use crate::layout::{BatchProgress, HostBatch, Part, SearchMode};
 use crate::{Error, Result};
 
 /// Bytes of the vectors that are read from a table at once.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Says of each of some vectors, one after another, whether to keep it: pushes a flag for each.
+/// Determines whether to keep each of some vectors, one after another: pushes a flag for each.
 pub(crate) type Keep<'a> = dyn FnMut(&[u32], &mut Vec<bool>) + 'a;
 
-/// A table that is to replace another, and how many vectors of that one it has not.
+/// A table that will replace another, and the number of vectors that it lacks.
 struct Rebuilt {
     table: Sized,
     removed: u64,
-    /// Of an indexed table: former numbers of its rows, in order.
+    /// Indexed tables only: the former numbers of its rows, in order.
     numbers: Option<Vec<u64>>,
 }
 
 impl RawTable {
-    /// Replaces the table by one of the same size with the vectors that `keep` wants. Returns the number of the others; if there
-    /// are none, the table stays as it is.
+    /// Replaces the table by one of the same size with the vectors that `keep` selects. Returns the number of the others. If
+    /// there are none, the table is unchanged.
     pub(crate) fn retain(&self, keep: &mut Keep<'_>) -> Result<u64> {
         let sized = self.sized_exclusively("retain")?;
         sized.store.synchronize()?;
         sized.store.put_displaced_back()?;
-        // `keep` is code of the caller: it may look at this table, and must not change it.
+        // `keep` is the caller's code: it may look at this table, but must not change it.
         let sized = sized.freeze();
         let rebuilt = if sized.spec.is_indexed() { self.kept_rows(&sized, keep) } else { self.kept_vectors(&sized, keep) };
         let Rebuilt { table, removed, numbers } = match rebuilt? {
@@ -55,7 +55,7 @@ impl RawTable {
         (0..references).step_by(piece as usize).map(move |first| first..references.min(first + piece))
     }
 
-    /// A table of the vectors that `keep` wants; none if it wants all.
+    /// Table of the vectors that `keep` selects; none if it selects all.
     fn kept_vectors(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let table = Sized::new(&self.device, &self.parameters_of(sized))?;
         let mut seeds = table.generation.number()..;
@@ -65,7 +65,7 @@ impl RawTable {
             removed += filter(&mut words, self.width(), &mut flags, keep);
             let mut put = || {
                 let mut batch = HostBatch::of(&words);
-                table.store.search_batch(Search::FindOrPut, table.generation.tag(), &mut batch, &mut Progress::none())
+                table.store.search_batch(SearchMode::FindOrPut, table.generation.tag(), &mut batch, &mut BatchProgress::none())
             };
             let counts = put()?;
             if counts.full > 0 && !(self.options.is_cuckoo() && put_by_relocation(&table, counts.full, &mut seeds, &mut put)?) {
@@ -75,7 +75,7 @@ impl RawTable {
         Ok((removed > 0).then_some(Rebuilt { table, removed, numbers: None }))
     }
 
-    /// A table of the rows that `keep` wants, in their order, without holes; none if it wants all.
+    /// Table of the rows that `keep` selects, in their order, without holes; none if it selects all.
     fn kept_rows(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let given = sized.store.row_counts()?.given;
         let (mut flags, mut removed) = (Vec::new(), 0);
@@ -103,7 +103,7 @@ impl RawTable {
     }
 }
 
-/// Keeps the vectors that `keep` wants, whose flags it leaves in `flags`. Returns how many others there were.
+/// Keeps the vectors that `keep` selects, whose flags it leaves in `flags`. Returns the number of the others.
 fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut Keep<'_>) -> u64 {
     flags.clear();
     keep(words, flags);
@@ -116,13 +116,13 @@ fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut 
     (flags.len() - kept) as u64
 }
 
-/// Rows of some numbers as a stream of bytes.
+/// Rows with the given numbers as a stream of bytes.
 struct KeptRows<'a> {
     store: &'a dyn Store,
     numbers: std::slice::Chunks<'a, u64>,
     width: usize,
     words: Vec<u32>,
-    /// Bytes of `words` that were read.
+    /// Number of bytes of `words` that were read.
     read: usize,
 }
 

@@ -8,7 +8,7 @@ use super::request::Request;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::values::{Array, Memory};
 use crate::layout::Upsert;
-use crate::layout::rows::Closing;
+use crate::layout::rows::HoleClosing;
 use crate::layout::upsert::{Combine, Number};
 use crate::{Batch, Error, Result};
 use bytemuck::Pod;
@@ -30,7 +30,7 @@ pub(super) trait Beside {
     fn put(&self);
 
     /// Moves values with the rows that have moved to holes, before anything else is done with the array.
-    fn rows_moved(&self, closing: &Closing) -> Result<()>;
+    fn rows_moved(&self, closing: &HoleClosing) -> Result<()>;
 }
 
 impl<V: Pod> Beside for Array<V> {
@@ -52,7 +52,7 @@ impl<V: Pod> Beside for Array<V> {
         }
     }
 
-    fn rows_moved(&self, closing: &Closing) -> Result<()> {
+    fn rows_moved(&self, closing: &HoleClosing) -> Result<()> {
         let sized = self.table.sized(FIND_OR_PUT)?;
         let mut memory = self.lock();
         let Memory { values, used, .. } = &mut *memory;

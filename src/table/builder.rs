@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Options of a [`Table<K, S>`](Table) that is to be built. `Table::builder` returns a builder for its own type.
+/// Options from which a [`Table<K, S>`](Table) is built. `Table::builder` returns a builder for its own type.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

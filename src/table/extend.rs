@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 /// Bytes of a batch that `extend` collects.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The least capacity of a table that is built from an iterator.
+/// Smallest capacity of a table that is built from an iterator.
 const LEAST_CAPACITY: u64 = 1 << 10;
 
 impl<K: Key, S: Storage> Table<K, S> {
@@ -37,9 +37,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`TableFull`](crate::Error::TableFull) if vectors of a batch were rejected; its numbers are those of that batch.
-    /// [`Rows`](crate::Error::Rows) if a vector has not `width` words: no vector of its batch is put. Otherwise the errors of
-    /// [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of later ones have not been
-    /// taken from the iterator.
+    /// [`Rows`](crate::Error::Rows) if a vector does not have `width` words: no vector of its batch is put. Otherwise the errors
+    /// of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of later ones have not
+    /// been taken from the iterator.
     pub fn extend<I>(&self, vectors: I) -> Result<Tally>
     where
         I: IntoIterator,
@@ -68,7 +68,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(sum)
     }
 
-    /// Puts a batch, all of which must be stored.
+    /// Puts a batch. Returns an error unless all of it is stored.
     fn put_complete(&self, elements: &[K::Element]) -> Result<Tally> {
         let batch: Batch = self.raw.find_or_put(&words(elements), Request::new())?;
         batch.complete(self)
@@ -76,9 +76,9 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 impl<S: Storage> Table<Words, S> {
-    /// A table of the vectors of an iterator, of `width` words each. It grows by itself.
+    /// Builds a table of the vectors of an iterator, of `width` words each. It grows by itself.
     ///
-    /// The first capacity follows from the least number of vectors that the iterator says it has.
+    /// The first capacity follows from the lower bound of the iterator's size.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -100,9 +100,9 @@ impl<S: Storage> Table<Words, S> {
 }
 
 impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
-    /// A table of the keys of an iterator. It grows by itself.
+    /// Builds a table of the keys of an iterator. It grows by itself.
     ///
-    /// The first capacity follows from the least number of keys that the iterator says it has.
+    /// The first capacity follows from the lower bound of the iterator's size.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -124,7 +124,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
 }
 
 impl<S: Storage, K: Key> TableBuilder<S, K> {
-    /// Builds a table that grows, with room for what the iterator says it has, and puts its vectors.
+    /// Builds a table that grows, with capacity for the lower bound of the iterator's size, and puts its vectors.
     fn build_from_iter<I>(self, device: &Device, vectors: I) -> Result<Table<K, S>>
     where
         I: IntoIterator,

@@ -70,6 +70,10 @@ pub trait Key: sealed::Sealed + 'static {
     #[doc(hidden)]
     const WIDTH: Option<usize>;
 
+    /// Bytes of a key, if the type determines them.
+    #[doc(hidden)]
+    const BYTES: Option<usize>;
+
     /// Whether elements are whole words, so that words in memory can be elements and elements words.
     #[doc(hidden)]
     const IS_WHOLE_WORDS: bool;
@@ -81,6 +85,7 @@ pub enum Words {}
 
 impl Key for Words {
     const WIDTH: Option<usize> = None;
+    const BYTES: Option<usize> = None;
     const IS_WHOLE_WORDS: bool = true;
 
     type Element = u32;
@@ -111,6 +116,7 @@ impl<K: NoUninit + AnyBitPattern> Key for K {
         assert!(size_of::<K>() > 0, "a key has at least one byte");
         Some(size_of::<K>().div_ceil(4))
     };
+    const BYTES: Option<usize> = Some(size_of::<K>());
     const IS_WHOLE_WORDS: bool = is_whole_words::<K>();
 
     type Element = K;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod builder;
+mod columns;
 mod extend;
 mod factorize;
 mod iter;
@@ -21,6 +22,7 @@ pub use crate::core::batch::Buffers;
 pub use crate::core::request::Request;
 pub use crate::core::stats::Stats;
 pub use builder::TableBuilder;
+pub use columns::Columns;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};

@@ -35,8 +35,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     ///
-    /// `keep` may ask for sizes ([`slots`](Self::slots)); other calls on the table are the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) there. If it panics, the table is as it was.
+    /// `keep` may ask for sizes ([`slots`](Self::slots)); other calls on the table return the error
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) there. If `keep` panics, the table is unchanged.
     ///
     /// # Errors
     ///

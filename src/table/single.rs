@@ -31,7 +31,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`TableFull`](Error::TableFull) if the vector finds no free slot: it is not stored, and nothing has changed.
-    /// [`Rows`](Error::Rows) if `vector` has not `width` words. Otherwise the errors of
+    /// [`Rows`](Error::Rows) if `vector` does not have `width` words. Otherwise the errors of
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn insert(&self, vector: &K::Borrowed) -> Result<Outcome> {
         let tally = self.raw.find_or_put(&self.words_of_one(vector)?, Request::new())?.complete(self)?;
@@ -50,7 +50,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if `vector` has not `width` words; the errors of [`contains_many`](Self::contains_many).
+    /// [`Rows`](Error::Rows) if `vector` does not have `width` words; the errors of [`contains_many`](Self::contains_many).
     pub fn contains(&self, vector: &K::Borrowed) -> Result<bool> {
         Ok(self.raw.contains(&self.words_of_one(vector)?)?[0])
     }
@@ -72,7 +72,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if `vector` has not `width` words; the errors of [`locate_many`](Self::locate_many).
+    /// [`Rows`](Error::Rows) if `vector` does not have `width` words; the errors of [`locate_many`](Self::locate_many).
     pub fn locate(&self, vector: &K::Borrowed) -> Result<Option<Reference>> {
         Ok(self.raw.locate("locate", &self.words_of_one(vector)?)?[0])
     }
@@ -86,7 +86,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(K::owned(&self.raw.get("get", &[reference])?))
     }
 
-    /// Words of one vector, of which there must be `width`.
+    /// Words of one vector. An error unless there are `width` of them.
     fn words_of_one<'a>(&self, vector: &'a K::Borrowed) -> Result<Cow<'a, [u32]>> {
         let words = words(K::as_elements(vector));
         match words.len() == self.width() {

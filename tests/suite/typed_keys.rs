@@ -6,11 +6,12 @@ use bytemuck::{Pod, Zeroable};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
-use warpset::{BucketTable, Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, Root, Table, TypedTable};
+use warpset::{BucketTable, Columns, Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, Root, Table, TypedTable};
 
 tests![
     keys_of_any_number_of_bytes,
     keys_of_nine_bytes_in_every_call,
+    columns_are_vectors,
     keys_aligned_to_1_byte,
     keys_aligned_to_2_bytes,
     keys_aligned_to_4_bytes,
@@ -91,6 +92,41 @@ fn keys_of_nine_bytes_in_every_call(device: &Device) {
     let roots = Table::<[u8; 7], Root>::builder().key_bits(56).capacity(1 << 12).build(device).unwrap();
     roots.extend(&keys).unwrap();
     assert_eq!((roots.contains_many(&keys).unwrap(), roots.len()), (vec![true; 300], Ok(300)));
+}
+
+/// More rows than a thread takes at a time.
+fn columns_are_vectors(device: &Device) {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+    #[repr(C, packed)]
+    struct Row {
+        number: u64,
+        flag: u8,
+        name: [u8; 9],
+        part: u16,
+    }
+    let rows: Vec<Row> = (0..10_000u64)
+        .map(|number| Row { number, flag: number as u8, name: bytes::<9>(number), part: !number as u16 })
+        .collect();
+    let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
+    let flags: Vec<u8> = rows.iter().map(|row| row.flag).collect();
+    let names: Vec<[u8; 9]> = rows.iter().map(|row| row.name).collect();
+    let parts: Vec<u16> = rows.iter().map(|row| row.part).collect();
+    let columns = Columns::new().column(&numbers).column(&flags).column(&names).column(&parts);
+    let table = TypedTable::<Row>::new(device, 20_000).unwrap();
+    let found = table.from_columns(&columns).unwrap();
+    assert!(found == rows);
+    table.find_or_put_many(&found).unwrap().complete(&table).unwrap();
+    assert_eq!(table.contains_many(&rows).unwrap(), vec![true; rows.len()]);
+    let words = BucketTable::new(device, 5, 10).unwrap();
+    assert!(words.from_columns(&columns).unwrap() == bytemuck::cast_slice::<Row, u8>(&rows).chunks(4).map(bytemuck::pod_read_unaligned).collect::<Vec<u32>>());
+    let wrong = |what, given, needed| Err(Error::Rows { what, given, needed });
+    assert_eq!(words.from_columns(&columns.clone().column(&parts)), wrong("bytes of the fields of one vector", 22, 20));
+    assert_eq!(words.from_columns(&Columns::new().column(&numbers)), wrong("bytes of the fields of one vector", 8, 20));
+    let short = Columns::new().column(&numbers).column(&flags[1..]).column(&names).column(&parts);
+    assert_eq!(table.from_columns(&short), wrong("fields of a column", 9999, 10_000));
+    // 18 bytes are five words, the last of which is filled.
+    let five = words.from_columns(&Columns::new().column(&numbers[7..8]).column(&names[7..8]).column(&flags[7..8])).unwrap();
+    assert_eq!((five.len(), five[4] >> 16), (5, 0));
 }
 
 fn keys_aligned_to_1_byte(device: &Device) {

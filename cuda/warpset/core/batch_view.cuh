@@ -42,7 +42,7 @@ struct BatchView {
     }
 
     // The lane that has put a New vector calls this with the vector's position and reference.
-    WARPSET_FN void tell(u64, u64) const {}
+    WARPSET_FN void on_new_vector(u64, u64) const {}
 
     // Called once for each vector that is New or Seen, with its position and reference.
     WARPSET_FN void combine(u64, u64) const {}
