@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! cargo run --example headers -- FOLDER KIND WIDTH CAPABILITY
-//! cargo run --example headers -- build/warpset bucket 4 9.0
-//! nvcc -std=c++17 -ptx -arch=compute_90 --options-file build/warpset/options.txt visit.cu -o visit.ptx
+//! cargo run --example headers -- target/headers bucket 4 9.0
+//! nvcc -std=c++17 -ptx -arch=compute_90 --options-file target/headers/options.txt visit.cu -o visit.ptx
 //! ```
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +14,7 @@ use warpset::{Bucket, Indexed, Tree, gpu};
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, kind, width, capability] = &arguments[..] else {
-        bail!("usage: headers FOLDER bucket|tree|indexed WIDTH CAPABILITY, for example: headers build/warpset bucket 4 9.0");
+        bail!("usage: headers FOLDER bucket|tree|indexed WIDTH CAPABILITY, for example: headers target/headers bucket 4 9.0");
     };
     let width = width.parse().with_context(|| format!("WIDTH is a number of words, not {width:?}"))?;
     let numbers = capability.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));

@@ -103,9 +103,9 @@ pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
-    Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
-    VectorTable, Words,
+    Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key,
+    Nodes, Plain, Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values,
+    ValuesView, VectorTable, Words,
 };
 
 #[cfg(feature = "rayon")]

@@ -95,12 +95,7 @@ impl RawTable {
     /// # Errors
     ///
     /// If nothing has been put. Otherwise the results so far are reported with the error.
-    fn put_batch(
-        &self,
-        mut batch: HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-        beside: Option<&dyn Beside>,
-    ) -> Result<Put> {
+    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>, beside: Option<&dyn Beside>) -> Result<Put> {
         let (spec, generation) = {
             let sized = self.look();
             (sized.spec, sized.generation)

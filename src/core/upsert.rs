@@ -14,7 +14,7 @@ use crate::{Batch, Error, Result};
 use bytemuck::Pod;
 use std::sync::Arc;
 
-/// What a batch changes beside its rows.
+/// Values that a batch changes beside its rows.
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
     pub upsert: Upsert<'a>,
@@ -72,7 +72,7 @@ impl<V: Pod> Beside for Array<V> {
 }
 
 impl<V: Number> Array<V> {
-    /// Puts vectors into the array's table, and combines operands with the values of those that are stored then: one for each, or
+    /// Puts vectors into the array's table, and combines operands with the values of the stored ones: one for each, or
     /// one for all.
     pub(crate) fn upsert(
         &mut self,

@@ -41,8 +41,8 @@ pub struct DeviceBatch<'a, E = u32> {
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors that reports nothing yet.
     ///
-    /// `vectors`: one after another, words, or keys of whole words; 16-byte aligned if the width is a multiple of 4 words, 8-byte aligned if it
-    /// is a multiple of 2.
+    /// `vectors`: one after another, words, or keys of whole words; 16-byte aligned if the width is a multiple of 4 words, 8-byte
+    /// aligned if it is a multiple of 2.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self {
             vectors,

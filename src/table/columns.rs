@@ -75,7 +75,7 @@ impl<'a> Columns<'a> {
             pieces.drain(..).enumerate().map(|(piece, words)| (piece * PIECE_ROWS, std::sync::Mutex::new(words))).collect();
         Workers::get().run(starts.len(), |piece| {
             let (first, words) = &starts[piece];
-            // A piece is done once, so nobody waits for the lock.
+            // Each piece is done once, so no thread waits for the lock.
             let mut words = words.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let rows: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
             let mut offset = 0;
@@ -99,8 +99,8 @@ impl fmt::Debug for Columns<'_> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Makes vectors for this table of columns in host memory, for any call that takes a batch. The threads of the library copy the
-    /// fields to one vector after another; if their bytes are not whole words, zero bytes fill the last word.
+    /// Makes vectors for this table of columns in host memory, for any call that takes a batch. The threads of the library copy
+    /// the fields to one vector after another; if their bytes are not whole words, zero bytes fill the last word.
     ///
     /// A call costs a copy of the batch. Columns in device memory are gathered by a kernel of your own.
     ///
@@ -116,8 +116,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector have not the bytes of a key (of a table
-    /// of words: more bytes than `width` words, or 4 or more bytes fewer). [`Allocation`](Error::Allocation).
+    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector have not the bytes of a key (of a
+    /// table of words: more bytes than `width` words, or 4 or more bytes fewer). [`Allocation`](Error::Allocation).
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns(&self, columns: &Columns<'_>) -> Result<Vec<K::Element>> {
         let (given, width) = (columns.bytes_per_vector(), self.width());

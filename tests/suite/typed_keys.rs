@@ -104,9 +104,8 @@ fn columns_are_vectors(device: &Device) {
         name: [u8; 9],
         part: u16,
     }
-    let rows: Vec<Row> = (0..10_000u64)
-        .map(|number| Row { number, flag: number as u8, name: bytes::<9>(number), part: !number as u16 })
-        .collect();
+    let rows: Vec<Row> =
+        (0..10_000u64).map(|number| Row { number, flag: number as u8, name: bytes::<9>(number), part: !number as u16 }).collect();
     let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
     let flags: Vec<u8> = rows.iter().map(|row| row.flag).collect();
     let names: Vec<[u8; 9]> = rows.iter().map(|row| row.name).collect();
@@ -118,13 +117,22 @@ fn columns_are_vectors(device: &Device) {
     table.find_or_put_many(&found).unwrap().complete(&table).unwrap();
     assert_eq!(table.contains_many(&rows).unwrap(), vec![true; rows.len()]);
     let words = BucketTable::new(device, 5, 10).unwrap();
-    assert!(words.from_columns(&columns).unwrap() == bytemuck::cast_slice::<Row, u8>(&rows).chunks(4).map(bytemuck::pod_read_unaligned).collect::<Vec<u32>>());
-    let wrong = |what, given, needed| Err(Error::Rows { what, given, needed });
-    assert_eq!(words.from_columns(&columns.clone().column(&parts)), wrong("bytes of the fields of one vector", 22, 20));
-    assert_eq!(words.from_columns(&Columns::new().column(&numbers)), wrong("bytes of the fields of one vector", 8, 20));
+    assert!(
+        words.from_columns(&columns).unwrap()
+            == bytemuck::cast_slice::<Row, u8>(&rows).chunks(4).map(bytemuck::pod_read_unaligned).collect::<Vec<u32>>()
+    );
+    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    assert_eq!(
+        words.from_columns(&columns.clone().column(&parts)).unwrap_err(),
+        wrong("bytes of the fields of one vector", 22, 20)
+    );
+    assert_eq!(
+        words.from_columns(&Columns::new().column(&numbers)).unwrap_err(),
+        wrong("bytes of the fields of one vector", 8, 20)
+    );
     let short = Columns::new().column(&numbers).column(&flags[1..]).column(&names).column(&parts);
-    assert_eq!(table.from_columns(&short), wrong("fields of a column", 9999, 10_000));
-    // 18 bytes are five words, the last of which is filled.
+    assert_eq!(table.from_columns(&short).unwrap_err(), wrong("fields of a column", 9999, 10_000));
+    // 18 bytes take five words. Zeros fill the last one.
     let five = words.from_columns(&Columns::new().column(&numbers[7..8]).column(&names[7..8]).column(&flags[7..8])).unwrap();
     assert_eq!((five.len(), five[4] >> 16), (5, 0));
 }

@@ -132,7 +132,7 @@ fn rejected_keys_change_nothing(device: &Device) {
     let batch = sums.upsert_many(&table, &keys, &amounts, Combine::Add).unwrap();
     assert!(batch.tally.full > 0 && batch.tally.new >= 500);
     assert!(matches!(batch.complete(&table), Err(Error::TableFull { offered: 10_000, .. })));
-    // Those that are stored have their amounts, each once.
+    // Each stored key has its amounts, once.
     let mut expected: HashMap<u64, u64> = HashMap::new();
     let stored = |outcome: &Outcome| *outcome != Outcome::Full;
     for ((key, amount), _) in keys.iter().zip(&amounts).zip(&batch.outcomes).filter(|(_, outcome)| stored(outcome)) {
