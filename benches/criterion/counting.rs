@@ -2,12 +2,12 @@
 //!
 //! - `add_many`: one call, `Values::add_many`.
 //! - `three calls`: `find_or_put_many_with` for references, then `Values::update_many`, as before there was `add_many`.
-//! - `dashmap`: `*map.entry(key).or_default() += 1` by as many threads as there are cores, hashed with `foldhash` (fast).
+//! - `dashmap`: `*map.entry(key).or_default() += 1` by one thread for each core, hashed with `foldhash` (fast).
 //! - `hashbrown`: the standard library's `HashMap` by one thread, with the same hash.
 //!
-//! Axes: keys offered {10^7} x distinct keys {10^4, 10^6, 10^7 / 2}. All are made for as many keys as they get, so that none
-//! grows, and made anew in each round. The ways take turns, and each round is checked: the counts are the same. Prints the median
-//! of each in millions of keys a second.
+//! Axes: keys offered {10^7} x distinct keys {10^4, 10^6, 10^7 / 2}. Every map is made for as many keys as it gets, so that none
+//! grows, and is made again in each round. The ways take turns, and each round is checked: the counts are the same. Prints the
+//! median of each in millions of keys a second.
 //!
 //! `cargo bench --bench counting`; `WARPSET_BENCH_KEYS` and `WARPSET_BENCH_ROUNDS` change the sizes.
 
@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpset::{Device, Indexed, Request, TypedTable};
 
-/// Counts keys, `distinct` of which are different. Returns the time, the number of keys found and the largest count.
+/// Counts keys, among which `distinct` are different. Returns the time, the number of keys found and the largest count.
 type Count = fn(&[u64], usize) -> (Duration, u64, u64);
 
 fn table(distinct: usize) -> TypedTable<u64, Indexed> {
