@@ -236,7 +236,7 @@ fn wrong_operands_are_refused(device: &Device) {
 
 /// Each call fails in turn: values of keys that are not in the batch stay, those of the batch are at most what they should be.
 fn failures_change_no_other_value(device: &Device) {
-    let keys: Vec<u64> = (0..scaled(600, 60)).map(|at| 1000 + at % 50).collect();
+    let keys: Vec<u64> = (0..scaled(600, 100)).map(|at| 1000 + at % 50).collect();
     let each = keys.len() as u64 / 50;
     let prepare = || {
         let table = TypedTable::<u64, Indexed>::builder().capacity(64).grows(true).build(device).unwrap();
