@@ -14,10 +14,9 @@ fn main() {
 #[cfg(feature = "cpu")]
 fn cpu_tables() {
     let mut build = cc::Build::new();
-    // Lines of code only, where a release build has debug information at all: the rest of it takes a quarter of the compiler's
-    // time.
+    // Lines of code only, where a build has debug information at all: the rest of it takes a quarter of the compiler's time.
     let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|found| found == value);
-    if is("PROFILE", "release") && is("DEBUG", "true") {
+    if is("DEBUG", "true") {
         build.flag_if_supported("-g1");
     }
     // Several compilers at once, as many as Cargo allows: each file takes seconds. Those that take longest come first.
