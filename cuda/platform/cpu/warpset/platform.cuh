@@ -177,6 +177,11 @@ WARPSET_FN u32 lowest_bit(u32 bits) { return __builtin_ctz(bits); }
 WARPSET_FN void prefetch(const void* address, u32 bytes)
 {
     constexpr u64 line = 64;
+    // A power of two is the size of a range that is aligned to it.
+    if (__builtin_constant_p(bytes) && bytes <= line && (bytes & (bytes - 1)) == 0) {
+        __builtin_prefetch(address, 1);
+        return;
+    }
     const char* at = static_cast<const char*>(address) - reinterpret_cast<u64>(address) % line;
     const char* end = static_cast<const char*>(address) + (bytes < 4 * line ? bytes : 4 * line);
     for (; at < end; at += line) __builtin_prefetch(at, 1);
@@ -188,8 +193,53 @@ WARPSET_FN void prefetch(const void* address, u32 bytes)
 void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1);
 #endif
 
+// Slots of a bucket, a bit each.
+struct SlotMasks {
+    u32 equal;         // those that hold a value
+    u32 may_be_empty;  // those that are EMPTY, and seldom others
+};
+
 struct Warp {
     static constexpr u32 size = 1;
+
+    // Whether `match_bucket` sees buckets of 32 bytes whose slots are single chunks of `Chunk`, on machines with claims of
+    // `claim_bytes`.
+    template <class Chunk, u32 claim_bytes>
+    static constexpr bool matches_buckets = WARPSET_CLAIMS_16_BYTES && claim_bytes == 16 && sizeof(Chunk) <= 8;
+
+    // Compares all slots of a bucket of 32 bytes with a value, and with EMPTY, whose first word is `empty` but for the bits in
+    // `class_bits`.
+    //
+    // Two loads of 16 bytes, each of which is one atomic access (see the top of this file), and so is its part for each slot:
+    // what the masks say of a slot, a relaxed load of the slot would have said at that moment. Only processors with AVX promise
+    // it. On others a vector load may see the halves of a slot at different moments, and take a slot that is being decided for
+    // one that was decided for another vector; they compare slot after slot.
+    template <class Chunk>
+    static SlotMasks match_bucket(const void* bucket, Chunk value, Chunk empty, u32 class_bits)
+    {
+#if WARPSET_CLAIMS_16_BYTES
+        typedef u32 Words __attribute__((vector_size(16), may_alias));
+        typedef int Lanes __attribute__((vector_size(16)));
+        typedef float Floats __attribute__((vector_size(16)));
+        const u128* halves = static_cast<const u128*>(bucket);
+        const Words first = reinterpret_cast<Words>(load_quad_relaxed(halves)), second = reinterpret_cast<Words>(load_quad_relaxed(halves + 1));
+        const auto all = [](u32 word) { return Words{word, word, word, word}; };
+        // The highest bit of each lane (MOVMSKPS), by the name that GCC and Clang have for it.
+        const auto bits = [](Lanes lanes) { return static_cast<u32>(__builtin_ia32_movmskps(reinterpret_cast<Floats>(lanes))); };
+        const Words any_class = all(class_bits), empty_low = all(static_cast<u32>(empty) | class_bits), wanted_low = all(static_cast<u32>(value));
+        if constexpr (sizeof(Chunk) == 4) {
+            return {bits(first == wanted_low) | bits(second == wanted_low) << 4,
+                    bits((first | any_class) == empty_low) | bits((second | any_class) == empty_low) << 4};
+        } else {
+            // Slots of two words: the low words of all four, and the high ones.
+            const Words lows{first[0], first[2], second[0], second[2]}, highs{first[1], first[3], second[1], second[3]};
+            return {bits((lows == wanted_low) & (highs == all(static_cast<u32>(value >> 32)))),
+                    bits(((lows | any_class) == empty_low) & (highs == all(static_cast<u32>(empty >> 32))))};
+        }
+#else
+        return {};
+#endif
+    }
 
     // Whether these chunks, one after another, equal the words of a vector. All are looked at.
     template <class Chunk>
