@@ -1,5 +1,5 @@
-// Hashing of long vectors by several pairs of words at once. Apart from platform.cuh, because the header of the instructions takes
-// the compiler half a second in each file.
+// Hashing of long vectors by several pairs of words at once. Apart from platform.cuh, because the header of the instructions
+// takes the compiler half a second in each file.
 #include "warpset/platform.cuh"
 
 #if defined(__x86_64__)

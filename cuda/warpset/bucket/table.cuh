@@ -461,10 +461,10 @@ private:
     // hint only, because slots of different classes have different EMPTY patterns: an access of the slot itself decides it, or
     // learns how it was decided. The slots are come to in their order.
     //
-    // AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent, slot after slot and so: 1 word 19.9 / 19.6 / 19.5
-    // / 23.4, now 13.4 / 12.2 / 11.5 / 15.8; 2 words 19.9 / 19.1 / 18.4 / 24.5, now 17.1 / 16.0 / 14.9 / 23.5. Wider vectors lose by
-    // it. The hash takes a sixth of the time of one word; another one would have to be of all machines, because a file's slots are
-    // used as they lie.
+    // AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent. 1 word: 19.9 / 19.6 / 19.5 / 23.4 slot after
+    // slot, 13.4 / 12.2 / 11.5 / 15.8 at once. 2 words: 19.9 / 19.1 / 18.4 / 24.5, and 17.1 / 16.0 / 14.9 / 23.5. From 4 words on
+    // a prototype lost. The hash takes a sixth of the time of one word; a cheaper one would change every machine, because slots
+    // of a file are used as they lie.
     template <Operation operation, class Warp, class Vector>
     WARPSET_FN Found match_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
