@@ -57,7 +57,8 @@ void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_words, u32 chunk_b
     }
 }
 
-// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and which key these two are of.
+// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and the key that these two give
+// back.
 void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     quotient_compact(*view, level, function, key, bucket, code, key_back);

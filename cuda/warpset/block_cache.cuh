@@ -1,18 +1,20 @@
-// Find-or-put by a block of threads that makes its vectors itself: the successors of states, say.
+// Find-or-put by a block of threads that makes its vectors itself; for example, the successors of states.
 //
-// Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
+// Vectors are collected in shared memory, one per *row*, until there are many. Then the block finds or puts all of them together:
 //
 //   1. One of several equal rows is kept: the first to claim an entry of an index, by compare-and-swap.
-//   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table that is incremental: a lane for
-//      every changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
+//   2. The kept rows are moved together: with k of them, those beyond row k - 1 move into the gaps before it.
+//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table the search is incremental, with
+//      one lane for every changed word: leaves first, then the pairs above as their halves become known
+//      (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
 //
 // The source is Wijs and Osama (2024), section 6.4, algorithm 3. There the cache holds nodes of trees under construction, with
-// gaps for the references of nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds
-// whole vectors. So a duplicate is gone before any of its nodes is looked for. Two trees made from different parents are known to
-// be equal. Every table can use it. And what a pass over the cache finds ready there, a warp knows from its position in the tree.
+// gaps for the references of nodes that are not stored yet, and the block repeats passes over the cache until no gap is left.
+// Here it holds whole vectors. This has four advantages. A duplicate is removed before any of its nodes is looked up. Equal
+// vectors are recognized even if their trees were made from different parents. Every kind of table can use the cache. No pass
+// searches for nodes whose halves are ready: a warp knows them from their position in the tree.
 //
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
@@ -35,18 +37,21 @@
 namespace warpset {
 
 // Sink that ignores which vectors are new.
-struct TellNobody {
+struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
-// A batch in shared memory, a row of `row_words` words for each vector. `told` is called for each that is New, with its parent
+// A batch in shared memory, a row of `row_words` words for each vector. `on_new` is called for each that is New, with its parent
 // (no_reference if none is kept) and its reference.
-template <u32 width, u32 row_words, class Told>
+template <u32 width, u32 row_words, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
-    const Told& told;
+    const OnNew& on_new;
 
-    WARPSET_FN void tell(u64 row, u64 reference) const { told(parents_kept == nullptr ? no_reference : parents_kept[row], reference); }
+    WARPSET_FN void on_new_vector(u64 row, u64 reference) const
+    {
+        on_new(parents_kept == nullptr ? no_reference : parents_kept[row], reference);
+    }
 
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
@@ -154,8 +159,8 @@ public:
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
-    // which follows at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: the first returns the number of rows that are left, for the
+    // second, which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -163,15 +168,16 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // `told(parent, reference)` is called for each that is new, by one thread, which may be any one.
-    template <class Told = TellNobody>
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts, const Told& told = {})
+    // `on_new(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    template <class OnNew = IgnoreNew>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
+                                         const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
-        const BlockBatch<width, row_words, Told> batch{
+        const BlockBatch<width, row_words, OnNew> batch{
             {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
             parents(),
-            told};
+            on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
@@ -182,8 +188,9 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
-    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    // Instead of the second step: passes the rows that are left to `write(row, word, value)`, one word per call, neighbouring
+    // threads neighbouring words, and removes them. For vectors that belong to another table. All threads of the block call it,
+    // converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {

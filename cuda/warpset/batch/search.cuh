@@ -1,4 +1,4 @@
-// The loop over a batch: take vectors, search, write out what has become of them.
+// The loop over a batch: take vectors, search, write the results.
 //
 // `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh).
 // On a machine with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh,
