@@ -41,7 +41,7 @@ struct Set {
         return fresh;
     }
 
-    // Several at a time, of which it prefetches the groups.
+    // Bulk visitation prefetches the groups of several keys.
     std::size_t count_stored(const Key* wanted, std::size_t count) const
     {
         return keys.cvisit(wanted, wanted + count, [](const Key&) {});

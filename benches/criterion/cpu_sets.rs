@@ -34,7 +34,7 @@ trait Set<const WIDTH: usize>: Sync {
 }
 
 impl<const WIDTH: usize> Set<WIDTH> for BucketTable {
-    // It was made for a device of so many threads.
+    // The table's device has these threads.
     fn put(&mut self, keys: &[Key<WIDTH>], _: usize) -> usize {
         let batch = self.find_or_put_many_with(keys.as_flattened(), Request::new()).expect("keys are whole vectors");
         assert_eq!(batch.tally.full, 0, "the table has room for all keys");

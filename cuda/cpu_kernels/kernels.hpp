@@ -17,7 +17,7 @@ struct Geometry {
         batch_view_bytes, search_workspace_bytes;
 };
 
-// How slots for vectors lie. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
+// Layout of slots for vectors. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
 struct SlotsOf {
     u32 words;  // of a slot, more than a vector has if it is padded
     u32 chunk_bytes;

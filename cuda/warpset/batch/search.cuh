@@ -131,7 +131,7 @@ struct SearchBatch {
         while (count < max_turns && begin(turns[count])) ++count;
         for (Turn *turn = turns, *end = turns + count; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
             const Found found = turn->search.step(roots, turn->key, lane);
-            if (found.outcome == Outcome::Unwritten) continue;
+            if (found.outcome == Outcome::Pending) continue;
             const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
             results.record(turn->index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
             if (!begin(*turn)) *turn = *--end;

@@ -483,10 +483,10 @@ private:
             const Decision decision = operation == Operation::FindOrPut ? decide(slots + index, empty, value, true)
                                                                        : look(slots + index, empty, value);
             if (decision == Decision::Different) continue;
-            if (decision == Decision::Undecided) return {Outcome::Absent, no_reference};
+            if (decision == Decision::Empty) return {Outcome::Absent, no_reference};
             return {decision == Decision::Won ? Outcome::New : Outcome::Seen, slot_number(bucket, index)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     struct Nothing {

@@ -32,7 +32,7 @@ struct CpuView {
     slots: SlotsOf,
 }
 
-/// How slots for vectors lie. `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SlotsOf {

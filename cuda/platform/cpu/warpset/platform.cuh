@@ -241,7 +241,7 @@ struct Warp {
 #endif
     }
 
-    // Whether these chunks, one after another, equal the words of a vector. All are looked at.
+    // Whether these consecutive chunks equal the words of a vector. All are looked at.
     template <class Chunk>
     static bool agree(const Chunk* chunks, const u32* words, u32 count)
     {
