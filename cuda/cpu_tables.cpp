@@ -86,7 +86,7 @@ void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 t
 }
 
 // `thread` of `threads` threads lists its part of the holes among the rows `first .. last`.
-void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 room, u64* count)
+void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
     play(thread, threads);
     indexed_kernels(view).list_holes(*view, first, last, holes, room, count);

@@ -66,7 +66,7 @@ struct ClassSet {
     WARPSET_FN bool has(u32 empty_class) const
     {
         if constexpr (platform::Warp::size == 1) return bits[empty_class / 32] >> empty_class % 32 & 1;
-        // Without a variable index the words stay in registers.
+        // Only constant indices are used, so that the words stay in registers.
         bool found = false;
         WARPSET_UNROLL
         for (u32 word = 0; word < words; ++word) found |= empty_class / 32 == word && (bits[word] >> empty_class % 32 & 1);
@@ -95,8 +95,8 @@ struct BucketTable {
     // A slot is named by its bucket and its *index* there, or by its number.
     WARPSET_FN u64 slot_number(u64 bucket, u32 index) const { return bucket * layout.slots_per_bucket() + index; }
 
-    // Scrambled, because a probe sequence is an arithmetic progression of buckets: with an even step it would keep to the even
-    // ones for long, and a vector barred from all classes but one might never meet that one.
+    // Scrambled, because a probe sequence is an arithmetic progression of buckets: with an even step it would visit only buckets
+    // of one parity for a long time, and a vector that is excluded from all classes but one might never reach that class.
     WARPSET_FN static u32 class_of_bucket(u64 bucket)
     {
         u32 mixed = static_cast<u32>(bucket) * 0x9E3779B1u;
@@ -168,7 +168,7 @@ struct BucketTable {
     {
         Classes forbidden;
         if constexpr (platform::Warp::size == 1) {
-            // Nearly no vector has any: the first words of its chunks alone show that.
+            // Almost no vector has such a class. The first words of its chunks are enough to see that.
             const u32* words = words_of(vector);
             if (words == nullptr)
                 collect_forbidden(forbidden, vector);
@@ -190,7 +190,7 @@ struct BucketTable {
         if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.slot_words() - 1);
     }
 
-    // Apart, as it is called so rarely.
+    // A separate function, because it is called so rarely.
     template <class Vector>
     WARPSET_CALLED void collect_some_forbidden(Classes& forbidden, const Vector& vector) const
     {
@@ -310,15 +310,16 @@ struct BucketTable {
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
                 decision = look_at_chunk(bucket, index, chunk, vector);
-            // A slot that is not decided against the vector is as far as an equal vector can have come.
+            // If a slot is not decided against the vector, no equal vector can be in a later slot.
             if (decision == Decision::Empty) return {Outcome::Absent, no_reference};
             if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, index)};
         }
         return {Outcome::Pending, no_reference};
     }
 
-    // Word `word` of the vector in a slot; false if there is none. Of a slot whose last chunk is decided all are (invariant 2 of
-    // core/claim.cuh), but only a chunk that was itself seen decided may be read: relaxed loads of others may be older.
+    // Reads word `word` of the vector in a slot. Returns false if there is none. If the last chunk of a slot is decided, all
+    // chunks are (invariant 2 of core/claim.cuh). But only a chunk that was itself seen decided may be read, because relaxed
+    // loads of other chunks may return older values.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const u64 bucket = slot / layout.slots_per_bucket();
@@ -342,8 +343,8 @@ struct BucketTable {
         return true;
     }
 
-    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found complete, or
-    // put or found a vector in.
+    // Word `word` of the vector in a slot. This thread has found the slot complete, or has put or found a vector in it; or
+    // another thread has, and this one has synchronised with it since.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -352,7 +353,8 @@ struct BucketTable {
         return value;
     }
 
-    // A main chunk of the vector in a slot that this thread, or one that it has synchronised with since, has found complete.
+    // A main chunk of the vector in a slot that this thread has found complete, or another thread with which it has synchronised
+    // since.
     WARPSET_FN Main chunk(u64 slot, u32 chunk) const
     {
         return with_main(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), chunk, Nothing{},
@@ -396,14 +398,14 @@ private:
     // State of a slot that may hold the vector.
     enum class Peek : u32 {
         Holds,  // it does
-        Other,  // its first chunk is decided and another one: it never will
+        Other,  // its first chunk is decided and different: it never will hold it
         Empty,  // its first chunk is EMPTY
         Begun,  // the first chunk agrees, or was not looked at: chunks have to be decided, or looked at, one after another
     };
 
-    // Looks at the first chunk, and if it agrees at all others at once, as most slots that are come to are complete. (Equal
-    // chunks are decided ones: no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any order:
-    // core/claim.cuh, 1.)
+    // Compares the first chunk, and if it is equal, all others at once, because most slots that a search reaches are complete.
+    // (Equal chunks are decided ones: no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any
+    // order: core/claim.cuh, 1.)
     //
     // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a
     // search by one thread is the exception.
@@ -552,7 +554,7 @@ private:
         return may;
     }
 
-    // If the chunk at `first_word` is the EMPTY pattern of some class, that one is forbidden.
+    // If the chunk at `first_word` is the EMPTY pattern of some class, forbids that class.
     template <class Chunk, class Vector>
     WARPSET_FN void forbid_class_of(Classes& forbidden, const Vector& vector, u32 first_word) const
     {

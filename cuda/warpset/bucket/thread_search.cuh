@@ -12,7 +12,7 @@ namespace warpset {
 
 template <class Table, Operation operation>
 struct ThreadSearch {
-    // State that a thread keeps from one vector to the next and hands over at its end: none.
+    // State that a thread keeps from one vector to the next and hands over at its end. Here it is empty.
     struct Lane {
         WARPSET_FN void finish(const Table&) {}
     };

@@ -568,7 +568,7 @@ impl CpuStore {
         );
         let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
         let mut count = 0;
-        // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
+        // SAFETY: the slots are slots of the table (RawTable), and the buffer has space for all of them.
         unsafe {
             let view = CpuView::of(self.spec, &self.view);
             warpset_cpu_export(&view, slots.start, slots.end, vectors.as_mut_ptr(), references, &mut count);
