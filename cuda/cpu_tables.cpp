@@ -89,7 +89,7 @@ void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 t
 void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
     play(thread, threads);
-    indexed_kernels(view).list_holes(*view, first, last, holes, room, count);
+    indexed_kernels(view).list_holes(*view, first, last, holes, capacity, count);
 }
 
 void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)

@@ -55,8 +55,8 @@ constexpr IndexedKernels indexed_kernels_of()
                     rebuild(old, IndexedTable<Old::static_width, 64>::of(to), 0, last, counts);
             });
         },
-        [](const View& view, u64 first, u64 last, u64* holes, u64 room, u64* count) {
-            AnyIndexedTables::with_table(view, [&](const auto& table) { list_holes(table, first, last, holes, room, count); });
+        [](const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count) {
+            AnyIndexedTables::with_table(view, [&](const auto& table) { list_holes(table, first, last, holes, capacity, count); });
         },
         [](const View& view, const RowMove* moves, u64 count) {
             AnyIndexedTables::with_table(view, [&](const auto& table) { move_rows(table, moves, count); });

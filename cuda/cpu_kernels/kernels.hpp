@@ -55,7 +55,7 @@ struct Kernels {
 // Kernels that only indexed tables have.
 struct IndexedKernels : Kernels {
     void (*rebuild)(const View& view, const View& larger, u64 last, BatchCounts* counts);
-    void (*list_holes)(const View& view, u64 first, u64 last, u64* holes, u64 room, u64* count);
+    void (*list_holes)(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
     void (*move_rows)(const View& view, const RowMove* moves, u64 count);
     void (*count_unstored)(const View& view, const u64* references, u64 count, u64* invalid);
 };

@@ -92,15 +92,16 @@ struct SearchBatch {
         results.finish();
     }
 
-    // Searches for a whole batch by one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at
-    // the end of its turn, and the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns
-    // a find-or-put at fill 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to
-    // its end: 64 / 92. With 8, 16 and 32 turns: 38, 31 and 33.) Turns of one word are shorter. (AMD EPYC, one thread, 2^22
-    // vectors, fill 0.7, ns new / seen / found / absent: 12.4 / 11.2 / 10.9 / 15.2 with 24 turns, 11.6 / 10.5 / 10.5 / 15.1 with
-    // 32, no less with 48; of 2, 4 and 8 words there is no difference.)
+    // Searches for a whole batch by one thread. Several searches take turns, one bucket per turn. Each prefetches its next bucket
+    // at the end of its turn, and the bucket has arrived when its next turn comes. (Intel Xeon, one thread, 200 MB table, 8
+    // words, ns per find-or-put at fill 0.67 / 0.9: 31 / 40. If the first buckets of 16 vectors are prefetched and then each
+    // search runs to its end: 64 / 92. With 8, 16 and 32 searches taking turns: 38, 31 and 33.)
     //
-    // A pointer to the turn, not its number: to compute the address of a turn from its number takes longer. (As above, 2 words:
-    // 16.1 / 14.2 / 14.3 / 26.0 by number, 14.1 / 12.7 / 12.5 / 22.3 by pointer.)
+    // Turns of one word are shorter. (AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent: 12.4 / 11.2 /
+    // 10.9 / 15.2 with 24 turns, 11.6 / 10.5 / 10.5 / 15.1 with 32, no less with 48. Of 2, 4 and 8 words there is no difference.)
+    //
+    // A pointer to the turn, not its number, because computing the address from the number takes longer. (As above, 2 words: 16.1
+    // / 14.2 / 14.3 / 26.0 by number, 14.1 / 12.7 / 12.5 / 22.3 by pointer.)
     WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
     {
         constexpr u32 max_turns = Roots::static_width == 1 ? 32 : 24;

@@ -229,7 +229,7 @@ struct BucketTable {
         return hash_vector(view.seeds, layout.width(), view.hash_mask, vector);
     }
 
-    // Asks for a bucket in advance.
+    // Prefetches a bucket.
     WARPSET_FN void prefetch(u64 bucket) const
     {
         const u8* block = view.slots + layout.block_offset(bucket);
