@@ -13,6 +13,7 @@ mod first_table;
 mod options;
 mod progress;
 mod record;
+mod reduce;
 mod report;
 mod spread;
 
@@ -31,7 +32,7 @@ use ir::{Model, Source};
 use language::{Format, Text};
 use liveness::check::{Conclusion, Liveness, Question};
 use liveness::possible::{Outcome, Possibilities, Possible};
-use measurements::Measurements;
+use measurements::{Measurements, occupancy};
 use numbering::Numbering;
 #[cfg(feature = "cuda")]
 use options::TableChoice;
@@ -41,6 +42,8 @@ use parents::Parents;
 use program::Ended;
 use progress::ProgressLine;
 use record::Recorder;
+use reduce::{Reduction, write_dependencies};
+use reduced::Reduced;
 use report::{Finding, Report, Time};
 use spread::{RankPlan, RankSet};
 use std::io::IsTerminal;
@@ -59,8 +62,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, successors, switching,
-    table_kind, threads,
+    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, reduced, successors,
+    switching, table_kind, threads,
 };
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
@@ -83,6 +86,7 @@ struct Outputs {
     emit: Option<Output>,
     export: Option<Output>,
     emit_buchi: Option<Output>,
+    dependencies: Option<Output>,
 }
 
 impl Outputs {
@@ -98,12 +102,13 @@ impl Outputs {
         let emit = open("--emit", &options.emit)?;
         let export = open("--export", &options.export)?;
         let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
+        let dependencies = open("--dependencies", &options.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
-            let all = [&trace, &record, &emit, &export, &emit_buchi].into_iter().flatten();
+            let all = [&trace, &record, &emit, &export, &emit_buchi, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, record, emit, export, emit_buchi };
+        let outputs = Self { trace, record, emit, export, emit_buchi, dependencies };
         let all = outputs.all();
         if let Some(path) = &options.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -116,7 +121,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        [&self.trace, &self.record, &self.emit, &self.export, &self.emit_buchi].into_iter().flatten().collect()
+        let Self { trace, record, emit, export, emit_buchi, dependencies } = self;
+        [trace, record, emit, export, emit_buchi, dependencies].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.
@@ -161,6 +167,9 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }
+    if let Some(file) = outputs.dependencies {
+        return write_dependencies(options, text.model(), file);
+    }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
         return asked.emit(options, &text, file);
@@ -170,6 +179,10 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
+    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some())?;
+    // A reduction that saves nothing leaves the choice of the engine free.
+    let unreduced = Options { reduce: None, ..options.clone() };
+    let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
     #[cfg(feature = "cuda")]
     let _ahead = compile_ahead(options, plan, model, &checks);
     let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
@@ -212,6 +225,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
         rank_set,
         checkpoints,
         opened,
+        reduction,
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
@@ -279,6 +293,7 @@ struct Task<'a> {
     checkpoints: Option<Checkpoints>,
     /// The search to resume.
     opened: Option<Opened>,
+    reduction: Option<Reduction<'a>>,
 }
 
 impl Task<'_> {
@@ -286,7 +301,7 @@ impl Task<'_> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
         if let Some(rank_set) = self.rank_set {
@@ -314,6 +329,7 @@ impl Task<'_> {
             checkpoints: self.checkpoints.as_ref(),
             known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
+            reduction: self.reduction.as_ref(),
         };
         if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
             let export = Export::new(model, Form::of(path)?, output)?;
@@ -322,6 +338,10 @@ impl Task<'_> {
                 Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
             };
             return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
+        }
+        if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
+            let source = Reduced { interpreted: &interpreted, stubborn };
+            return run.on_threads(&source, &|| "interpreted".into(), time);
         }
         let start = Instant::now();
         match engine {
@@ -380,11 +400,12 @@ struct Run<'a, S: Storage> {
     resumed: Option<Resumed>,
     /// Number of states that a resumed search had found before.
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
 }
 
 impl<S: Storage> Run<'_, S> {
     /// Explores by threads of this machine; the table may be on any device.
-    fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+    fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
@@ -398,7 +419,7 @@ impl<S: Storage> Run<'_, S> {
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
-            ..Threads::new(self.table, source, initial)
+            ..Threads::new(self.table, &source, initial)
         };
         self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
@@ -414,7 +435,7 @@ impl<S: Storage> Run<'_, S> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
-        let device = table.device();
+        let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
             let progress = ProgressLine::new(options.progress);
@@ -424,7 +445,7 @@ impl<S: Storage> Run<'_, S> {
             })?
         };
         time.explore = start.elapsed();
-        let (stats, extras) = (table.stats()?, extras(explorer)?);
+        let (stats, extras) = (occupancy(table)?, extras(explorer)?);
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         let conclusion = match question {
@@ -450,6 +471,7 @@ impl<S: Storage> Run<'_, S> {
             ranks: None,
             checkpoints,
             known,
+            reduction,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -479,6 +501,7 @@ struct Ending<'a> {
     ranks: Option<ranks::Numbers>,
     checkpoints: Option<&'a Checkpoints>,
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
     exploration: &'a exploration::Exploration,
 }
 
@@ -486,15 +509,15 @@ impl Ending<'_> {
     /// Finds the path, and prints the report.
     fn report(
         self,
-        explorer: &mut impl Explorer,
+        explorer: &mut dyn Explorer,
         recorder: Option<&Recorder>,
         limits: Limits,
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, exploration, .. } = self;
-        let Interpreted { interpreter, checks } = interpreted;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, .. } = self;
+        let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
@@ -546,6 +569,7 @@ impl Ending<'_> {
             memory: options.memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
+            reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         report.unwritten.print();
