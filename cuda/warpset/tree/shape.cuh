@@ -47,7 +47,7 @@ struct TreeShape {
 
     // Number of halves in the row above one of `length` halves.
     WARPSET_FN static constexpr u32 above(u32 length) { return (length + 1) / 2; }
-    // Number of those that are nodes. If `length` is odd, the last half is not in a node: it has moved up unchanged.
+    // Number of these halves that are nodes. If `length` is odd, the last one is not a node: it has moved up unchanged.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
     // Positions, in a row of `length` halves above the words, of the two halves that are paired at a position of the next row. If

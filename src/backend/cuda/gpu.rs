@@ -212,7 +212,7 @@ impl Gpu {
             unsafe { sys::cuPointerGetAttribute(result, attribute, address) }.result().is_ok()
         };
         use sys::CUpointer_attribute::*;
-        // Of host memory, the driver knows only what is page-locked.
+        // The driver recognizes host memory only if it is page-locked.
         ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
             && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
             && ask((&raw mut start).cast(), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
