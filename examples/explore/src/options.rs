@@ -3,7 +3,7 @@
 use crate::device::DeviceChoice;
 use crate::diagnostic::Severity;
 use crate::exit;
-use crate::language::Format;
+use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_time};
 use crate::table_kind::TableKind;
@@ -12,6 +12,7 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
+use warpset_model::net::encoding::Encoding;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
@@ -79,6 +80,11 @@ pub struct Options {
     /// they do not occur.
     #[arg(long)]
     pub independent: bool,
+
+    /// Petri nets only: bits for the tokens of a place for which no bound is proved. When a place gets more tokens than they
+    /// hold, the search begins again with 16 bits, and then with 31 [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=31))]
+    pub token_bits: Option<u32>,
 
     /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
     #[arg(long, help_heading = "Checks")]
@@ -348,6 +354,17 @@ impl Options {
         ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
         ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+    }
+
+    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
+    pub fn encode(&self, text: &mut Text) -> Result<()> {
+        match (text, self.token_bits) {
+            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
+            (_, bits) => {
+                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
+                Ok(())
+            }
+        }
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.

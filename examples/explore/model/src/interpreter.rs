@@ -1,6 +1,7 @@
 //! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference that every other engine is
 //! compared with, and it explores models for which no code was compiled.
 
+use crate::ir::net::{Firings, PlaceId};
 use crate::ir::network::RuleId;
 use crate::ir::{
     Action, Assignment, Binary, Expression, Field, Model, Network, Place, ProcessId, Span, Transition, TransitionId, Type,
@@ -14,6 +15,8 @@ pub enum Step {
     Transition { id: TransitionId, receiver: Option<TransitionId> },
     /// A step by a rule of the network.
     Rule(RuleId),
+    /// A firing of a transition of the net.
+    Firing(TransitionId),
 }
 
 /// A fault: an operation that a model must not perform while it runs.
@@ -33,6 +36,11 @@ pub enum Wrong {
         index: i32,
     },
     DivisionByZero,
+    /// A place would get more tokens than the encoding of the net has room for. The net has no fault: the search must begin again
+    /// with another encoding.
+    Tokens {
+        place: PlaceId,
+    },
 }
 
 /// Finds the steps of a model's states.
@@ -41,6 +49,8 @@ pub struct Interpreter<'m> {
     /// Transitions that leave a location, by process and location.
     leaving: Vec<Vec<Vec<TransitionId>>>,
     has_committed_locations: bool,
+    /// Transitions of the net.
+    firings: Option<Firings>,
 }
 
 /// Reusable memory for [`Interpreter::steps`].
@@ -62,11 +72,17 @@ impl<'m> Interpreter<'m> {
         for (id, transition) in model.transitions.iter().enumerate() {
             leaving[transition.process][transition.from].push(id);
         }
-        Self { model, leaving, has_committed_locations: model.has_committed_locations() }
+        let firings = model.net.as_ref().map(|net| Firings::of(net, &model.layout));
+        Self { model, leaving, has_committed_locations: model.has_committed_locations(), firings }
     }
 
     pub fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// Transitions of the net, if the model has one.
+    pub fn firings(&self) -> Option<&Firings> {
+        self.firings.as_ref()
     }
 
     /// Calls `visit` with each step of the state and the state that it leads to. Returns the number of stores that overflowed.
@@ -105,6 +121,18 @@ impl<'m> Interpreter<'m> {
         if let Some(network) = &self.model.network {
             network.steps(&self.model.layout, state, successor, |rule, successor| visit(Step::Rule(rule), successor));
         }
+        if let Some(firings) = &self.firings {
+            firings.enabled(state, |firing| {
+                if firing.faults(state) {
+                    return Err(self.no_room(firing.transition, state));
+                }
+                successor.clear();
+                successor.extend_from_slice(state);
+                firing.fire(successor);
+                visit(Step::Firing(firing.transition), successor);
+                Ok(())
+            })?;
+        }
         Ok(overflows)
     }
 
@@ -124,6 +152,9 @@ impl<'m> Interpreter<'m> {
             }
             Expression::At { process, location } => Ok(i32::from(self.model.location(state, *process) == *location)),
             Expression::Enabled(label) => {
+                if let Some(firings) = &self.firings {
+                    return Ok(firings.is_enabled(*label, state).into());
+                }
                 let is_enabled = |network: &Network| network.is_enabled(*label, &self.model.layout, state);
                 Ok(self.model.network.as_ref().is_some_and(is_enabled).into())
             }
@@ -136,6 +167,13 @@ impl<'m> Interpreter<'m> {
                 }
             }
         }
+    }
+
+    /// The fault of a firing that puts more tokens into a place than the encoding has room for.
+    fn no_room(&self, transition: TransitionId, state: &[u32]) -> Box<Fault> {
+        let net = self.model.net.as_ref().expect("the model has a net");
+        let place = net.overflowing(&self.model.layout, state, transition);
+        Box::new(Fault { what: Wrong::Tokens { place }, span: net.transitions[transition].span, transition: Some(transition) })
     }
 
     fn apply(&self, operator: Binary, left: i32, right: i32, span: Span) -> Result<i32> {
@@ -243,6 +281,11 @@ impl Fault {
                 format!("the array {} has {elements} elements, but its index is {index}", model.full_name(array))
             }
             Wrong::DivisionByZero => "division by zero".into(),
+            Wrong::Tokens { place } => {
+                let net = model.net.as_ref().expect("the model has a net");
+                let (name, capacity) = (&net.places[place].name, net.capacity(place));
+                format!("the place {name} gets more tokens than the {capacity} for which the state has room")
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod parents;
 pub mod path;
 pub mod ranks;
 pub mod successors;
+pub mod survey;
 pub mod switching;
 pub mod table_kind;
 pub mod threads;
