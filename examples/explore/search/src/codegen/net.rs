@@ -28,9 +28,11 @@ pub fn choices(model: &Model) -> Option<u64> {
 
 /// The words of the tables. Groups come first, with 6 words each: the word, mask and value of its comparison; 1 if the part must
 /// be equal, 0 if it must be at least the value; its first firing, and the one behind its last. Then come, by firing, the place
-/// of its data; by transition, its firing, or all ones if it is never enabled; and the data. A firing's data begins with six words:
-/// the numbers of comparisons for equality, for a least value and for room, and of words that it changes; 1 if it is always a
-/// fault; and its transition. The comparisons follow, three words each, and the changes, two words each.
+/// of its data; by transition, its firing, or all ones if it is never enabled; and the data.
+///
+/// A firing's data begins with six words: the numbers of comparisons for equality, for a least value and for room, and of words
+/// that it changes; 1 if it is always a fault; and its transition. The comparisons follow, three words each, and the changes, two
+/// words each.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(net) = model.net.as_ref().filter(|_| has_tables(model)) else { return Vec::new() };
     let Firings { groups, all, of_transition } = Firings::of(net, &model.layout);
