@@ -8,7 +8,7 @@ use crate::ir::Model;
 use crate::ir::net::{Holder, PlaceId};
 use crate::language::Text;
 use crate::program::{self, Ended};
-use crate::spread::Plan;
+use crate::spread::RankPlan;
 use anyhow::{Error, Result};
 use std::fmt;
 use warpset_model::net::encoding::Encoding;
@@ -70,7 +70,7 @@ fn growth(model: &Model, states: &[Vec<u32>]) -> Option<String> {
 }
 
 /// Encodes the states of a net with more room after an attempt that ended with this error. Other errors are returned.
-pub fn widen(text: &mut Text, plan: &Plan, error: Error) -> Result<()> {
+pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     let Some(NoRoom { place, unbounded }) = error.downcast_ref() else { return Err(error) };
     let Text::Net(net) = text else { return Err(error) };
     let of = net.model.net.as_ref().expect("a net has places");
@@ -99,7 +99,7 @@ pub fn widen(text: &mut Text, plan: &Plan, error: Error) -> Result<()> {
         wider
             .ok_or_else(|| ended(format!("the place {name} gets more than {capacity} tokens, which is more than can be held")))?
     };
-    if matches!(plan, Plan::Process(_)) {
+    if matches!(plan, RankPlan::Process(_)) {
         return Err(ended(format!(
             "the place {name} gets more than {capacity} tokens: processes begin again only with --token-bits {}",
             next.bits

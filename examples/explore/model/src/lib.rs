@@ -21,6 +21,8 @@ pub mod net;
 pub mod network;
 mod parsing;
 pub mod product;
+pub mod reduction;
 pub mod slco;
+pub mod terms;
 pub mod trace;
 pub mod warnings;

@@ -263,8 +263,8 @@ fn marked(net: &Net, layout: &Layout, place: PlaceId) -> (Test, bool) {
     }
 }
 
-/// The transition in terms of words; `None` if it can never be enabled.
-fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
+/// A transition in terms of words; `None` if it can never be enabled.
+pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     let Transition { takes, puts, .. } = &net.transitions[id];
     let mut firing = Firing { transition: id, ..Firing::default() };
     // Values that shared fields must have before the firing.
