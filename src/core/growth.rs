@@ -3,11 +3,12 @@
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::upsert::Beside;
 use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
-use crate::layout::{BatchProgress, HostBatch};
+use crate::layout::{BatchProgress, HostBatch, Upsert};
 use crate::{Error, Outcome, Result, Tally};
 
 /// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
@@ -27,6 +28,8 @@ pub(super) struct Rejected {
     /// References, if the batch reports them.
     references: Option<Vec<u64>>,
     new_references: Option<Vec<u64>>,
+    /// Bytes of the operands, if the batch changes values.
+    operands: Vec<u8>,
 }
 
 impl Rejected {
@@ -43,7 +46,8 @@ impl Rejected {
         let if_wanted = |wanted: bool| wanted.then(|| zeroed(count)).transpose();
         let references = if_wanted(batch.references.is_some())?;
         let new_references = if_wanted(batch.new_references.is_some())?;
-        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references })
+        let operands = batch.upsert.map_or_else(Vec::new, |upsert| upsert.at(&positions));
+        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references, operands })
     }
 }
 
@@ -76,6 +80,7 @@ impl RawTable {
         &self,
         mut batch: HostBatch<'_>,
         mut tally: Tally,
+        beside: Option<&dyn Beside>,
         first_error: &mut FirstError,
     ) -> Result<Tally> {
         let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
@@ -85,7 +90,7 @@ impl RawTable {
             tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, first_error)?;
+            tally = self.grow_and_retry(&mut batch, tally, beside, first_error)?;
         }
         Ok(tally)
     }
@@ -93,7 +98,13 @@ impl RawTable {
     /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with that
     /// many free slots rejects a vector, then slots are not what it lacks. (Such vectors are made against the table's seed; or
     /// node references have run out.)
-    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, first_error: &mut FirstError) -> Result<Tally> {
+    fn grow_and_retry(
+        &self,
+        batch: &mut HostBatch<'_>,
+        mut tally: Tally,
+        beside: Option<&dyn Beside>,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -108,7 +119,7 @@ impl RawTable {
             }
             let ready = self.grow_by_itself(FIND_OR_PUT, size, larger).and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = first_error.keep(ready) else { break };
-            tally = self.retry(rejected, batch, tally)?;
+            tally = self.retry(rejected, batch, tally, beside)?;
         }
         Ok(tally)
     }
@@ -117,17 +128,25 @@ impl RawTable {
     ///
     /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
     /// up again.
-    pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
-        let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
+    pub(super) fn retry(
+        &self,
+        rejected: Rejected,
+        batch: &mut HostBatch<'_>,
+        tally: Tally,
+        beside: Option<&dyn Beside>,
+    ) -> Result<Tally> {
+        let Rejected { positions, words, mut outcomes, mut references, mut new_references, operands } = rejected;
         let mut again = HostBatch {
             outcomes: Some(&mut outcomes),
             references: references.as_deref_mut(),
             new_references: new_references.as_deref_mut(),
             leaves_holes: batch.leaves_holes,
+            upsert: batch.upsert.map(|upsert| Upsert { operands: &operands, ..upsert }),
             ..HostBatch::of(&words)
         };
         let found = {
             let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
+            beside.map_or(Ok(()), |array| array.make_all(&sized))?;
             sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {

@@ -14,4 +14,5 @@ pub(crate) mod request;
 pub(crate) mod retain;
 pub(crate) mod stats;
 pub(crate) mod table;
+mod upsert;
 pub(crate) mod values;

@@ -26,7 +26,7 @@ pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use kernels::{
     HEADERS, compile_cluster_kernels, compile_compact_kernels, compile_compact_tree_kernels, compile_dense_kernels,
-    compile_indexed_kernels, compile_kernels, compile_source, compile_tree_kernels,
+    compile_indexed_kernels, compile_kernels, compile_source, compile_tree_kernels, definitions, definitions_for, write_headers,
 };
 pub use pinned::PinnedVec;
 pub use rows::DeviceRows;
