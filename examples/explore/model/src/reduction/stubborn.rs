@@ -96,6 +96,9 @@ impl<'m> Stubborn<'m> {
         if model.property.is_some() {
             bail!("it has a property of runs, and a reduction would lose runs that violate it");
         }
+        if model.net.is_some() {
+            bail!("it is a Petri net, and which of its transitions depend on each other is not computed");
+        }
         let mut tests = Tests::default();
         let goal = kept.goals.then(|| {
             let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
