@@ -247,6 +247,22 @@ void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
     with_table(*view, [](const auto& table) { clear_table(table); });
 }
 
+// As `warpset_cpu_clear`, for memory that is zeros: `thread` of `threads` threads writes EMPTY only where it is not zero. The system
+// has no memory yet for pages that nobody has written, and would get it for all of them.
+void warpset_cpu_clear_zeros(const View* view, u64 thread, u64 threads)
+{
+    static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);
+    static_assert(NodeTable::empty == 0);
+    play(thread, threads);
+    switch (view->kind) {
+        case TableKind::Bucket: return with_table(*view, [](const auto& table) { clear_table(table); });
+        case TableKind::Tree: return with_tree(*view, [](const auto& table) { clear_table(table.roots); });
+        case TableKind::Compact:
+        case TableKind::CompactTree:
+        case TableKind::Indexed: return;
+    }
+}
+
 // `thread` of `threads` threads relocates its part of the keys of a compact table.
 void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
 {

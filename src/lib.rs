@@ -93,6 +93,7 @@ mod table;
 pub use backend::GpuInfo;
 pub use device::Device;
 pub use error::{Error, FileFault, Result};
+pub use layout::memory::MemoryLimit;
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;
 pub use layout::spec::Spec;
@@ -100,7 +101,7 @@ pub use layout::strategy::{Pairing, Strategy};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
+    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes,
     Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
     VectorTable, Words,
 };

@@ -11,6 +11,8 @@ pub(crate) mod memory;
 mod put;
 pub(crate) mod relocation;
 pub(crate) mod request;
+mod schedule;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod values;
+mod within;
