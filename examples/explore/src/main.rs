@@ -59,7 +59,7 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, successors, switching,
+    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, successors, switching,
     table_kind, threads,
 };
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
@@ -298,7 +298,7 @@ impl Task<'_> {
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
         let (table, resumed) = match self.opened {
-            Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
+            Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),
         };
         time.table += start.elapsed();
@@ -417,14 +417,16 @@ impl<S: Storage> Run<'_, S> {
         let device = table.device();
         let start = Instant::now();
         let exploration = {
-            let progress = Progress::new(options.progress);
+            let progress = Progress::new(options.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 true
             })?
         };
         time.explore = start.elapsed();
-        let (stats, extras) = (table.stats()?, extras(explorer)?);
+        let (stats, mut extras) = (table.stats()?, extras(explorer)?);
+        extras.states_in_memory =
+            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         let conclusion = match question {
@@ -462,6 +464,8 @@ struct Extras {
     measurements: Option<Measurements>,
     /// Amount exported, or why nothing was exported.
     exported: Option<Result<Exported>>,
+    /// Number of states that the memory holds, by what is known at the end.
+    states_in_memory: Option<u64>,
 }
 
 /// Results of an exploration, for the report.
@@ -521,7 +525,7 @@ impl Ending<'_> {
             unwritten.keep(output.write_text(&format!("{path:#}\n")));
         }
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let Extras { measurements, exported } = extras;
+        let Extras { measurements, exported, states_in_memory } = extras;
         let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
@@ -544,6 +548,7 @@ impl Ending<'_> {
             not_exported,
             unwritten,
             memory: options.memory,
+            states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
         };
@@ -557,7 +562,8 @@ fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
-    Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
+    let is_reserved = options.memory.is_some();
+    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
 }
 
 /// Path and interval of checkpoints, if they are requested.
