@@ -1,18 +1,20 @@
-// Find-or-put by a block of threads that makes its vectors itself: the successors of states, say.
+// Find-or-put by a block of threads that makes its vectors itself; for example, the successors of states.
 //
-// Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
+// Vectors are collected in shared memory, one per *row*, until there are many. Then the block finds or puts all of them together:
 //
 //   1. One of several equal rows is kept: the first to claim an entry of an index, by compare-and-swap.
-//   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table that is incremental: a lane for
-//      every changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
+//   2. The kept rows are moved together: with k of them, those beyond row k - 1 move into the gaps before it.
+//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table the search is incremental, with
+//      one lane for every changed word: leaves first, then the pairs above as their halves become known
+//      (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
 //
 // The source is Wijs and Osama (2024), section 6.4, algorithm 3. There the cache holds nodes of trees under construction, with
-// gaps for the references of nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds
-// whole vectors. So a duplicate is gone before any of its nodes is looked for. Two trees made from different parents are known to
-// be equal. Every table can use it. And what a pass over the cache finds ready there, a warp knows from its position in the tree.
+// gaps for the references of nodes that are not stored yet, and the block repeats passes over the cache until no gap is left.
+// Here it holds whole vectors. This has four advantages. A duplicate is removed before any of its nodes is looked up. Equal
+// vectors are recognized even if their trees were made from different parents. Every kind of table can use the cache. No pass
+// searches for nodes whose halves are ready: a warp knows them from their position in the tree.
 //
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them
@@ -35,18 +37,21 @@
 namespace warpset {
 
 // Sink that ignores which vectors are new.
-struct TellNobody {
+struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
-// A batch in shared memory, a row of `row_words` words for each vector. `told` is called for each that is New, with its parent
-// (no_reference if none is kept) and its reference.
-template <u32 width, u32 row_words, class Told>
+// A batch in shared memory, with a row of `row_words` words for each vector. `on_new` is called for each vector that is New, with
+// its parent (no_reference if none is kept) and its reference.
+template <u32 width, u32 row_words, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
-    const Told& told;
+    const OnNew& on_new;
 
-    WARPSET_FN void tell(u64 row, u64 reference) const { told(parents_kept == nullptr ? no_reference : parents_kept[row], reference); }
+    WARPSET_FN void on_new_vector(u64 row, u64 reference) const
+    {
+        on_new(parents_kept == nullptr ? no_reference : parents_kept[row], reference);
+    }
 
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
@@ -58,8 +63,8 @@ struct BlockBatch : BatchView {
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension, of whole warps. `keeps_parents`: also
-// where the table does not use them, parents are kept with vectors, 8 bytes each, until these are put.
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps.
+// `keeps_parents`: parents are kept with their vectors until these are put, at 8 bytes each, even if the table does not use them.
 template <class Table, u32 rows, bool keeps_parents = Table::is_incremental>
 class BlockCache {
     using Block = platform::Block;
@@ -74,11 +79,12 @@ class BlockCache {
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 index_slots = power_of_two_at_least(2 * rows);
     static constexpr u32 none = ~0u;
-    // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one
-    // word of their rows each spread over the banks of shared memory.
+    // Distance of neighbouring rows in words. It is odd (or an odd number of the largest units in which warps copy rows), so that
+    // threads that read the same word of their own rows spread over the banks of shared memory.
     static constexpr u32 unit = is_incremental || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
     static constexpr u32 row_words = (width / unit | 1) * unit;
-    // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
+    // Offsets in shared memory. The index and the scratch memory of the warps' searches overlap, because they are not in use at
+    // the same time.
     static constexpr u32 parents_at = rows * row_words * 4;  // a multiple of 128
     static constexpr u32 changed_at = parents_at + keeps_parents * rows * 8;
     static constexpr u32 kept_at = changed_at + is_incremental * rows * mask_words * 4;
@@ -98,14 +104,14 @@ public:
     // `shared` is the same for all threads of the block, and aligned to 16 bytes.
     WARPSET_FN explicit BlockCache(u8* shared) : shared(shared) {}
 
-    // Before anything else. All threads of the block call it, converged.
+    // Must be called before all else. All threads of the block call it, converged.
     WARPSET_FN void clear()
     {
         if (Block::thread() == 0) *taken() = 0;
         Block::sync();
     }
 
-    // How many more vectors can be added. All threads of the block call it, converged, and get the same.
+    // Number of vectors that can still be added. All threads of the block call it, converged, and get the same number.
     WARPSET_FN u32 free_rows() const
     {
         Block::sync();  // all have added what they add before it
@@ -145,17 +151,17 @@ public:
     }
 
     // Finds or puts all vectors that were added, and empties the cache. The references of new vectors are appended to
-    // `new_references` at `counts->new_references`, which may be shared by all blocks. Duplicates in the cache count as offered,
-    // and as seen, also those of a vector that is Full. Of such a vector `counts->full` counts one a cache: what was offered
-    // while `full` grew must be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
-    // converged.
+    // `new_references` at `counts->new_references`; all blocks may share both. Duplicates in the cache count as offered and as
+    // seen, even if their vector is Full. `counts->full` counts such a vector once per cache: if `full` has grown, all vectors
+    // that were offered meanwhile must be offered again. `counts` may be null, if `new_references` is. All threads of the block
+    // call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
-    // which follows at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: the first returns the number of rows that are left, for the
+    // second, which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -163,15 +169,16 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // `told(parent, reference)` is called for each that is new, by one thread, which may be any one.
-    template <class Told = TellNobody>
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts, const Told& told = {})
+    // `on_new(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    template <class OnNew = IgnoreNew>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
+                                         const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
-        const BlockBatch<width, row_words, Told> batch{
+        const BlockBatch<width, row_words, OnNew> batch{
             {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
             parents(),
-            told};
+            on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
@@ -182,8 +189,9 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
-    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    // Instead of the second step: passes the rows that are left to `write(row, word, value)`, one word per call, neighbouring
+    // threads neighbouring words, and removes them. For vectors that belong to another table. All threads of the block call it,
+    // converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {

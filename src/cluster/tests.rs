@@ -1,13 +1,13 @@
-//! Of what no batch from the host does: it wants outcomes.
+//! Tests of a case that no host batch has, because host batches request outcomes.
 
 use super::engine::{Answers, Offer};
 use super::plan::{Fresh, Input};
 use super::record::Operation;
 use super::{Builder, Local};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{BucketTable, Device, Tally};
 
-/// Without outcomes nothing is sent back, and tallies are those of a batch that wants them: of one rank, and of all.
+/// Without outcomes no answers are sent, and the tallies, of one rank and of all, are the same as those of a batch with outcomes.
 #[test]
 fn tallies_need_no_replies() {
     const WIDTH: usize = 3;
@@ -34,7 +34,8 @@ fn tallies_need_no_replies() {
                         };
                         let (mut put, mut found) = (Answers::default(), Answers::default());
                         let raw = &set.local.raw;
-                        let offers = [offer(Operation::FindOrPut, Search::FindOrPut), offer(Operation::Contains, Search::Find)];
+                        let offers =
+                            [offer(Operation::FindOrPut, SearchMode::FindOrPut), offer(Operation::Contains, SearchMode::Find)];
                         for (offer, answers) in offers.iter().zip([&mut put, &mut found]) {
                             answers.make(offer, WIDTH);
                             set.engine.rounds(raw, offer, answers).unwrap();
@@ -65,7 +66,7 @@ fn tallies_need_no_replies() {
     }
 }
 
-/// Owners can be asked for by themselves: they are those whose tables have the vectors.
+/// Owners can be requested without a search: they are the ranks whose tables have the vectors.
 #[test]
 fn owners_need_no_replies() {
     const WIDTH: usize = 2;
@@ -79,7 +80,7 @@ fn owners_need_no_replies() {
                     let mut set = builder.build(&Device::cpu_with_threads(1), transport).unwrap();
                     let offer = Offer {
                         operation: Operation::FindOrPut,
-                        search: Search::FindOrPut,
+                        search: SearchMode::FindOrPut,
                         input: Input::Host(words),
                         outcomes: false,
                         references: false,

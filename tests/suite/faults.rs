@@ -6,7 +6,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
-use crate::common::{scaled, tests, tests_of_all_kinds};
+use crate::common::{scaled, sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +17,7 @@ tests_of_all_kinds!(
     growing_batches,
     growth,
     clearing,
+    retaining,
     reading,
     iteration,
     making_a_table,
@@ -33,11 +34,11 @@ const WIDTH: usize = 4;
 
 /// Vectors stored before the operation; it offers the same vectors and more, each twice.
 fn stored() -> Vec<u32> {
-    distinct(WIDTH, 0, scaled(6000, 300))
+    distinct(WIDTH, 0, sized(6000, 2000, 300))
 }
 
 fn offered() -> Vec<u32> {
-    let words = distinct(WIDTH, 0, scaled(9000, 500));
+    let words = distinct(WIDTH, 0, sized(9000, 3000, 500));
     [&words[..], &words[..]].concat()
 }
 
@@ -166,6 +167,27 @@ fn clearing<S: Kind>(device: &Device) {
             let contained = table.contains_many(&before).unwrap();
             let left = contained.iter().filter(|contained| **contained).count();
             assert!(left == 0 || (left == contained.len() && result.is_err()), "{about}: {left} are left");
+            let _ = table.find_or_put_many(&before).unwrap();
+            works(table, about);
+        },
+    );
+}
+
+/// Either the vectors that were to go are gone, or none.
+fn retaining<S: Kind>(device: &Device) {
+    let before = stored();
+    let stays = |vector: &[u32]| vector[0] % 3 > 0;
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| table.retain(stays),
+        |table, result, about| {
+            let contained = table.contains_many(&before).unwrap();
+            let are_right = |retained: bool| {
+                before.chunks(WIDTH).zip(&contained).all(|(vector, contained)| *contained == (stays(vector) || !retained))
+            };
+            assert!(are_right(result.is_ok()), "{about}");
+            let gone = contained.iter().filter(|contained| !**contained).count() as u64;
+            assert!(result.is_err() || result == Ok(gone) && gone > 0, "{about}");
             let _ = table.find_or_put_many(&before).unwrap();
             works(table, about);
         },

@@ -1,13 +1,13 @@
-// Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
+// Find and find-or-put by a whole warp, which searches for 32 vectors at a time, one per lane.
 //
 // Division of work:
 //   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
 //     sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
-//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
-//     which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the
-//     warp look or claim for theirs. The long chains of wide vectors so overlap with each other.
+//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. By votes the
+//     owner learns which chunks are empty and which are different.
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap per step (core/claim.cuh), while other lanes of the
+//     warp look or claim for their own vectors. So the long chains of wide vectors overlap with each other.
 //   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
 //     longest probe sequence among 32.
 //
@@ -20,9 +20,10 @@
 //   | 16    | 7.9 / 7.7       | 5.1 / 4.5     | 4.7 / 4.1               | 11.9 / 10.0           |
 //   | 32    |                 | 2.6 / 2.4     | 2.4 / 2.2               | 5.9 / 5.0             |
 //
-// A thread a vector makes two requests for one sector, which costs double; a tile a vector has too few vectors in flight to
-// hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all, gained 22 % at
-// fill 0.7 and 41 % at 0.9 for 8 words; when a quarter of them are free it lost 1 % again (more, smaller requests for input).
+// With one thread per vector, each sector takes two requests, which doubles the cost. With one tile per vector, too few vectors
+// are in flight to hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all,
+// gained 22 % at fill 0.7 and 41 % at 0.9 for 8 words; refilling when a quarter are free lost 1 % again (more, smaller requests
+// for input).
 //
 // Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every
 // kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than
@@ -40,7 +41,7 @@
 
 namespace warpset {
 
-// `with_nodes`: the warp makes root pairs too, which takes registers. Only compact/search.cuh takes account of it.
+// `with_nodes`: the warp also makes root pairs, which takes registers. Only compact/search.cuh depends on it.
 template <class Table, Operation operation, bool with_nodes = false>
 struct WarpSearch {
     using Warp = platform::Warp;
@@ -65,7 +66,7 @@ struct WarpSearch {
     const Table& table;
     u8* vectors;  // the warp's scratch memory
 
-    // How far the search for this lane's vector is:
+    // State of the search for this lane's vector:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
     typename Table::Classes forbidden;
@@ -74,7 +75,7 @@ struct WarpSearch {
     u32 index = 0;  // of the first slot of the bucket that it has not left
     Probe probe{};
 
-    // Nothing else writes behind the words of vectors, so the padding is written once.
+    // Nothing else writes after the words of vectors, so the padding is written only once.
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors)
     {
         WARPSET_UNROLL
@@ -86,7 +87,7 @@ struct WarpSearch {
     WARPSET_FN bool is_idle() const { return chunk == idle; }
     WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, index); }
 
-    // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         probe = Probe::start(table.hash(mine()), table.view.buckets);
@@ -96,24 +97,24 @@ struct WarpSearch {
     }
 
     // One look or one claim for every lane that is not idle. A lane whose vector is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    // outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool looks = chunk == look, claims = chunk < look;
         u32 looking = Warp::ballot(looks);
-        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        // The claims are under way while the buckets are read: `seen` must not be used before that.
         Main seen = claims ? request_claim() : Main{};
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         if (looking != 0) {
             Report report = look_at_buckets(looking);
             if (looks) outcome = judge(report);
         }
         if (claims) outcome = finish_claim(seen);
-        if (outcome != Outcome::Unwritten) chunk = idle;
+        if (outcome != Outcome::Pending) chunk = idle;
         return outcome;
     }
 
-    // There are no more vectors: nothing is left to be handed over.
+    // Called when there are no more vectors. Here nothing has to be handed over.
     WARPSET_FN void finish() const {}
 
 private:
@@ -143,9 +144,9 @@ private:
                     if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
-            // This barrier orders nothing that matters. It keeps the compiler from comparing the first bucket before it asks for
-            // the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times at 24; at 2,
-            // 8, 16 and 32 words there is no difference.
+            // This barrier is not needed for the order of accesses. It keeps the compiler from comparing the first bucket before
+            // it requests the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times
+            // at 24; at 2, 8, 16 and 32 words there is no difference.
             Warp::sync();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
@@ -178,7 +179,7 @@ private:
         return tile == 32 ? ballot : ballot >> tile_start & ((1u << tile % 32) - 1);
     }
 
-    // Bit t of `different` and `empty` is about chunk (r * tile + t) * row_chunks + c of the bucket.
+    // Bit t of `different` and `empty` belongs to chunk (r * tile + t) * row_chunks + c of the bucket.
     WARPSET_FN static void record(Report& report, u32 r, u32 c, u32 different, u32 empty)
     {
         if constexpr (layout.slots_per_bucket() == 1) {
@@ -227,12 +228,12 @@ private:
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
             expect_empty = false;  // of tails: those of a slot whose main chunks were decided before are most likely decided too
-            return Outcome::Unwritten;
+            return Outcome::Pending;
         }
         return next_bucket();
     }
 
-    // Main chunks are asked for at once; tails, which few widths have, when the claim is finished.
+    // Main chunks are claimed here. Tails, which few widths have, are claimed when the claim is finished.
     WARPSET_FN Main request_claim() const
     {
         Main seen{};
@@ -253,13 +254,13 @@ private:
             decision = table.decide_chunk(probe.bucket, index, chunk, mine(), expect_empty);
         else
             decision = table.look_at_chunk(probe.bucket, index, chunk, mine());
-        if (decision == Decision::Undecided) return Outcome::Absent;
+        if (decision == Decision::Empty) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
         }
         expect_empty = decision == Decision::Won;
-        if (++chunk < layout.chunks()) return Outcome::Unwritten;
+        if (++chunk < layout.chunks()) return Outcome::Pending;
         return decision == Decision::Won ? Outcome::New : Outcome::Seen;
     }
 
@@ -267,7 +268,7 @@ private:
     {
         probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Unwritten;
+        if (++probes < table.view.probe_limit) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

@@ -1,15 +1,17 @@
-// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
+// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several searches under way.
 //
 // The division of work in a warp is that of bucket/warp_search.cuh. Each lane owns a key and its walk. A tile of four lanes reads
-// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. What differs:
-//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the
-//     key's; it is EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
-//   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
+// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. Two things
+// differ:
+//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Instead, each lane computes two bits per slot
+//     (the slot holds the key; the slot is EMPTY) for each of the four owners. Four shuffles then give every owner the bits of
+//     its whole bucket.
+//   - Few keys get to the stash (compact/table.cuh). So the owner of such a key searches the stash alone while the others wait.
 //
-// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others go on. It reads a bucket of
-// the stash by one request instead of eight, and one walk of either level is kept in wider registers. H200, 54-bit keys in 2^28
-// slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent keys at
-// 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
+// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others continue. It reads a bucket of
+// the stash by one request instead of eight, and keeps a single walk, through either level, in wider registers. H200, 54-bit keys
+// in 2^28 slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent
+// keys at 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -46,7 +48,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     const Table& table;
     u8* keys;  // the warp's scratch memory
 
-    // How far the search for this lane's key is:
+    // State of the search for this lane's key:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
     u64 scrambled = 0;
@@ -59,7 +61,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     WARPSET_FN bool is_idle() const { return slot == idle; }
     WARPSET_FN u64 reference() const { return found; }
 
-    // This lane's key has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's key. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         const u64 key = *reinterpret_cast<const u64*>(vector_of(Warp::lane()));
@@ -70,23 +72,23 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     }
 
     // One look or one claim for every lane that is not idle. A lane whose key is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    // outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool over = !is_idle() && table.main.is_over(walk);
         const bool looks = slot == look && !over, claims = slot < look;
         const u32 looking = Warp::ballot(looks);
-        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        // The claims are under way while the buckets are read: `seen` must not be used before that.
         Code seen = Level::empty;
         if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         if (looking != 0) {
             const Report report = look_at_buckets(looking);
             if (looks) outcome = judge(report);
         }
         if (operation == Operation::FindOrPut && claims) outcome = finish_claim(seen);
         if (over) outcome = leave();
-        if (outcome != Outcome::Unwritten) slot = idle;
+        if (outcome != Outcome::Pending) slot = idle;
         return outcome;
     }
 
@@ -144,11 +146,11 @@ private:
         const u32 free = report.empty & taken_by_now & ~taken_before;
         if (free == 0) {
             table.main.advance(walk, table.hash, scrambled);
-            return Outcome::Unwritten;
+            return Outcome::Pending;
         }
         if (operation == Operation::Find) return Outcome::Absent;
         slot = platform::lowest_bit(free);
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome finish_claim(Code seen)
@@ -156,7 +158,7 @@ private:
         if (seen == Level::empty) return finish(Outcome::New, slot);
         if (seen == walk.at.code) return finish(Outcome::Seen, slot);
         slot = look;  // at the bucket again: later slots of it may be EMPTY
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome finish(Outcome outcome, u32 in_slot)
@@ -165,7 +167,7 @@ private:
         return outcome;
     }
 
-    // There is no more of the walk through the main level.
+    // The walk through the main level has ended.
     WARPSET_FN Outcome leave()
     {
         if (walk.round == too_wide) return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
@@ -204,7 +206,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
         if (too_wide) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         if (table.main.is_over(walk)) return table.template search_stash<operation>(scrambled);
         const Found found = table.main.template look<operation>(walk);
-        if (found.outcome != Outcome::Unwritten) return found;
+        if (found.outcome != Outcome::Pending) return found;
         table.main.advance(walk, table.hash, scrambled);
         prefetch(table);
         return found;

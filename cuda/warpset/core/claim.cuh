@@ -44,9 +44,9 @@
 // tree/table.cuh (nodes, and when a tree is visible), tree/incremental.cuh (parents), indexed/table.cuh and indexed/rows.cuh
 // (rows behind the slots).
 //
-// "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
-// that is neither EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are
-// such accesses, and nothing else is used.
+// "Decided and different" must be seen in one atomic access of the whole chunk: a torn view could show a chunk that is neither
+// EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are such accesses. So is each
+// load of `Warp::match_bucket` (platform/cpu), which reads the chunks of several slots. Nothing else is used.
 //
 // Relaxed order, device scope, for both: the value read is the value compared, and no other location is read because of it.
 //
@@ -63,7 +63,7 @@ enum class Decision : u32 {
     Won,        // this call decided the chunk
     Agreed,     // it was decided before, with the same value
     Different,  // it was decided before, with another value
-    Undecided,  // it is EMPTY, and the call was a look only
+    Empty,      // it is EMPTY, and the call was a look only
 };
 
 // Decision of a claim that found `seen`.
@@ -97,7 +97,7 @@ template <class Chunk>
 WARPSET_FN Decision look(const Chunk* chunk, Chunk empty, Chunk value)
 {
     Chunk seen = platform::load_relaxed(chunk);
-    if (seen == empty) return Decision::Undecided;
+    if (seen == empty) return Decision::Empty;
     return seen == value ? Decision::Agreed : Decision::Different;
 }
 

@@ -1,31 +1,31 @@
 // Find and find-or-put in an indexed table: by one thread that has several under way (as bucket/thread_search.cuh), and by a
-// whole warp, 32 vectors in hand, one a lane (as bucket/warp_search.cuh, which says who owns what).
+// whole warp with 32 vectors, one per lane (as bucket/warp_search.cuh, which explains what a lane owns).
 //
-// By a warp. What a put costs is its chain of latencies: look, number of a row, words of the row, fence, claim. So in each of
-// these a step does what it can for all lanes at once, and comparisons lie in the shadow of claims:
-//   1. *Look.* Two lanes read the bucket of each of them in turn, 16 bytes each, so a bucket is one request. The loads are
-//      relaxed, so that both requests of a lane are under way together; the hint whether there are spares is with them. So are
-//      numbers of new rows, taken by one addition for all lanes that look and own no row, if lanes claimed in the step before:
-//      what is not used is its lane's row for its next vector, and a spare in the end. Where spares are not used again, as every
-//      one is lost there, no number is taken ahead.
-//   2. *Write.* Lanes that have come upon an EMPTY slot and still own no row take one: spares first, then new ones by one
-//      addition for all. Tiles of lanes that share the words of a row write them.
-//   3. *Fence.* One for the warp, which acquires what the looks (and claims that were lost in the step before) have seen, and
-//      releases what has been written. (3 in indexed/table.cuh.)
-//   4. *Claim.* Each lane that has written its row asks for its compare-and-swap. Meanwhile the rows whose tags fitted are
-//      compared by tiles, several rows of a tile under way. Then it is judged what the claims have returned. A row that a claim
-//      was lost to is compared in the next step: only the next fence acquires it.
+// By a warp. The time of a put is its chain of latencies: look, number of a row, words of the row, fence, claim. So a step does
+// each of these for all lanes at once, and rows are compared while claims are under way:
+//   1. *Look.* Two lanes together read the buckets of both, one after the other, 16 bytes each, so a bucket is one request. The
+//      loads are relaxed, so that both requests of a lane are under way together. The hint whether there are spares is read at
+//      the same time. So are numbers of new rows, if lanes claimed in the step before: one addition takes them for all lanes
+//      that look and own no row. A row that is not used stays with its lane for its next vector, and becomes a spare in the end.
+//      If spares are not used again, no number is taken ahead, because every unused one would be lost.
+//   2. *Write.* Lanes that have found an EMPTY slot and still own no row take one: spares first, then new ones by one addition
+//      for all. Tiles of lanes that share the words of a row write them.
+//   3. *Fence.* One fence for the warp acquires what the looks (and lost claims of the step before) have seen, and releases what
+//      has been written. (3 in indexed/table.cuh.)
+//   4. *Claim.* Each lane that has written its row issues its compare-and-swap. Meanwhile tiles compare the rows whose tags
+//      match, several rows of a tile at a time. Then the results of the claims are evaluated. If a claim was lost, the row that
+//      the slot now names is compared in the next step: only the next fence acquires it.
 //
 // No warp waits for another. Lanes wait only for lanes of their own warp.
 //
-// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 of 8 words, 9.9 / 8.8 / 8.1 of 16, 7.3 /
-// 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. Taking numbers only once an EMPTY slot had been seen made 9.1 / 8.8 / 8.0 of 8 words,
-// 9.5 / 8.3 / 7.8 of 16, 6.6 / 6.0 / 6.1 of 32. Tried and dropped: gathering puts until half the lanes have one, with looks that
-// acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
-// / 4.2 of 16 words, with one for 32 of them 10.4 / 7.8 / 6.0.
+// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 for vectors of 8 words, 9.9 / 8.8 / 8.1
+// of 16, 7.3 / 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. If numbers were taken only after an EMPTY slot had been seen: 9.1 / 8.8 /
+// 8.0 for 8 words, 9.5 / 8.3 / 7.8 for 16, 6.6 / 6.0 / 6.1 for 32. Tried and dropped: collecting puts until half the lanes have
+// one, with looks that acquire: 7.2 / 7.1 / 6.4 for 8 words. Prototypes with a fence for every single put reached 4.8 / 4.6 / 4.2
+// for 16 words, with one fence for 32 puts 10.4 / 7.8 / 6.0.
 //
-// Taking numbers with the look, instead of after it, gained 3 to 40 % at 1 to 8 words (before: 7.8 / 7.5 / 7.3 of 2 words, 9.2 /
-// 9.0 / 7.8 of 8) and 4 to 10 % at 12, 16 and 32. It lost 2 to 6 % at the other widths from 9 to 15, and changed nothing at 64.
+// Taking numbers with the look, instead of after it, gained 3 to 40 % at 1 to 8 words (before: 7.8 / 7.5 / 7.3 for 2 words, 9.2 /
+// 9.0 / 7.8 for 8) and 4 to 10 % at 12, 16 and 32. It lost 2 to 6 % at the other widths from 9 to 15, and changed nothing at 64.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -53,13 +53,13 @@ struct ThreadSearch<IndexedTable<width, slot_bits>, operation> {
         table.prefetch(probe);
     }
 
-    // Unwritten: it goes on.
+    // Pending: the search continues.
     template <class Vector>
     WARPSET_FN Found step(const Table& table, const Vector& vector, Lane& lane)
     {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, tag, lane)
                                                         : table.find_in(probe.bucket, vector, tag);
-        if (found.outcome != Outcome::Unwritten) return found;
+        if (found.outcome != Outcome::Pending) return found;
         if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         probe.advance(table.view.buckets);
         table.prefetch(probe);
@@ -77,18 +77,18 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     static constexpr u32 stride = scratch_stride(width);
     static constexpr u32 scratch_bytes = Warp::size * stride;
 
-    // How a tile reads and writes a row: `units` units, a unit a lane in a round.
+    // Units in which a tile reads and writes a row: `units` of them, one per lane in each round.
     static constexpr u32 unit_words = width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
     using Element = typename Choose<width % 2 == 0, u64, u32>::Type;
     using Unit = platform::Row<Element, unit_words * 4 / sizeof(Element)>;
     static constexpr u32 units = width / unit_words;
     static constexpr u32 tile = units < 32 ? power_of_two_at_least(units) : 32;
     static constexpr u32 rounds = (units + tile - 1) / tile;
-    // Rows of one tile that are read at a time: as many as the launch bounds of table_kernels.cu leave registers for.
+    // Number of rows that a tile reads at a time: as many as the registers allow under the launch bounds of table_kernels.cu.
     static constexpr u32 affordable = width < 64 ? 2 : 16 / (rounds * unit_words) < 4 ? 16 / (rounds * unit_words) : 4;
     static constexpr u32 in_flight = affordable < tile ? affordable : tile;
 
-    // Half a bucket: what a lane reads of it.
+    // Half a bucket: the part that one lane reads.
     static constexpr u32 half_slots = 16 / sizeof(Slot);
     using Half = platform::Row<Slot, half_slots>;
 
@@ -112,7 +112,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     WARPSET_FN bool is_idle() const { return next == Next::Nothing; }
     WARPSET_FN u64 reference() const { return found; }
 
-    // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         const u64 hash = table.hash(mine());
@@ -122,15 +122,15 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         next = Next::Look;
     }
 
-    // One look, one claim or one comparison, or a look and then one of the others, for every lane that is not idle. A lane whose
-    // vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Unwritten.
+    // Does one look, one claim or one comparison for every lane that is not idle, or a look and then one of the other two. A lane
+    // whose vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         const u32 looking = Warp::ballot(next == Next::Look);
         u64 spares = 0;
         if (looking != 0) {
-            // Both are under way while buckets are looked at: nothing is done with them before.
+            // Both are under way while buckets are read: their results must not be used before that.
             NewRows ahead{};
             if constexpr (operation == Operation::FindOrPut) {
                 spares = table.rows.spares();
@@ -153,14 +153,14 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             if (claiming != 0) write_rows(claiming);
         }
         if ((comparing | claiming) != 0) fence();
-        // The claims are under way while rows are compared: nothing is done with `seen` before.
+        // The claims are under way while rows are compared: `seen` must not be used before that.
         const Slot seen = claims ? request_claim() : Table::empty;
         if (comparing != 0) {
             const Outcome compared = compare(comparing);
             if (compares) outcome = compared;
         }
         if (claims) outcome = finish_claim(seen);
-        if (outcome != Outcome::Unwritten) next = Next::Nothing;
+        if (outcome != Outcome::Pending) next = Next::Nothing;
         return outcome;
     }
 
@@ -173,7 +173,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     }
 
 private:
-    // Reads the buckets of the owners set in `looking`, and tells each what comes next.
+    // Reads the buckets of the owners set in `looking`, and determines the next step of each owner.
     WARPSET_FN Outcome look(u32 looking)
     {
         const u32 side = Warp::lane() & 1, other = Warp::lane() ^ 1;
@@ -193,26 +193,26 @@ private:
             slots[i] = side == 0 ? mine : others;
             slots[half_slots + i] = side == 0 ? others : mine;
         }
-        if (!(looking >> Warp::lane() & 1)) return Outcome::Unwritten;
+        if (!(looking >> Warp::lane() & 1)) return Outcome::Pending;
         WARPSET_UNROLL
         for (u32 slot = 0; slot < 2 * half_slots; ++slot) {
             if (slot < index) continue;
             if (slots[slot] == Table::empty) {
                 index = slot;
                 next = Next::Put;
-                return operation == Operation::Find ? Outcome::Absent : Outcome::Unwritten;
+                return operation == Operation::Find ? Outcome::Absent : Outcome::Pending;
             }
             if (table.fits(slots[slot], tag)) {
                 index = slot;
                 found = table.row_of(slots[slot]);
                 next = Next::Compare;
-                return Outcome::Unwritten;
+                return Outcome::Pending;
             }
         }
         return next_bucket();
     }
 
-    // Numbers of new rows, one for each lane of `lanes`.
+    // Takes numbers of new rows, one for each lane of `lanes`.
     struct NewRows {
         u32 lanes;
         u64 first;  // for the lowest of them only
@@ -227,7 +227,7 @@ private:
         return rows;
     }
 
-    // Until no such rows are left.
+    // Continues until no such rows are left.
     WARPSET_FN void receive_rows(const NewRows& rows)
     {
         if (rows.lanes == 0) return;
@@ -262,7 +262,7 @@ private:
         }
     }
 
-    // Between what this step has seen and written, and what it reads and claims because of it.
+    // Fence between what this step has seen and written, and what it reads and claims because of that.
     WARPSET_FN void fence() const
     {
         Warp::sync();  // a row is written by others than the lane that claims
@@ -275,7 +275,8 @@ private:
 
     WARPSET_FN Slot request_claim() const
     {
-        // Relaxed: this step's fence has released the row, and the next one acquires that of another that has named one.
+        // Relaxed: this step's fence has released the row. If another row is named by the slot, the next step's fence acquires
+        // that row.
         return platform::compare_and_swap_relaxed(table.slot_at(probe.bucket, index), Table::empty, table.name(tag, own));
     }
 
@@ -289,10 +290,11 @@ private:
         if (!table.fits(seen, tag)) return next_slot();
         found = table.row_of(seen);
         next = Next::Compare;
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
-    // Compares the rows that the slots of the owners set in `comparing` name. Each tile those of its lanes, several at a time.
+    // Compares the rows that the slots of the owners set in `comparing` name. Each tile compares those of its own lanes, several
+    // at a time.
     WARPSET_FN Outcome compare(u32 comparing)
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
@@ -326,7 +328,7 @@ private:
                 if (left != 0 && Warp::lane() == owner) equal = differs == 0;
             }
         } while (in_flight < tile && Warp::ballot(left != 0) != 0);
-        if (next != Next::Compare) return Outcome::Unwritten;
+        if (next != Next::Compare) return Outcome::Pending;
         return equal ? Outcome::Seen : next_slot();
     }
 
@@ -336,20 +338,20 @@ private:
         return tile == 32 ? bits : bits >> (Warp::lane() & ~(tile - 1)) & ((1u << tile % 32) - 1);
     }
 
-    // The first of these lanes of a tile; any one if there is none.
+    // The first of these lanes in a tile; an arbitrary one if there is none.
     WARPSET_FN static u32 first_in_tile(u32 bits) { return platform::lowest_bit(bits) % tile; }
 
     WARPSET_FN Outcome next_slot()
     {
         next = Next::Look;  // at the slots after this one
-        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
     }
 
     WARPSET_FN Outcome next_bucket()
     {
         probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Unwritten;
+        if (++probes < table.view.probe_limit) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

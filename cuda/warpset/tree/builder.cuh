@@ -1,14 +1,15 @@
-// How a warp takes vectors of a tree table into a search: as root pairs, which it makes with all its lanes.
+// How a warp takes vectors of a tree table into a search. It makes their root pairs, with all its lanes.
 //
-// The builder goes one level at a time. The nodes of one level of all the vectors taken are tasks, dealt out to the lanes in
-// order, `in_flight` at once a lane. A lane goes on to its next task as soon as it is done with one. Tasks are independent of
-// each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words
-// of the input. References go to a row in shared memory, from which the next level reads its pairs. Searching for the roots
-// (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes mostly for L2.
+// The builder makes one level at a time. Each node of a level, of all vectors that are taken, is a task. Tasks are assigned to
+// the lanes in order, `in_flight` at a time per lane, and a lane starts its next task as soon as one is done. Tasks are
+// independent of each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are
+// consecutive words of the input. References are written to a row in shared memory, from which the next level reads its pairs.
+// The search for the roots (bucket/warp_search.cuh) then overlaps with other warps that make nodes: roots wait for memory, nodes
+// mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73,
-// G/s. The first three columns are this (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes waited
-// for each other after every task.
+// G/s. The first three columns are this builder (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes
+// waited for each other after every task.
 //
 //   | words | 2 in flight, 36 warps | 32 warps   | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in own kernel |
 //   |-------|-----------------------|------------|-----------------------|------------|-------------------|---------------------|
@@ -17,10 +18,11 @@
 //   | 16    | 7.7 / 2.4             | 7.3 / 2.4  | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4           |
 //   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
-// The prototypes have no `missing`, no widths but powers of two, and one limit for both nodes in flight. With these, waiting was
-// 14.2, 10.5, 7.1 and 4.4: at 32 words about 160 instructions a node by the counters, as a warp of 64 tasks nearly always has one
-// that needs a third look. Looks that L1 may serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are
-// idle instead of half lost 4 to 6 % for 4 to 16 words (prototypes).
+// The prototypes have no `missing`, support only widths that are powers of two, and have one limit for both nodes in flight. With
+// these three changed to what is here, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters then show about 160
+// instructions per node at 32 words, because among the 64 tasks of a warp nearly always one needs a third look. Letting L1 serve
+// looks (and asking L2 again where they show EMPTY) gained nothing. Refilling when all lanes are idle, instead of half of them,
+// lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -49,12 +51,12 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
 
-    // All vectors can be taken.
+    // Returns how many of the vectors can be taken: here, all.
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;
@@ -97,7 +99,7 @@ private:
         WARPSET_FN u32 get() const { return length; }
     };
 
-    // The nodes above a level of `length` halves a row, dealt out to the lanes in order.
+    // Makes the nodes above a level of rows of `length` halves. They are assigned to the lanes in order.
     template <u32 static_length, bool of_words>
     struct Level {
         typename Choose<static_length == 0, RunTimeLength, Length<static_length>>::Type length;
@@ -113,7 +115,7 @@ private:
             const bool even = all_even || length.get() % 2 == 0;
             const u32 above = Shape::above(length.get());
             const u32 current = next;
-            // Rows of even length lie one after another in both levels.
+            // Rows of even length are adjacent in both levels.
             const u32 position = all_even ? 0 : current % above;
             const bool pair = even || position + 1 < above;
             const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * position);
@@ -136,14 +138,15 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // One or two halves of the level that is done.
+    // One or two halves of the level below.
     WARPSET_FN static u64 halves_at(const u32* halves, bool pair)
     {
         if constexpr (all_even) return *reinterpret_cast<const u64*>(halves);
         return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
-    // Whether a pair at position `position` of the level above `length` halves lacks a node below it.
+    // Whether the pair at position `position` of the level above `length` halves cannot be made, because a node below it is
+    // missing.
     WARPSET_FN static bool is_missing(u64 node, u32 length, u32 position)
     {
         const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);

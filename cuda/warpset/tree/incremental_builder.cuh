@@ -1,7 +1,8 @@
-// How a warp takes vectors into a search incrementally: as root pairs, made by a lane for every changed word.
+// How a warp takes vectors into a search incrementally. It makes their root pairs, with one lane for every changed word.
 //
-// As in tree/incremental.cuh only the pairs on the ways to changed words matter. Here each *way* has a lane of its own. The lanes
-// of a warp, whose vectors have 32 changed words together, open their ways and close them in step, a level at a time:
+// As in tree/incremental.cuh, only the pairs on the *ways* matter: the paths from the root to the changed words. Here each way
+// has its own lane. The lanes of a warp take as many vectors as have 32 changed words together. They all open their ways, from
+// the root down, and then close them, from below, one level at a time:
 //
 //                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
 //   depth 0, the root pair (r0, r1)        o
@@ -9,25 +10,27 @@
 //   depth 2, (w0, w1) (w2, w3) (w6, w7)    o --->   o        o         lane 1 *joins* lane 0 at depth 1, lane 2 at depth 0
 //   words                                 w1       w2       w7
 //
-// Opening, a lane reads all pairs on its way, and keeps its own in shared memory. (Lanes that ask for one node ask together, so
-// the pairs of one parent are read by the same requests.) Closing, it exchanges the word in the lowest pair, finds or puts its
-// own pairs from below, and exchanges each reference in the pair above, its own or that of the lane which it joins. So no lane
-// waits for another with more to do.
+// To open its way, a lane reads all pairs on it, and keeps those that belong to it in shared memory. (Lanes read the same node at
+// the same time, so the pairs of one parent are read by the same requests.) To close it, the lane replaces the word in the lowest
+// pair, then finds or puts its own pairs from below, and writes each reference into the pair above, which is its own or belongs
+// to the lane that it joins. So no lane waits for another one that has more to do.
 //
 // H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s:
-//   - this: 11.2 / 9.5 / 8.5;
-//   - a lane a vector, one pair after another (incremental_key), in passes of half the lanes: 8.0 / 6.5 / 5.8, of all lanes: 8.6
-//     / 7.7 / -;
-//   - a lane a vector, up to four ways of it level by level: 8.4 / 6.9 / 5.8.
-// The limit is instructions. By the counters, the second of these takes 83 of a warp for each vector, with 17 of 32 lanes active.
-// This takes 56, with 25 active, after looking for one node had got a loop of its own. With that, and a node table half full, the
-// rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32 and 12.2 / 10.1 / 8.9 with 40.
+//   - one lane per way, as here: 11.2 / 9.5 / 8.5;
+//   - one lane per vector, one pair after another (incremental_key): in passes of half the lanes 8.0 / 6.5 / 5.8, in passes of
+//     all lanes 8.6 / 7.7 / -;
+//   - one lane per vector, up to four of its ways level by level: 8.4 / 6.9 / 5.8.
+// The number of instructions is the limit. By the hardware counters, the second variant executes 83 warp instructions per vector,
+// with 17 of 32 lanes active. The first one executes 56, with 25 active, since the search for a single node has its own loop.
+// With that loop and a node table half full, the rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32
+// and 12.2 / 10.1 / 8.9 with 40.
 //
-// A vector with more than 32 changed words, or without a parent that can be read, interrupts this. When the search has run dry,
-// 32 vectors from it on are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
+// A vector with more than 32 changed words, or without a readable parent, interrupts this. The search first resolves all vectors
+// that it has. Then the root pairs of 32 vectors, beginning with that one, are made with one lane per vector (incremental_key).
+// That code is separate from the search, because it would cost the search registers.
 //
-// Root pairs are made ahead of the search, which takes them in parts, as lanes become free. So each pass has a way for every
-// lane.
+// Root pairs are made ahead of the search, which takes some of them whenever lanes become free. So each pass can give every lane
+// a way.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -50,17 +53,17 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
 
     static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
-    static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
-    // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which
-    // all lanes of a vector would do.
+    static constexpr u32 capacity = 2 * Warp::size;  // for root pairs that are made and not yet taken
+    // Whether the parents' root pairs are read in advance, one lane per vector: decompressing one takes some 100 instructions,
+    // which otherwise all lanes of a vector would execute.
     static constexpr bool reads_ahead = Table::Roots::is_compact;
-    static constexpr u32 scratch_bytes = (levels * Warp::size + room + (reads_ahead ? room : 0)) * 8;
+    static constexpr u32 scratch_bytes = (levels * Warp::size + capacity + (reads_ahead ? capacity : 0)) * 8;
 
     const Table& table;
     u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
-    u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
+    u64* made;      // root pair of vector i at i % capacity; its left half is `missing` if the node table is full
     u32 end = 0;    // of the vectors whose root pairs are made
-    u32 read = 0;   // of the vectors whose parents' root pairs are read, to `made[room + i % room]`; left half `missing`: none
+    u32 read = 0;   // of the vectors whose parents' root pairs are in `made[capacity + i % capacity]`; left half `missing`: none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -68,8 +71,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     {
     }
 
-    // Makes ready the vectors `next .. next + count`, of those up to `last`. Returns their number, which is less, down to 0, if
-    // one of them must be made alone.
+    // Makes the root pairs of the vectors `next .. next + count`, of those up to `last`. Returns how many of them are ready. That
+    // is fewer than `count`, down to 0, if one of them must be made alone.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
@@ -83,14 +86,14 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     }
 
     // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in
-    // order. True for a lane whose vector has no root because no node was free.
+    // order. Returns true for a lane whose vector has no root pair because no node was free.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
         bool missing = false;
         if (takers >> Warp::lane() & 1) {
             const u32 rank = platform::population_count(takers & below(Warp::lane()));
-            const u64 root = made[(next + rank) % room];
+            const u64 root = made[(next + rank) % capacity];
             // The left half of a root pair is a reference: these vectors have three words or more.
             missing = Table::half(root, 0) == NodeTable::missing;
             *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = table.pack(root).value;
@@ -99,7 +102,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         return missing;
     }
 
-    // Makes the next root pairs, a lane a vector, of whatever vectors. No other is ready.
+    // Makes the next root pairs, one lane per vector, for vectors of any kind. No root pair is ready when it is called.
     template <class Batch>
     WARPSET_FN void make_alone(const Batch& batch, u32 last)
     {
@@ -109,7 +112,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
             const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
-            made[index % room] = complete ? root : NodeTable::missing;
+            made[index % capacity] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
         // The root pairs are taken after the barrier at the end of this step of the batch (batch/search.cuh).
@@ -164,7 +167,7 @@ private:
         const bool complete = close(way, ~below(way.head) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind))));
         if ((heads >> lane & 1) && way.vector < vectors) {
             const u64 root = reinterpret_cast<const u64*>(halves)[lane];
-            made[(end + way.vector) % room] = complete ? root : NodeTable::missing;
+            made[(end + way.vector) % capacity] = complete ? root : NodeTable::missing;
         }
         Warp::sync();
         return vectors;
@@ -180,23 +183,23 @@ private:
             if (index < last) {
                 u64 pair;
                 const bool stored = table.read_root(parent_slot(batch, index), pair);
-                made[room + index % room] = stored ? pair : NodeTable::missing;
+                made[capacity + index % capacity] = stored ? pair : NodeTable::missing;
             }
             read = last - read < Warp::size ? last : read + Warp::size;
         }
         Warp::sync();
     }
 
-    // The root pair of the parent of a vector of the pass; false if there is none.
+    // Reads the root pair of the parent of a vector of the pass. Returns false if there is none.
     template <class Batch>
     WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
     {
         if constexpr (!reads_ahead) return table.read_root(parent_slot(batch, end + vector), pair);
-        pair = made[room + (end + vector) % room];
+        pair = made[capacity + (end + vector) % capacity];
         return Table::half(pair, 0) != NodeTable::missing;
     }
 
-    // How many lanes a vector wants: one for each changed word, or one if there is none.
+    // Number of lanes for a vector: one for each changed word, or one if there is none.
     template <class Batch>
     WARPSET_FN static u32 lanes_for(const Batch& batch, u32 index, u32 first_mask)
     {
@@ -230,7 +233,7 @@ private:
                 way.value = ChangedVectorOf<Batch>{batch, width, index}.word(word);
             }
         }
-        // Ways of one vector are in order: a way leaves the one before it where their sides first differ.
+        // The ways of one vector are in order: a way branches off from the one before it where their sides first differ.
         const u32 before = Warp::shuffle(way.path.sides, (lane - 1) % Warp::size);
         way.start = lane == way.head ? 0 : platform::lowest_bit(before ^ way.path.sides) + 1;
         for (u32 start = 1; start <= levels; ++start) {
@@ -257,7 +260,7 @@ private:
         return found;
     }
 
-    // Reads the pairs on a way from the parent's tree; false if one is not to be seen.
+    // Reads the pairs on a way from the parent's tree. Returns false if one of them is not visible.
     template <class Batch>
     WARPSET_FN bool open(const Batch& batch, const Way& way) const
     {
@@ -273,14 +276,15 @@ private:
         return true;
     }
 
-    // Puts a word or a reference into the half of a pair that a way goes through.
+    // Writes a word or a reference into the half of a pair that a way goes through.
     WARPSET_FN void exchange(const Way& way, u32 depth, u32 value) const
     {
         halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
     }
 
-    // Finds or puts the pairs of all ways but the root pairs. `lanes` are those of this lane's vector. False for all of them if
-    // the node table is full for a pair of any. Nothing more is put for the vector then, as pairs above are pairs of nothing.
+    // Finds or puts the pairs of all ways, except the root pairs. `lanes` are those of this lane's vector. Returns false for all
+    // of them if the node table is full for one of the vector's pairs. Nothing more is put for the vector then, because the pairs
+    // above would refer to a missing node.
     WARPSET_FN bool close(const Way& way, u32 lanes)
     {
         bool complete = true;

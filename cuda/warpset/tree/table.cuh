@@ -1,4 +1,4 @@
-// The tree table: a set of vectors of one width, each stored as a tree of pairs that equal parts share.
+// The tree table: a set of vectors of one width, each stored as a tree of pairs. Equal subtrees are stored once and shared.
 //
 // Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs
 // and Osama (2024), section 6.
@@ -7,7 +7,7 @@
 //                                1 root pair in the root table: its slot is the vector's reference
 //
 // The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh). The key of the latter is the root
-// pair without the bits that no reference to a node has. A node table of fewer than 2^r slots makes keys of 2 r bits, or of r +
+// pair without the bits that no reference to a node uses. With a node table of fewer than 2^r slots, keys have 2 r bits, or r +
 // 32 if the right half is a word.
 //
 // The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70,
@@ -20,20 +20,21 @@
 //   | pairs (5, 6) and (1, 2)  | 33: (5, 6)   (1, 2) is there already, at 70 |              |         |
 //   | root (33, 70)            |                                            | 9: (33, 70)  | New, 9  |
 //
-// New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to
-// nodes keep 32 bits, and there may be as many roots as memory holds.
+// A vector is New if its root pair is. Roots have their own table, so no word loses a bit that marks roots, references to nodes
+// keep 32 bits, and memory alone limits the number of roots.
 //
-// Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through
-// references:
-//   1. A thread that got New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
-//      Warp::sync since. By coherence its later relaxed loads see them too. (Incrementally, with a mask, it has observed each
-//      node on the ways to changed words. The other nodes are the parent's, whose reference must have come to it as in 2.)
+// Order. A search compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* follows references:
+//   1. A thread that got New or Seen has observed each node of the tree itself, or other lanes of its warp have, before a
+//      Warp::sync with it. By coherence its later relaxed loads see the nodes too. (In an incremental search with a mask, it has
+//      observed each node on the paths to changed words. The other nodes belong to the parent, whose reference it must have got
+//      as in 2.)
 //   2. A thread that got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's
 //      order) sees the nodes too: what was observed before the release is seen after the acquire.
-//   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as
-//      EMPTY tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
-// Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims:
-// on an H200 8 % at 4 words, 7 % at 8, less for wider vectors.
+//   3. A scan of the root table while other threads put may find a root whose nodes are not visible to it yet. It detects that,
+//      because it reads such a node as EMPTY. (No other reference leads to EMPTY, except the known one of (0, 0).) The vector
+//      then counts as not yet stored.
+// If roots were published by a release, the third case would be like the second. But every step that claims would need a fence:
+// on an H200 that costs 8 % at 4 words, 7 % at 8, less for wider vectors.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -72,8 +73,8 @@ struct TreeTable {
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
-    // Whether vectors may be put incrementally. The ways to changed words are gone in their order in the tree, which must be that
-    // of the words.
+    // Whether vectors may be put incrementally. The ways to changed words are followed in the order of the leaves in the tree,
+    // which must be the order of the words.
     static constexpr bool is_incremental = Shape::in_word_order;
 
     Roots roots;
@@ -101,22 +102,23 @@ struct TreeTable {
     WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
-    // How many bits of a stored root pair are its left half. In a compact root table these are the bits of a reference: half of
-    // the key, or what is left if the right half is a word.
+    // Number of bits of a stored root pair that belong to its left half. In a compact root table these are the bits of a
+    // reference: half of the key, or the rest of it if the right half is a word.
     WARPSET_FN constexpr u32 left_bits() const
     {
         if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
         return 32;
     }
 
-    // A root pair as it is stored, and back.
+    // Conversion of a root pair to the form in which it is stored, and back.
     WARPSET_FN Key pack(u64 pair) const { return {half(pair, 0) | static_cast<u64>(half(pair, 1)) << left_bits()}; }
     WARPSET_FN u64 unpack(Key key) const
     {
         return pair_of(static_cast<u32>(key.value & ((1ull << left_bits()) - 1)), static_cast<u32>(key.value >> left_bits()));
     }
 
-    // The root pair of a vector, by one thread; false if the node table is full or (looking only) has not all its nodes.
+    // Makes the root pair of a vector, by one thread. Returns false if the node table is full or, in a look-up, does not have all
+    // nodes of the vector.
     template <Operation operation, class Vector>
     WARPSET_FN bool key(const Vector& vector, Key& key) const
     {
@@ -131,8 +133,8 @@ struct TreeTable {
         return complete;
     }
 
-    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, because no slot
-    // or no node was free; nodes of it may be stored.
+    // Find-or-put by one thread. New: this call stored the vector. Seen: it was stored by another. Full: it is not stored,
+    // because no slot or no node was free; some of its nodes may be stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -140,8 +142,8 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // The root pair of a vector that differs from the stored vector at `parent` in some words (tree/incremental.cuh). False if
-    // the node table is full. Interleaved trees make it as for any vector.
+    // Makes the root pair of a vector that differs from the stored vector at `parent` in some words (tree/incremental.cuh).
+    // Returns false if the node table is full. Interleaved trees make the whole tree, as for any vector.
     template <class Vector>
     WARPSET_FN bool incremental_key(u64 parent, const Vector& vector, Key& key) const
     {
@@ -158,9 +160,9 @@ struct TreeTable {
         }
     }
 
-    // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. It gives what find_or_put gives,
-    // and is cheaper. Whatever `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the
-    // parent's.
+    // Find-or-put, by one thread, of a vector that differs from the one at `parent` in some words. The result is that of
+    // find_or_put, but it takes less time. Whatever `parent` is, the vector that is stored is the given one, provided that every
+    // word outside `vector.changed` is equal to the parent's.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64 parent, const Vector& vector) const
     {
@@ -176,7 +178,7 @@ struct TreeTable {
         return key<Operation::Find>(vector, root) ? roots.find(root) : Found{Outcome::Absent, no_reference};
     }
 
-    // Word `word` of the vector in a slot; false if there is none, or its nodes are not to be seen yet.
+    // Reads word `word` of the vector in a slot. Returns false if there is none, or its nodes are not visible yet.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const typename Shape::Path path = shape().path(word);
@@ -191,8 +193,8 @@ struct TreeTable {
         return true;
     }
 
-    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found to hold a
-    // vector.
+    // Word `word` of the vector in a slot. This thread, or another one with which it has synchronised since, has found that the
+    // slot holds a vector.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -200,9 +202,10 @@ struct TreeTable {
         return value;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. False, perhaps after some calls,
-    // if there is none, or its nodes are not to be seen yet. By one thread (0, 1) each node is read once. By a tile of lanes
-    // (lane, lanes) those at one node ask for it together, level by level, as in Wijs and Osama (2024), algorithm 2.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. Returns false, perhaps after some
+    // calls, if there is none, or its nodes are not visible yet. If one thread calls it (0, 1), each node is read once. If a tile
+    // of lanes calls it (lane, lanes), all lanes that need the same node read it together, level by level, as in Wijs and Osama
+    // (2024), algorithm 2.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
@@ -226,7 +229,7 @@ struct TreeTable {
         return read_words(slot, 0, 1, [](u32, u32) {});
     }
 
-    // Buckets of the node table that are looked at to find all nodes of the vector in a slot, which is one.
+    // Number of buckets of the node table that a search reads to find all nodes of the vector in a slot. The slot is not empty.
     WARPSET_FN u32 node_probes(u64 slot) const
     {
         u32 probes = 0;
@@ -245,7 +248,7 @@ struct TreeTable {
         return probes;
     }
 
-    // The root pair in a slot; false if there is none, or no such slot.
+    // Reads the root pair in a slot. Returns false if there is none, or no such slot.
     WARPSET_FN bool read_root(u64 slot, u64& pair) const
     {
         Key key;
@@ -254,7 +257,7 @@ struct TreeTable {
         return true;
     }
 
-    // The node at a reference; false if it is not to be seen yet.
+    // Reads the node at a reference. Returns false if it is not visible yet.
     WARPSET_FN bool read_node(u32 reference, u64& node) const
     {
         if (!nodes.is_reference(reference)) return false;
@@ -265,7 +268,7 @@ struct TreeTable {
 private:
     static constexpr u32 most_words = static_width == 0 ? Shape::max_width : static_width;
 
-    // Row by row, each in place of the one below.
+    // Makes the tree row by row. Each row overwrites the one below.
     template <Operation operation, class Vector>
     WARPSET_FN bool key_by_rows(const Vector& vector, Key& key, u32& fresh) const
     {
@@ -288,7 +291,8 @@ private:
         return complete;
     }
 
-    // Word by word: what a word completes, from its lowest pair on up, is found; the halves to the left of the way to it wait.
+    // Makes the tree word by word. After each word, the pairs that it completes are found, from the lowest one up. The halves to
+    // the left of the way to the word are kept meanwhile.
     template <Operation operation, class Vector>
     WARPSET_FN bool key_in_word_order(const Vector& vector, Key& key, u32& fresh) const
     {

@@ -3,7 +3,7 @@
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Seek};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::npy_header::{Header, string};
 use zip::ZipArchive;
 use zip::result::ZipError;
@@ -16,15 +16,15 @@ const PIECE: usize = 1 << 16;
 /// # Errors
 ///
 /// An array is missing, does not have integers, or does not fit the others; or memory does not suffice, with the numbers.
-pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
+pub fn read(reader: impl Read + Seek, budget: MemoryBudget) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
-    let targets: Vec<u32> = read_array(&mut archive, "targets", room)?.context("it has no array `targets`")?;
+    let targets: Vec<u32> = read_array(&mut archive, "targets", budget)?.context("it has no array `targets`")?;
     // All arrays are in memory at the same time.
-    let room = room.without(4 * targets.len() as u64);
-    let offsets: Vec<u64> = read_array(&mut archive, "offsets", room)?.context("it has no array `offsets`")?;
-    let room = room.without(8 * offsets.len() as u64);
-    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", room)?;
-    let room = room.without(8 * choices.as_ref().map_or(0, Vec::len) as u64);
+    let budget = budget.without(4 * targets.len() as u64);
+    let offsets: Vec<u64> = read_array(&mut archive, "offsets", budget)?.context("it has no array `offsets`")?;
+    let budget = budget.without(8 * offsets.len() as u64);
+    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", budget)?;
+    let budget = budget.without(8 * choices.as_ref().map_or(0, Vec::len) as u64);
     ensure_rises("offsets", &offsets, targets.len())?;
     let states = match &choices {
         None => offsets.len() as u64 - 1,
@@ -42,7 +42,7 @@ pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     match choices {
         None => Graph::new(offsets, targets),
         Some(choices) => {
-            room.ensure("the rows of states", graph::bytes(states, 0, None))?;
+            budget.ensure("the rows of states", graph::bytes(states, 0, None))?;
             Graph::of_choices(choices, offsets, targets)
         }
     }
@@ -60,17 +60,21 @@ fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
 }
 
 /// Reads an array of one dimension; `None` if the archive does not have it.
-fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, room: Room) -> Result<Option<Vec<T>>> {
+fn read_array<T: TryFrom<u64>>(
+    archive: &mut ZipArchive<impl Read + Seek>,
+    name: &str,
+    budget: MemoryBudget,
+) -> Result<Option<Vec<T>>> {
     let entry = match archive.by_name(&format!("{name}.npy")) {
         Ok(entry) => entry,
         Err(ZipError::FileNotFound) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let bytes = entry.size();
-    read_elements(entry, bytes, room).with_context(|| format!("array `{name}`")).map(Some)
+    read_elements(entry, bytes, budget).with_context(|| format!("array `{name}`")).map(Some)
 }
 
-fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: Room) -> Result<Vec<T>> {
+fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, budget: MemoryBudget) -> Result<Vec<T>> {
     let header = Header::read(&mut reader)?;
     let (size, has_sign) = match string(&header.descr) {
         Some("<u4") => (4, false),
@@ -85,7 +89,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
     let found = file_bytes.saturating_sub(header.bytes);
     ensure!(count.checked_mul(size) == Some(found), "its shape {} does not fit {found} bytes of data", header.shape_text());
     // Elements may be larger in memory than in the file.
-    room.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
+    budget.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
     let mut elements = Vec::with_capacity(count as usize);
     let mut piece = vec![0; PIECE * size as usize];
     while elements.len() < count as usize {
@@ -115,11 +119,11 @@ mod tests {
     use std::io::Write;
     use warpset_support::npy_writer::npy_header;
 
-    fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, room: Room) -> String {
+    fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, budget: MemoryBudget) -> String {
         let header = npy_header(dtype, &format!("({count},)"));
         let size: u64 = dtype[2..].parse().unwrap();
         let bytes = header.len() as u64 + count * size;
-        read_elements::<T>(&header[..], bytes, room).map(|_| ()).unwrap_err().to_string()
+        read_elements::<T>(&header[..], bytes, budget).map(|_| ()).unwrap_err().to_string()
     }
 
     /// Each array alone fits the limit, but both together do not.
@@ -132,7 +136,7 @@ mod tests {
             archive.write_all(&vec![0; count * size]).unwrap();
         }
         let file = archive.finish().unwrap();
-        let error = |bytes| format!("{:#}", read(file.clone(), Room::allowed(bytes)).map(|_| ()).unwrap_err());
+        let error = |bytes| format!("{:#}", read(file.clone(), MemoryBudget::allowed(bytes)).map(|_| ()).unwrap_err());
         assert!(error(8007).contains("501 elements need 3.91 KiB") && error(8007).contains("leaves 3.91 KiB (4,007 bytes)"));
         // Memory suffices for all arrays, so the next error is reported.
         assert_eq!(error(8008), "`offsets` ends with 0, where it has 1000 rows or elements to share out");
@@ -141,9 +145,9 @@ mod tests {
     #[test]
     fn sizes_that_overflow_are_more_than_there_is() {
         // In memory the arrays would have 2^64 and 2^63 bytes.
-        let error = elements::<u64>(1 << 61, "<u4", Room::free(1 << 40));
+        let error = elements::<u64>(1 << 61, "<u4", MemoryBudget::free(1 << 40));
         assert!(error.starts_with("2305843009213693952 elements need 16.00 EiB of memory"), "{error}");
-        let error = elements::<u64>((1 << 60) - 100, "<u8", Room::allowed(1 << 40));
+        let error = elements::<u64>((1 << 60) - 100, "<u8", MemoryBudget::allowed(1 << 40));
         assert!(error.contains("elements need 8.00 EiB of memory") && error.contains("but --memory leaves 1.00 TiB"), "{error}");
     }
 }

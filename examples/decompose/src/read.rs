@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use warpset_support::aut_text::{self, Header, Limits, Taker};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::output::Identity;
 
 /// First bytes of gzip files.
@@ -53,12 +53,12 @@ pub struct Input {
 /// # Errors
 ///
 /// The first error, with the file's name and, for a text, the line; or memory does not suffice, with the numbers.
-pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
+pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();
         let graph = match format {
             Some(Format::Npz) => bail!("an .npz file is read in any order: it cannot be standard input"),
-            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, room)?,
+            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, budget)?,
             None => bail!("of standard input --format says what it is: tra or aut"),
         };
         return Ok(Input { graph, name, identity: None });
@@ -80,17 +80,17 @@ pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
             file.by_ref().take(2).read_to_end(&mut start)?;
             file.rewind()?;
             ensure!(start != GZIP_MAGIC, "{name}: it is packed by gzip; .npz files have a packing of their own");
-            npz::read(BufReader::with_capacity(1 << 20, file), room).context(name.clone())?
+            npz::read(BufReader::with_capacity(1 << 20, file), budget).context(name.clone())?
         }
-        format => text(&name, format, unpacked(file)?, room)?,
+        format => text(&name, format, unpacked(file)?, budget)?,
     };
     Ok(Input { graph, name, identity })
 }
 
-fn text(name: &str, format: Format, reader: impl Read, room: Room) -> Result<Graph> {
+fn text(name: &str, format: Format, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     match format {
-        Format::Tra => tra::read(name, reader, room),
-        _ => aut(name, reader, room),
+        Format::Tra => tra::read(name, reader, budget),
+        _ => aut(name, reader, budget),
     }
 }
 
@@ -104,16 +104,16 @@ fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
 }
 
 /// Reads a transition system.
-fn aut(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
+fn aut(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let limits = Limits { states: MOST_STATES, transitions: u64::MAX };
-    let mut transitions = Transitions { room, sources: Vec::new(), targets: Vec::new() };
+    let mut transitions = Transitions { budget, sources: Vec::new(), targets: Vec::new() };
     let Header { states, .. } = aut_text::read(name, reader, limits, &mut transitions)?;
     let Transitions { sources, targets, .. } = transitions;
     Graph::of_transitions(states, &sources, &targets).context(name.to_string())
 }
 
 struct Transitions {
-    room: Room,
+    budget: MemoryBudget,
     sources: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -121,7 +121,7 @@ struct Transitions {
 impl Taker for Transitions {
     fn header(&mut self, Header { states, transitions, .. }: Header) -> Result<()> {
         let bytes = graph::bytes(states, transitions, None).saturating_add(transitions.saturating_mul(8));
-        self.room.ensure(&format!("{states} states and {transitions} transitions"), bytes)
+        self.budget.ensure(&format!("{states} states and {transitions} transitions"), bytes)
     }
 
     fn transition(&mut self, source: u64, _: &[u8], target: u64) -> Result<()> {

@@ -13,6 +13,7 @@ mod first_table;
 mod options;
 mod progress;
 mod record;
+mod reduce;
 mod report;
 mod spread;
 
@@ -31,7 +32,7 @@ use ir::{Model, Source};
 use language::{Format, Text};
 use liveness::check::{Conclusion, Liveness, Question};
 use liveness::possible::{Outcome, Possibilities, Possible};
-use measurements::Measurements;
+use measurements::{Measurements, occupancy};
 use numbering::Numbering;
 #[cfg(feature = "cuda")]
 use options::TableChoice;
@@ -39,10 +40,12 @@ use options::{EngineKind, Options, ProgressWhen};
 use output::{Output, Unwritten};
 use parents::Parents;
 use program::Ended;
-use progress::Progress;
+use progress::ProgressLine;
 use record::Recorder;
+use reduce::{Reduction, write_dependencies};
+use reduced::Reduced;
 use report::{Finding, Report, Time};
-use spread::{Plan, Seats};
+use spread::{RankPlan, RankSet};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,7 +62,7 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, successors, switching,
+    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors, switching,
     table_kind, threads,
 };
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
@@ -83,6 +86,7 @@ struct Outputs {
     emit: Option<Output>,
     export: Option<Output>,
     emit_buchi: Option<Output>,
+    dependencies: Option<Output>,
 }
 
 impl Outputs {
@@ -98,12 +102,13 @@ impl Outputs {
         let emit = open("--emit", &options.emit)?;
         let export = open("--export", &options.export)?;
         let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
+        let dependencies = open("--dependencies", &options.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
-            let all = [&trace, &record, &emit, &export, &emit_buchi].into_iter().flatten();
+            let all = [&trace, &record, &emit, &export, &emit_buchi, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, record, emit, export, emit_buchi };
+        let outputs = Self { trace, record, emit, export, emit_buchi, dependencies };
         let all = outputs.all();
         if let Some(path) = &options.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -116,7 +121,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        [&self.trace, &self.record, &self.emit, &self.export, &self.emit_buchi].into_iter().flatten().collect()
+        let Self { trace, record, emit, export, emit_buchi, dependencies } = self;
+        [trace, record, emit, export, emit_buchi, dependencies].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.
@@ -128,7 +134,7 @@ impl Outputs {
 
 /// Reads the model, explores it, and prints the results.
 fn run(options: &Options) -> Result<u8> {
-    let plan = Plan::of(options, &|name| std::env::var(name).ok())?;
+    let plan = RankPlan::of(options, &|name| std::env::var(name).ok())?;
     if plan.prints() {
         return run_as(options, &plan);
     }
@@ -138,7 +144,7 @@ fn run(options: &Options) -> Result<u8> {
     run_as(&Options { trace, progress, ..options.clone() }, &plan)
 }
 
-fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
+fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
     options.export.as_deref().map(Form::of).transpose()?;
@@ -157,9 +163,12 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         (Some(asked), Some(property)) => asked.question.checks(property),
         _ => checks(options, &text, &mut warnings)?,
     };
-    tell(&warnings, options.strict)?;
+    print_warnings(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
+    }
+    if let Some(file) = outputs.dependencies {
+        return write_dependencies(options, text.model(), file);
     }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
@@ -167,20 +176,24 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
-    stopping::leave_alone();
+    stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
+    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some())?;
+    // A reduction that saves nothing leaves the choice of the engine free.
+    let unreduced = Options { reduce: None, ..options.clone() };
+    let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
     #[cfg(feature = "cuda")]
     let _ahead = compile_ahead(options, plan, model, &checks);
-    let (device, mut seats) = Seats::open(plan, &options.device)?;
+    let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
     let is_about_runs = asked.is_some() || possible.is_some();
-    let of_states = seats.is_none() && !is_about_runs;
+    let of_states = rank_set.is_none() && !is_about_runs;
     let kind = first_table::kind(options, words, &device, of_states)?;
-    let size = match &mut seats {
-        Some(seats) => seats.size(options, &model.layout)?,
+    let size = match &mut rank_set {
+        Some(rank_set) => rank_set.size(options, &model.layout)?,
         None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
@@ -209,9 +222,10 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         warnings,
         outputs,
         device: &device,
-        seats,
+        rank_set,
         checkpoints,
         opened,
+        reduction,
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
@@ -222,7 +236,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
 }
 
 /// Prints warnings; with `strict` they end the search.
-fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
+fn print_warnings(warnings: &Warnings, strict: bool) -> Result<()> {
     program::print_warning(&warnings.text());
     match warnings.sentence().filter(|_| strict) {
         Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
@@ -275,24 +289,25 @@ struct Task<'a> {
     outputs: Outputs,
     device: &'a Device,
     /// The ranks, if there are several.
-    seats: Option<Seats>,
+    rank_set: Option<RankSet>,
     checkpoints: Option<Checkpoints>,
     /// The search to resume.
     opened: Option<Opened>,
+    reduction: Option<Reduction<'a>>,
 }
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
-        let engine = options.engine_on(device, self.seats.is_some())?;
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        let engine = options.engine_on(device, self.rank_set.is_some())?;
+        let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
-        if let Some(seats) = self.seats {
+        if let Some(rank_set) = self.rank_set {
             let is_about_runs = question.is_some() || possible.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");
-            let tables = seats.build(&builder, size.slots)?;
+            let tables = rank_set.build(&builder, size.slots)?;
             time.table += start.elapsed();
             let outputs = self.outputs;
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
@@ -314,6 +329,7 @@ impl Task<'_> {
             checkpoints: self.checkpoints.as_ref(),
             known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
+            reduction: self.reduction.as_ref(),
         };
         if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
             let export = Export::new(model, Form::of(path)?, output)?;
@@ -323,20 +339,24 @@ impl Task<'_> {
             };
             return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
         }
+        if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
+            let source = Reduced { interpreted: &interpreted, stubborn };
+            return run.on_threads(&source, &|| "interpreted".into(), time);
+        }
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
             EngineKind::Gpu => {
-                let progress = Progress::new(options.progress);
+                let progress = ProgressLine::new(options.progress);
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
+                let mut engine = gpu::GpuEngine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
                 engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
                 let extras =
-                    |engine: &mut gpu::Engine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
+                    |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
@@ -355,7 +375,7 @@ impl Task<'_> {
 
 /// Compiles next-state functions, and shows how long that takes.
 fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<codegen::on_cpu::Compiled<'m>> {
-    let progress = Progress::new(options.progress);
+    let progress = ProgressLine::new(options.progress);
     let what = format!("compiling {} transitions", interpreted.interpreter.model().transitions.len());
     let is_stopped = || {
         progress.working(&what);
@@ -380,11 +400,12 @@ struct Run<'a, S: Storage> {
     resumed: Option<Resumed>,
     /// Number of states that a resumed search had found before.
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
 }
 
 impl<S: Storage> Run<'_, S> {
     /// Explores by threads of this machine; the table may be on any device.
-    fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+    fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
@@ -398,7 +419,7 @@ impl<S: Storage> Run<'_, S> {
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
-            ..Threads::new(self.table, source, initial)
+            ..Threads::new(self.table, &source, initial)
         };
         self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
@@ -414,24 +435,24 @@ impl<S: Storage> Run<'_, S> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
-        let device = table.device();
+        let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
-            let progress = Progress::new(options.progress).within(limits);
+            let progress = ProgressLine::new(options.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 true
             })?
         };
         time.explore = start.elapsed();
-        let (stats, mut extras) = (table.stats()?, extras(explorer)?);
+        let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
         extras.states_in_memory =
             limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         let conclusion = match question {
             Some(question) => {
-                let progress = Progress::new(options.progress);
+                let progress = ProgressLine::new(options.progress);
                 progress.working("searching for accepting cycles");
                 Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
             }
@@ -452,6 +473,7 @@ impl<S: Storage> Run<'_, S> {
             ranks: None,
             checkpoints,
             known,
+            reduction,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -483,6 +505,7 @@ struct Ending<'a> {
     ranks: Option<ranks::Numbers>,
     checkpoints: Option<&'a Checkpoints>,
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
     exploration: &'a exploration::Exploration,
 }
 
@@ -490,15 +513,15 @@ impl Ending<'_> {
     /// Finds the path, and prints the report.
     fn report(
         self,
-        explorer: &mut impl Explorer,
+        explorer: &mut dyn Explorer,
         recorder: Option<&Recorder>,
         limits: Limits,
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, exploration, .. } = self;
-        let Interpreted { interpreter, checks } = interpreted;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, .. } = self;
+        let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
@@ -551,6 +574,7 @@ impl Ending<'_> {
             states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
+            reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         report.unwritten.print();
@@ -574,9 +598,9 @@ fn schedule(options: &Options) -> Option<Schedule> {
 
 /// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.
 #[cfg(feature = "cuda")]
-fn compile_ahead(options: &Options, plan: &Plan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
+fn compile_ahead(options: &Options, plan: &RankPlan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
     let gpu = match options.device {
-        _ if *plan != Plan::Alone => return None,
+        _ if *plan != RankPlan::Alone => return None,
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,

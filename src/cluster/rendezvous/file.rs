@@ -57,7 +57,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 impl Rendezvous {
-    /// Rank 0's part: gives `own` to all other ranks.
+    /// Rank 0's part: sends `own` to all other ranks.
     pub(super) fn publish(&self, path: &Path, ranks: usize, own: &[u8]) -> Result<Vec<u8>> {
         let deadline = deadline(Instant::now(), self.timeout);
         let failed = |error: io::Error| self.failed(0, format!("cannot write {}: {error}", path.display()));
@@ -89,7 +89,7 @@ impl Rendezvous {
             }
             let seen = Record::read(path);
             if let Some(given) = guest.act(seen, self.token.as_bytes(), ranks).map_err(|refused| match refused {
-                Refused::GivenUp => self.failed(0, "has given up, as some have not come".into()),
+                Refused::GivenUp => self.failed(0, "has given up, because some ranks did not arrive".into()),
                 Refused::Ranks(of) => self.other_ranks(rank, ranks, of),
                 Refused::Untrusted(error) => self.failed(0, format!("has not written {}: {error}", path.display())),
                 Refused::Unmarked(error) => self.failed(rank, format!("cannot write {}: {error}", guest.mark.display())),
@@ -99,7 +99,7 @@ impl Rendezvous {
             if is_last {
                 let why = match (&guest.found, guest.has_seen_others) {
                     (Some(_), _) => "has not heard of all ranks",
-                    (None, true) => "has not come, but another run, with another token,",
+                    (None, true) => "has not come (another run, with another token, has)",
                     (None, false) => "has not come",
                 };
                 return Err(self.failed(0, format!("{why} within {:?}", self.timeout)));
@@ -129,7 +129,7 @@ impl Record {
                 Ok(Some(Self::Open { number, ranks, token, given }))
             }
             COMPLETE => Ok(Some(Self::Complete { number })),
-            _ => Err(io::Error::new(ErrorKind::InvalidData, "it is no rendezvous")),
+            _ => Err(io::Error::new(ErrorKind::InvalidData, "it is not a rendezvous file")),
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Host<'a> {
         all_know
     }
 
-    /// Gives up. The record goes first: a rank that looks afterwards fails, whether its mark is there or not.
+    /// Gives up. The record is removed first: a rank that looks for it afterwards fails, whether or not its mark is there.
     fn withdraw(&self) {
         if self.has_place() {
             let _ = fs::remove_file(self.path);
@@ -349,7 +349,7 @@ fn open_own(path: &Path) -> io::Result<Option<File>> {
         // SAFETY: the call has no conditions.
         let me = unsafe { libc::geteuid() };
         if !metadata.is_file() {
-            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is no regular file"));
+            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file"));
         }
         if metadata.uid() != me || metadata.mode() & 0o077 != 0 {
             let text = format!("it is of user {} with mode {:o}", metadata.uid(), metadata.mode() & 0o7777);
@@ -538,7 +538,7 @@ mod tests {
             let mut both = Both::new(&path, ranks);
             // A sequence with a step that cannot come is another one without it.
             let possible = sequence.iter().all(|act| both.try_act(*act));
-            // Afterwards each goes on, and its time ends if it waits for too long.
+            // From here on each continues, and its time ends if it waits for too long.
             for turn in 0.. {
                 match (&both.host_end, &both.guest_end) {
                     (Some(_), Some(_)) => break,
@@ -566,7 +566,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A rank does not take the record of one attempt for that of another, whatever becomes of each.
+    /// A rank never takes the record of one attempt for that of another, however each attempt ends.
     #[test]
     fn records_of_other_numbers_are_not_believed() {
         let folder = folder("numbers");

@@ -1,14 +1,14 @@
-// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6: as root pairs,
-// made depth first, with references in the call stack.
+// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6. Root pairs are
+// made depth first, with references on the call stack.
 //
-// The thesis' steps are parameters:
-//   - the base case (6.3.1): a call for each word, which gives the word (Stack), or for each pair of words (StackOfLeaves);
-//   - the part of a node that a lane looks at (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
+// The steps of the thesis are parameters:
+//   - the base case (6.3.1): a call for each word, which returns the word (Stack), or for each pair of words (StackOfLeaves);
+//   - the part of a node that a lane compares (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
 //     NodeTable::find_by_two), or all 64 (One).
-// His buckets of more lanes than that are not here: our node table has buckets of two slots, which one or two lanes read at once.
+// The thesis also has buckets for more lanes. Here the node table has buckets of two slots, which one or two lanes read at once.
 //
-// The calls are real ones, of functions that are not inlined: one for each depth, so that the compiler knows how much stack they
-// take. It is in local memory, which L1 holds as far as it can.
+// The functions are not inlined. There is one for each depth, so that the compiler knows how much stack the calls take. The stack
+// is in local memory, which is cached in L1 as far as it fits.
 #pragma once
 
 #include "warpset/tree/strategies/root_builder.cuh"
@@ -23,8 +23,8 @@ struct Recursion {
     bool complete;         // nothing is looked for once a node is missing, or if there is no vector
     u32 fresh;             // nodes that this lane has put
 
-    // Half that represents `count` words from `first` on, 1 to 2^depth: a word, or a reference. With two lanes a node, all lanes
-    // of a warp call it, converged.
+    // The half that represents `count` words from `first` on, 1 to 2^depth of them: a word, or a reference. If two lanes compare
+    // a node, all lanes of a warp call it, converged.
     template <u32 depth>
     WARPSET_CALLED u32 subtree(u32 first, u32 count)
     {
@@ -84,7 +84,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, work
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();

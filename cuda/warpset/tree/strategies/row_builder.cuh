@@ -1,18 +1,18 @@
-// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as
-// root pairs, made row by row, each row of halves in place of the one below.
+// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3. Root
+// pairs are made row by row. Each row of halves overwrites the row below.
 //
-// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp goes on to the
-// next round when all lanes are done (but for Lanes::One). Policies say
-//   - the task of a lane (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
-//     (Group), which idle as rows get shorter. Or the tasks of all vectors lie in a row, and lanes take them in order
-//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row. Here a warp has 32
-//     vectors in hand, which fill it at every row, and needs no such barrier;
+// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp begins the next
+// round when all lanes are done (except with Lanes::One). Policies determine
+//   - the task of a lane (`task`). Either each vector has a *group* of lanes: one lane (One), or as many as it has leaves, up to
+//     a warp (Group), and some of them idle as rows get shorter. Or lanes take the tasks of all vectors in order
+//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads, with a barrier of the block for every row. Here a warp
+//     has 32 vectors at a time, so every row has a task for each lane, and needs no such barrier;
 //   - the halves that make a pair (TreeShape);
-//   - the place of halves (`Memory`, `Registers`).
+//   - the memory of the halves (`Memory`, `Registers`).
 //
-// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written.
-// Lanes of one round read before any of them writes (`sync`). That also keeps the halves of the next vectors from being written
-// before those of these are read.
+// Overwriting is safe: a round writes halves at or before the positions that it reads, and later rounds read beyond what earlier
+// ones have written. All lanes of a round read before any of them writes (`sync`). The same `sync` ensures that the halves of
+// the next vectors are written only after those of the current ones have been read.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -51,7 +51,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();
@@ -72,12 +72,12 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     }
 
 private:
-    // Pair of a row: its position, and its vector among those that are made at once.
+    // Pair of a row: its position, and its vector among those that are made at the same time.
     struct Task {
         u32 vector, position;
     };
 
-    // The task of this lane in a round, if there is such a vector and position.
+    // The task of this lane in a round. There may be no vector or position with that number.
     WARPSET_FN static Task task(u32 round, u32 above)
     {
         const u32 lane = Warp::lane();
@@ -90,7 +90,7 @@ private:
         return shrinks ? (vectors * above + Warp::size - 1) / Warp::size : (above + group - 1) / group;
     }
 
-    // Makes the row above one of `length` halves, or of words, for all vectors.
+    // Makes the row above one of `length` halves, or above the words, for all vectors.
     template <bool of_words, class Halves>
     WARPSET_FN void make_row(const u32* words, Halves& halves, u32 length, u32 vectors)
     {
@@ -113,7 +113,7 @@ private:
         }
     }
 
-    // Between the lanes that share the halves of a vector.
+    // Synchronizes the lanes that share the halves of a vector.
     WARPSET_FN static void sync()
     {
         if constexpr (lanes != Lanes::One) Warp::sync();
@@ -122,13 +122,14 @@ private:
     // One or two words of the input.
     WARPSET_FN static u64 words_at(const u32* words, bool pair)
     {
-        // A lane by itself comes back for the rest of a sector: kept in L1.
+        // If one lane reads the whole vector, its next loads need the rest of the sector: an ordinary load keeps it in L1.
         if constexpr (lanes == Lanes::One) return Table::pair_of(words[0], pair ? words[1] : 0);
         if constexpr (width % 2 == 0) return platform::load_input(reinterpret_cast<const u64*>(words));
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // Whether a pair of halves of a row of `length`, the right one at position `right`, lacks a node.
+    // Whether the pair cannot be made, because one of its halves is missing. The right half is at position `right` of a row of
+    // `length`.
     WARPSET_FN static bool is_missing(u64 pair, u32 length, u32 right)
     {
         // Only a right half is ever a word: the last one.
@@ -146,18 +147,18 @@ private:
             else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
-        // The half at a position of a row of `length` of a vector; 0 if it is not wanted.
+        // The half at a position of a row of `length` halves of a vector. Not read, and 0, if it is not wanted.
         WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const { return wanted ? halves[at(vector, length, position)] : 0; }
         WARPSET_FN void write(u32 vector, u32 length, u32 position, u32 half) { halves[at(vector, length, position)] = half; }
 
     private:
         WARPSET_FN static u32 at(u32 vector, u32 length, u32 position)
         {
-            // Rows of lanes that share their work lie one behind another, others at equal distances.
+            // The rows of lanes that share their work are adjacent, others are at equal distances.
             const u32 in_order = vector * (shrinks ? length : leaves) + position;
             if constexpr (workspace != Workspace::ShuffledShared) return in_order;
             // Lanes read halves 2i and 2i + 1. If each lane reads those of its own vector, the halves of all lanes at one
-            // position lie side by side. If lanes share one row, of each 64 halves the even ones lie before the odd ones.
+            // position are adjacent. If lanes share one row, the even halves of each 64 are stored before the odd ones.
             if constexpr (!shrinks) return position * Warp::size + vector;
             return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
         }

@@ -15,6 +15,7 @@ use crate::output::Unwritten;
 use crate::program::Ended;
 use crate::ranks::Numbers;
 use crate::record::Recorded;
+use crate::reduce::Reduction;
 use crate::stopping::Stop;
 use crate::warnings::Warnings;
 use anyhow::Result;
@@ -58,6 +59,8 @@ pub struct Report<'a> {
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
     pub known: Option<u64>,
+    /// The reduction, if one was asked for.
+    pub reduction: Option<&'a Reduction<'a>>,
 }
 
 /// Basis of all counts: every kind of table stores its vectors completely, whole or in parts.
@@ -180,6 +183,9 @@ impl Report<'_> {
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
         }
+        // Counts are those of the model only if this is null.
+        let reduction = self.reduction.filter(|reduction| reduction.stubborn.is_some());
+        report["reduction"] = json!(reduction.map(Reduction::word));
         report["overflows_of_text"] = self.warnings.values.into();
         report["warnings"] = self.warnings.json();
         report["warning_count"] = self.warnings.count.into();
@@ -234,6 +240,12 @@ impl Report<'_> {
         })
     }
 
+    /// The number of states and, if it is not the model's, what it is.
+    fn states_text(&self) -> String {
+        let count = HumanCount(self.counts().states);
+        self.reduction.map_or_else(|| count.to_string(), |reduction| format!("{count} ({})", reduction.remark()))
+    }
+
     fn devices(&self) -> String {
         self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
     }
@@ -247,7 +259,7 @@ impl Report<'_> {
             ("device", format!("{}, {}", self.devices(), self.engine)),
             ("table", self.spec.to_string()),
             ("", String::new()),
-            ("states", count(counts.states)),
+            ("states", self.states_text()),
             ("transitions", count(counts.transitions)),
             ("deadlocks", count(counts.deadlocks)),
             ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),

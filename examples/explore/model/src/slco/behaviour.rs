@@ -1,10 +1,10 @@
 //! The behaviour of state machines: their transitions as statements between locations.
 
-use super::declarations::{Declarations, Kind, type_name};
+use super::declarations::{ChannelKind, Declarations, type_name};
 use super::expressions::{Local, Scope, converted};
 use super::grammar::{Pair, Rule, parts, span};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Assignment, Expression, Location, LocationId, Place, ProcessId, Range, Span};
+use crate::ir::{Assignment, Expression, Location, LocationId, ProcessId, Range, Span, StoreTarget};
 use crate::parsing::unknown;
 use crate::warnings::{self, Warning};
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ pub enum Action {
     Receive {
         from: Connection,
         signal: String,
-        targets: Vec<Place>,
+        targets: Vec<StoreTarget>,
         /// Guard, evaluated in the state with the values received.
         guard: Option<Expression>,
     },
@@ -199,7 +199,7 @@ impl Reader<'_, '_> {
         let to = self.connection(&names[1])?;
         if let Some((channel, end)) = to {
             self.ensure_values(channel, values.len(), at)?;
-            if end == 1 && matches!(self.all.channels[channel].kind, Kind::Buffered { .. }) {
+            if end == 1 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
                 let message = format!("a message is sent from where `{}` leads to", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }
@@ -227,7 +227,7 @@ impl Reader<'_, '_> {
         let from = self.connection(&names[1])?;
         if let Some((channel, end)) = from {
             self.ensure_values(channel, targets.len(), at)?;
-            if end == 0 && matches!(self.all.channels[channel].kind, Kind::Buffered { .. }) {
+            if end == 0 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
                 let message = format!("a message is received from where `{}` leads from", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }

@@ -2,7 +2,7 @@
 
 use super::generate;
 use crate::checks::Violation;
-use crate::successors::{Expansion, Interpreted, Successors};
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 const MANY_TRANSITIONS: usize = 4096;
 
 /// Interval at which a running compiler is checked for an end or a stop.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Successors by a model's next-state functions, compiled for this machine.
 pub struct Compiled<'m> {
@@ -144,13 +144,11 @@ impl<'m> Compiled<'m> {
 }
 
 impl Successors for Compiled<'_> {
-    type Scratch = ();
-
     fn width(&self) -> usize {
         self.interpreted.width()
     }
 
-    fn expand(&self, states: &[u32], (): &mut (), expansion: &mut Expansion) {
+    fn expand(&self, states: &[u32], _: &mut Scratch, expansion: &mut Expansion) {
         let (width, mut done) = (self.width(), 0);
         while done * width < states.len() {
             let counts = self.some(&states[done * width..], done, expansion);
@@ -216,7 +214,7 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
             child.wait()?;
             return Ok(None);
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
