@@ -56,8 +56,8 @@ impl ProgressLine {
         ));
     }
 
-    /// Share of the memory limit that the table and lists of states take, and the number of states that the limit permits. `None` without a limit,
-    /// or if the device cannot say.
+    /// Share of the memory limit that the table and lists of states take, and the number of states that the limit permits.
+    /// `None` without a limit, or if the device cannot say.
     fn share<S: Storage>(&self, bytes: u64, lists: u64, table: &VectorTable<S>) -> Option<String> {
         let limits = self.limits.filter(|limits| limits.bytes < u64::MAX)?;
         let mut estimate = self.estimate.lock().expect("no thread panics while it has the lock");

@@ -219,8 +219,8 @@ impl CpuStore {
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let store = Self::unfilled(parameters, threads)?;
         store.in_shares(|share, shares| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares are
-            // disjoint parts of it, which nothing else uses yet.
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares
+            // are disjoint parts of it, which nothing else uses yet.
             unsafe { warpset_cpu_clear_zeros(&CpuView::of(store.spec, &store.view), share, shares) };
         });
         Ok(store)
