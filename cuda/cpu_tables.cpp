@@ -120,6 +120,13 @@ void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
     kernels(view).find_or_put(*view, *batch);
 }
 
+// Find-or-put into an indexed table, which changes values beside its rows.
+void warpset_cpu_upsert(const View* view, const BatchView* batch, const UpsertView* upsert)
+{
+    play(0, 1);
+    indexed_kernels(view).upsert(*view, *batch, *upsert);
+}
+
 void warpset_cpu_find(const View* view, const BatchView* batch)
 {
     play(0, 1);

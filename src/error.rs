@@ -110,6 +110,9 @@ pub enum Error {
         /// Number of references given.
         count: usize,
     },
+    /// The values belong to another table than the one whose keys are given.
+    #[error("the values belong to another table than the one that the keys are put into")]
+    ForeignValues,
     /// The node table has an unsupported size: nodes are named by 32 bits.
     #[error("a node table has 1 to {most} slots, not {nodes}")]
     Nodes {

@@ -43,6 +43,7 @@ mod suite {
     pub mod typed_keys;
     pub mod unlucky_hashes;
     pub mod unlucky_patterns;
+    pub mod upsert;
     pub mod values;
 
     #[cfg(feature = "cuda")]
@@ -108,6 +109,7 @@ const MODULES: &[&[Test]] = &[
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
     suite::unlucky_patterns::TESTS,
+    suite::upsert::TESTS,
     suite::values::TESTS,
 ];
 

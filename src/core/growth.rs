@@ -3,12 +3,13 @@
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::upsert::Beside;
 use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
 use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
-use crate::layout::{BatchProgress, HostBatch};
+use crate::layout::{BatchProgress, HostBatch, Upsert};
 use crate::{Error, Outcome, Result, Tally};
 use std::sync::atomic::Ordering;
 
@@ -29,6 +30,8 @@ pub(super) struct Rejected {
     /// References, if the batch reports them.
     references: Option<Vec<u64>>,
     new_references: Option<Vec<u64>>,
+    /// Bytes of the operands, if the batch changes values.
+    operands: Vec<u8>,
 }
 
 impl Rejected {
@@ -45,7 +48,8 @@ impl Rejected {
         let if_wanted = |wanted: bool| wanted.then(|| zeroed(count)).transpose();
         let references = if_wanted(batch.references.is_some())?;
         let new_references = if_wanted(batch.new_references.is_some())?;
-        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references })
+        let operands = batch.upsert.map_or_else(Vec::new, |upsert| upsert.at(&positions));
+        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references, operands })
     }
 }
 
@@ -92,6 +96,7 @@ impl RawTable {
         &self,
         mut batch: HostBatch<'_>,
         mut tally: Tally,
+        beside: Option<&dyn Beside>,
         first_error: &mut FirstError,
     ) -> Result<Tally> {
         let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
@@ -101,7 +106,7 @@ impl RawTable {
             tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, first_error)?;
+            tally = self.grow_and_retry(&mut batch, tally, beside, first_error)?;
         }
         Ok(tally)
     }
@@ -109,7 +114,13 @@ impl RawTable {
     /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with that
     /// many free slots rejects a vector, then slots are not what it lacks. (Such vectors are made against the table's seed; or
     /// node references have run out.)
-    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, first_error: &mut FirstError) -> Result<Tally> {
+    fn grow_and_retry(
+        &self,
+        batch: &mut HostBatch<'_>,
+        mut tally: Tally,
+        beside: Option<&dyn Beside>,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
@@ -121,7 +132,7 @@ impl RawTable {
             let ready = self.grow_or_say_why(FIND_OR_PUT, self.options.memory, growth.at_least(LEAST_GROWTH));
             let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = first_error.keep(ready) else { break };
-            tally = self.retry(rejected, batch, tally)?;
+            tally = self.retry(rejected, batch, tally, beside)?;
         }
         Ok(tally)
     }
@@ -130,17 +141,25 @@ impl RawTable {
     ///
     /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
     /// up again.
-    pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
-        let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
+    pub(super) fn retry(
+        &self,
+        rejected: Rejected,
+        batch: &mut HostBatch<'_>,
+        tally: Tally,
+        beside: Option<&dyn Beside>,
+    ) -> Result<Tally> {
+        let Rejected { positions, words, mut outcomes, mut references, mut new_references, operands } = rejected;
         let mut again = HostBatch {
             outcomes: Some(&mut outcomes),
             references: references.as_deref_mut(),
             new_references: new_references.as_deref_mut(),
             leaves_holes: batch.leaves_holes,
+            upsert: batch.upsert.map(|upsert| Upsert { operands: &operands, ..upsert }),
             ..HostBatch::of(&words)
         };
         let found = {
             let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
+            beside.map_or(Ok(()), |array| array.make_all(&sized))?;
             sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {

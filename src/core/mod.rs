@@ -15,5 +15,6 @@ pub(crate) mod retain;
 mod schedule;
 pub(crate) mod stats;
 pub(crate) mod table;
+mod upsert;
 pub(crate) mod values;
 mod within;

@@ -1,16 +1,81 @@
 //! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
+use super::ahead::spec_of;
+use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::backend::cuda::{CudaStore, chunk_bytes};
 use crate::layout::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
-use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder};
+use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder, VectorTable};
 use cudarc::driver::{CudaModule, DeviceRepr};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
-/// [`Table::compile`] provides them; for another build, pass them yourself.
+/// [`Table::compile`] has them at hand. For a build of your own, [`write_headers`] writes them to a folder.
 pub const HEADERS: &[(&str, &str)] = &nvrtc::HEADERS;
+
+/// Writes the [`HEADERS`] to a folder, which is created if it is not there: `FOLDER/warpset/table.cuh` and so on. Give the folder
+/// to nvcc or CMake as an include folder.
+///
+/// A file that has its text already is not written again, so a build that depends on it is not repeated. Files of the folder that
+/// are no headers of this version stay.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = std::env::temp_dir().join(format!("warpset-headers-{}", std::process::id()));
+/// warpset::gpu::write_headers(&folder)?;
+/// assert!(folder.join("warpset/table.cuh").is_file());
+/// # std::fs::remove_dir_all(folder)
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Errors of the file system. Some of the files may have been written.
+pub fn write_headers(folder: impl AsRef<Path>) -> io::Result<()> {
+    for (name, text) in HEADERS {
+        let path = folder.as_ref().join(name);
+        if std::fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes()) {
+            continue;
+        }
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The macros that `warpset/table.cuh` needs for tables of a spec, as options of nvcc: `-DWARPSET_WIDTH=4` and so on. A kernel
+/// that was compiled with them is valid for every table whose [`spec`](Table::spec) has the same.
+///
+/// ```no_run
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, gpu};
+///
+/// let table = BucketTable::new(&Device::gpu(0)?, 4, 1000)?;
+/// println!("nvcc -std=c++17 -ptx -I headers {} visit.cu", gpu::definitions(table.spec()).join(" "));
+/// # Ok(()) }
+/// ```
+pub fn definitions(spec: Spec) -> Vec<String> {
+    nvrtc::definitions(spec)
+}
+
+/// As [`definitions`], of a table that is built with the default options (an indexed one: of up to 2^24 slots), on a GPU that
+/// need not be there.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// let options = warpset::gpu::definitions_for::<warpset::Bucket>(4, (9, 0))?;
+/// assert!(options.contains(&"-DWARPSET_WIDTH=4".into()) && options.contains(&"-DWARPSET_CHUNK_BYTES=16".into()));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`Width`](Error::Width).
+pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<String>> {
+    Ok(nvrtc::definitions(spec_of(&VectorTable::<S>::builder(width), compute_capability)?))
+}
 
 // SAFETY: `repr(C)`, five u64, as on the device.
 unsafe impl DeviceRepr for Counts {}
@@ -151,10 +216,4 @@ pub fn load<S: Storage, K: Key>(
 ) -> Result<Arc<CudaModule>> {
     let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "load", device: device.to_string() })?;
     gpu.load(&Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability()))
-}
-
-/// Spec of the table that a builder describes, on a GPU of this compute capability.
-fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
-    let options = builder.options();
-    options.spec(chunk_bytes(compute_capability), options.size())
 }

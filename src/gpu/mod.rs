@@ -24,7 +24,7 @@ pub use ahead::Ahead;
 pub use batch::DeviceBatch;
 pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
-pub use kernels::{HEADERS, Program, compile, load};
+pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};
 pub use pinned::PinnedVec;
 pub use rows::DeviceRows;
 pub use values::DeviceValues;

@@ -20,6 +20,7 @@ pub(crate) mod search;
 pub(crate) mod size;
 pub(crate) mod spec;
 pub(crate) mod strategy;
+pub(crate) mod upsert;
 pub(crate) mod view;
 
 pub(crate) use batch::{BatchProgress, HostBatch};
@@ -27,3 +28,4 @@ pub(crate) use part::Part;
 pub(crate) use reference::Reference;
 pub(crate) use search::SearchMode;
 pub(crate) use spec::Spec;
+pub(crate) use upsert::Upsert;

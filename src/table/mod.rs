@@ -2,6 +2,7 @@
 
 mod batch;
 mod builder;
+mod columns;
 mod extend;
 mod factorize;
 mod iter;
@@ -21,6 +22,7 @@ pub use crate::core::batch::Buffers;
 pub use crate::core::request::Request;
 pub use crate::core::stats::Stats;
 pub use builder::TableBuilder;
+pub use columns::Columns;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
@@ -607,7 +609,8 @@ impl<K: Key> Table<K, Indexed> {
     /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
     /// dropped; `rows_device` gives access without a copy.
     ///
-    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and `truncate`.
+    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`, `save_file` and
+    /// `truncate`.
     /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
     /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at

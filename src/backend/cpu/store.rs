@@ -9,7 +9,7 @@ use crate::layout::options::{Addresses, Parameters, SeedPair};
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, SearchMode};
 use crate::layout::spec::StorageKind;
-use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
+use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, UpsertView, View};
 use crate::layout::{BatchProgress, HostBatch, Part};
 use crate::{Error, Outcome, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
@@ -85,6 +85,7 @@ unsafe extern "C" {
     fn warpset_cpu_clear_zeros(view: *const CpuView, thread: u64, threads: u64);
     fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
     fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
     fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
     fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
     fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
@@ -434,6 +435,7 @@ impl CpuStore {
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let whole = batch_view(batch, self.spec, tag, &mut counts);
+        let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
         let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
@@ -450,7 +452,15 @@ impl CpuStore {
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
                 //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
                 // - `counts` outlives the threads.
-                unsafe { self.search_by_this_thread(search, &view, &piece) };
+                // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
+                unsafe {
+                    match upsert {
+                        None => self.search_by_this_thread(search, &view, &piece),
+                        Some((upsert, bytes)) => {
+                            warpset_cpu_upsert(&CpuView::of(self.spec, &view), &piece, &upsert.part(first as u64, bytes));
+                        }
+                    }
+                }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
             }
         };
