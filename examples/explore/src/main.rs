@@ -8,6 +8,7 @@
 
 mod archive;
 mod ask;
+mod encodings;
 mod export;
 mod first_table;
 mod options;
@@ -24,6 +25,7 @@ use clap::Parser as _;
 #[cfg(feature = "cuda")]
 use device::DeviceChoice;
 use diagnostic::{Located, Severity};
+use encodings::NoRoom;
 use exploration::{Counts, Explorer, Found, Limits};
 use export::{Export, Exported, Form};
 use first_table::Size;
@@ -53,6 +55,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
+use survey::{Survey, Surveyed};
 use switching::Switching;
 use table_kind::TableKind;
 use threads::Threads;
@@ -62,8 +65,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors, switching,
-    table_kind, threads,
+    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors, survey,
+    switching, table_kind, threads,
 };
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
@@ -148,20 +151,38 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
     options.export.as_deref().map(Form::of).transpose()?;
-    let input = input::open(&options.model)?;
-    let outputs = Outputs::open(options, input.identity.as_ref())?;
+    let mut input = input::open(&options.model)?;
+    let file = input.identity.take();
+    let outputs = Outputs::open(options, file.as_ref())?;
     let format = options.format.unwrap_or_else(|| Format::of(&options.model));
     let mut text = Text::read(format, input, &options.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
+    options.encode(&mut text)?;
+    let mut outputs = Some(outputs);
+    loop {
+        let opened = match outputs.take() {
+            Some(outputs) => outputs,
+            None => Outputs::open(options, file.as_ref())?,
+        };
+        match attempt(options, plan, &mut text, opened, start) {
+            Ok(code) => return Ok(code),
+            // A net's place needs more bits than the attempt gave it.
+            Err(error) => encodings::widen(&mut text, plan, error)?,
+        }
+    }
+}
+
+/// Explores a model that was read, and prints the results.
+fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, start: Instant) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), std::io::stderr().is_terminal());
     warnings.of_option("--interleave", text.missing_gates());
-    let asked = ask::question(options, &mut text, &mut warnings)?;
-    let possible = ask::possible(options, &text, &mut warnings)?;
+    let asked = ask::question(options, text, &mut warnings)?;
+    let possible = ask::possible(options, text, &mut warnings)?;
     let checks = match (&asked, &text.model().property) {
         _ if possible.is_some() => Checks::default(),
         (Some(asked), Some(property)) => asked.question.checks(property),
-        _ => checks(options, &text, &mut warnings)?,
+        _ => checks(options, text, &mut warnings)?,
     };
     print_warnings(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
@@ -172,10 +193,14 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
-        return asked.emit(options, &text, file);
+        return asked.emit(options, text, file);
     }
     let parse = start.elapsed();
-    rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
+    // A second attempt has the threads of the first.
+    static THREADS: std::sync::Once = std::sync::Once::new();
+    let mut built = Ok(());
+    THREADS.call_once(|| built = rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global());
+    built.context("threads")?;
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
@@ -445,6 +470,15 @@ impl<S: Storage> Run<'_, S> {
             })?
         };
         time.explore = start.elapsed();
+        let model = interpreted.interpreter.model();
+        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| explorer.path(found, limits)) {
+            return Err(no_room.into());
+        }
+        let start = Instant::now();
+        // What is asked about runs has an answer of its own.
+        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none());
+        let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
+        time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
         extras.states_in_memory =
             limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
@@ -475,6 +509,7 @@ impl<S: Storage> Run<'_, S> {
             known,
             reduction,
             exploration,
+            surveyed,
         };
         ending.report(explorer, recorder, limits, engine, time)
     }
@@ -507,6 +542,8 @@ struct Ending<'a> {
     known: Option<u64>,
     reduction: Option<&'a Reduction<'a>>,
     exploration: &'a exploration::Exploration,
+    /// Figures of a net.
+    surveyed: Option<Surveyed>,
 }
 
 impl Ending<'_> {
@@ -520,7 +557,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, .. } = self;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, .. } = self;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
@@ -574,6 +611,7 @@ impl Ending<'_> {
             states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
+            surveyed,
             reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;

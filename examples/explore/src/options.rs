@@ -3,7 +3,7 @@
 use crate::device::DeviceChoice;
 use crate::diagnostic::Severity;
 use crate::exit;
-use crate::language::Format;
+use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_time};
 use crate::table_kind::TableKind;
@@ -12,10 +12,12 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
+use warpset_model::net::encoding::Encoding;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
-Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files) or one of these by itself (.aut); see --format.
+Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files), one of these by itself (.aut), or a Petri net (.pnml);
+see --format.
 It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may be of any size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
@@ -36,7 +38,8 @@ Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS
 C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
 object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
 (train_1, train_2 if there are two), enabled(PUT) is 1 if a step of the gate PUT is possible, whatever it offers, enabled(\"PUT !1\") if
-one with that label is. If there is no label `PUT`, enabled(\"PUT\") is about the gate, too.
+one with that label is. If there is no label `PUT`, enabled(\"PUT\") is about the gate, too. Of a Petri net: tokens(p, q) are the tokens
+of places together, fireable(t, u) is 1 if one of the transitions is enabled; names of other characters are in quotes.
 
 Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
 U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. A DVE model may have a property
@@ -79,6 +82,11 @@ pub struct Options {
     /// they do not occur.
     #[arg(long)]
     pub independent: bool,
+
+    /// Petri nets only: bits for the tokens of a place for which no bound is proved. When a place gets more tokens than they
+    /// hold, the search begins again with 16 bits, and then with 31 [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=31))]
+    pub token_bits: Option<u32>,
 
     /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
     #[arg(long, help_heading = "Checks")]
@@ -376,6 +384,17 @@ impl Options {
         ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
         ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+    }
+
+    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
+    pub fn encode(&self, text: &mut Text) -> Result<()> {
+        match (text, self.token_bits) {
+            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
+            (_, bits) => {
+                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
+                Ok(())
+            }
+        }
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.

@@ -22,6 +22,7 @@ pub mod path;
 pub mod ranks;
 pub mod reduced;
 pub mod successors;
+pub mod survey;
 pub mod switching;
 pub mod table_kind;
 pub mod threads;

@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+pub mod net;
 pub mod runs;
 
 use crate::checkpoint::{Status, Written};
@@ -17,6 +18,7 @@ use crate::ranks::Numbers;
 use crate::record::Recorded;
 use crate::reduce::Reduction;
 use crate::stopping::Stop;
+use crate::survey::Surveyed;
 use crate::warnings::Warnings;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -59,6 +61,8 @@ pub struct Report<'a> {
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
     pub known: Option<u64>,
+    /// Figures of a net.
+    pub surveyed: Option<Surveyed>,
     /// The reduction, if one was asked for.
     pub reduction: Option<&'a Reduction<'a>>,
 }
@@ -85,6 +89,8 @@ pub struct Time {
     /// Time to compile and load next-state functions, or the kernel with them. Compilation during the exploration does not count.
     pub compile: Duration,
     pub explore: Duration,
+    /// Time to count the firings and tokens of a net.
+    pub survey: Duration,
     /// Time to find the path to the violation.
     pub path: Duration,
 }
@@ -154,6 +160,7 @@ impl Report<'_> {
             "seconds_table": time.table.as_secs_f64(),
             "seconds_compile": time.compile.as_secs_f64(),
             "seconds_path": time.path.as_secs_f64(),
+            "seconds_survey": time.survey.as_secs_f64(),
             "table": self.spec.to_string(),
             "device": self.devices(),
             "engine": self.engine,
@@ -183,6 +190,7 @@ impl Report<'_> {
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
         }
+        net::add(&mut report, model, self.surveyed.as_ref(), self.exploration.end);
         // Counts are those of the model only if this is null.
         let reduction = self.reduction.filter(|reduction| reduction.stubborn.is_some());
         report["reduction"] = json!(reduction.map(Reduction::word));
@@ -266,6 +274,7 @@ impl Report<'_> {
             ("explored", self.end_text()),
             ("counts are of", BASIS.into()),
         ];
+        rows.extend(net::rows(self.model, self.surveyed.as_ref(), self.exploration.end));
         let overflows = [
             (counts.overflows, "stores had to wrap their value"),
             (self.warnings.values, "values of the text are not what it says (see the warnings)"),
@@ -351,7 +360,8 @@ impl Report<'_> {
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
-        lines.chain(found).chain(run).collect()
+        let firings = self.surveyed.as_ref().and_then(|surveyed| net::firings(self.model, surveyed, self.exploration.end));
+        lines.chain(firings).chain(found).chain(run).collect()
     }
 
     /// The path; or the state alone, and why the path is missing.
