@@ -56,8 +56,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 
-    /// Also decomposes by Tarjan's algorithm on one thread of the CPU and reports its time; ends with an error if the results
-    /// differ.
+    /// Run Tarjan's algorithm on one thread of the CPU, too, and report its time; end with an error if the results differ.
     #[arg(long)]
     pub compare: bool,
 
