@@ -1,9 +1,10 @@
 //! Progress messages on standard error.
 
 use crate::exploration::Counts;
+use crate::numbers::counted;
 use crate::options::ProgressWhen;
+use crate::program;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use warpset::{Storage, VectorTable};
@@ -35,10 +36,10 @@ impl Progress {
     /// Shows the counts of an exploration.
     pub fn set<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>) {
         let rate = HumanFloatCount((counts.states as f64 / self.started.elapsed().as_secs_f64()).round());
-        let (states, waiting) = (HumanCount(counts.states), HumanCount(counts.waiting));
+        let (states, waiting) = (counted(counts.states, "state"), HumanCount(counts.waiting));
         let (memory, fill) = (HumanBytes(table.bytes()), 100.0 * counts.states as f64 / table.slots() as f64);
         let level = counts.levels.saturating_sub(1);
-        self.say(&format!("{states} states, level {level}, {waiting} of it left, {rate} states/s, {memory}, {fill:.0} % full"));
+        self.say(&format!("{states}, level {level} with {waiting} left, {rate} states/s, {memory}, {fill:.0} % full"));
     }
 
     /// Shows the current activity and its duration so far.
@@ -47,15 +48,15 @@ impl Progress {
     }
 
     fn say(&self, text: &str) {
-        if self.when == ProgressWhen::Always && !stderr().is_terminal() {
+        if self.when == ProgressWhen::Always && !program::can_redraw() {
             let mut next = self.next.lock().expect("no thread panics while it has the lock");
             if Instant::now() >= *next {
-                crate::program::print_error(&format!("{text}\n"));
+                program::print_error(&format!("{text}\n"));
                 *next = Instant::now() + PAUSE;
             }
             return;
         }
-        if self.when != ProgressWhen::Never && self.started.elapsed() > PATIENCE {
+        if self.when != ProgressWhen::Never && program::can_redraw() && self.started.elapsed() > PATIENCE {
             self.shown.call_once(|| self.line.set_draw_target(ProgressDrawTarget::stderr()));
         }
         self.line.set_message(text.to_string());

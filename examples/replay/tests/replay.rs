@@ -350,7 +350,7 @@ fn an_array_is_chosen_by_name() {
     assert_eq!(json([path])["vectors"], 2);
     assert_eq!(json([path, "--array".as_ref(), "a".as_ref()])["vectors"], 1);
     let sentence = refused([path, "--array".as_ref(), "b".as_ref()]);
-    assert!(sentence.contains("no array `b`; it has a, vectors"), "{sentence}");
+    assert!(sentence.contains("no array `b`, only a, vectors"), "{sentence}");
 
     let entries: [(&str, &[u8]); 3] = [("a.npy", &one), ("b.npy", &two), ("notes.txt", b"")];
     files.refuse("several.npz", zip_of(&entries, CompressionMethod::Stored), &["2 arrays (a, b)", "--array"]);
@@ -423,8 +423,8 @@ fn arrays_of_anything_but_vectors_of_words_are_refused() {
     refuse("record.npy", &header("[('a', '<u4'), ('b', '<u4')]", false, "(3, 1)"), &["dtype [('a', '<u4'), ('b', '<u4')]"]);
     refuse("big.npy", &header("'>u4'", false, "(3, 2)"), &["big-endian ('>u4')"]);
     refuse("fortran.npy", &header("'<u4'", true, "(3, 2)"), &["Fortran order"]);
-    refuse("none.npy", &header_of_words("()"), &["its shape () has 0 dimensions; 2 are needed"]);
-    refuse("one.npy", &header_of_words("(6,)"), &["its shape (6,) has 1 dimensions"]);
+    refuse("none.npy", &header_of_words("()"), &["the shape () has 0 dimensions; 2 are needed"]);
+    refuse("one.npy", &header_of_words("(6,)"), &["the shape (6,) has 1 dimensions"]);
     refuse("three.npy", &header_of_words("(3, 2, 1)"), &["(3, 2, 1) has 3 dimensions"]);
     refuse("narrow.npy", &header_of_words("(6, 0)"), &["a vector of 0 words is not supported: the width is 1 to 256"]);
     refuse("wide.npy", &header_of_words("(1, 257)"), &["a vector of 257 words is not supported"]);
@@ -435,7 +435,7 @@ fn arrays_of_anything_but_vectors_of_words_are_refused() {
     let mut version = npy_of(&[1, 2], 2);
     version[6] = 9;
     files.refuse("version.npy", version, &["version 9.0"]);
-    files.refuse("long.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", &["its header claims 4294967295 bytes"]);
+    files.refuse("long.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", &["the header claims 4294967295 bytes"]);
 }
 
 #[test]
@@ -443,9 +443,9 @@ fn headers_that_claim_more_than_there_is_are_refused_before_memory_is_taken() {
     let files = Files::new();
     for shape in ["(1099511627776, 8)", "(4611686018427387904, 4)", "(18446744073709551615, 256)"] {
         let array = npy(&header_of_words(shape), [0; 32]);
-        files.refuse("huge.npy", &array, &["its shape", "but 32 follow its header"]);
+        files.refuse("huge.npy", &array, &["the shape", "but 32 follow the header"]);
         let zip = zip_of(&[("vectors.npy", &array)], CompressionMethod::Deflated);
-        files.refuse("huge.npz", zip, &["its shape", "but 32 follow its header"]);
+        files.refuse("huge.npz", zip, &["the shape", "but 32 follow the header"]);
     }
     let beyond = npy(&header_of_words("(18446744073709551616, 1)"), [0; 32]);
     files.refuse("beyond.npy", beyond, &["header"]);
@@ -655,7 +655,9 @@ fn the_report_on_trees_has_their_nodes() {
         String::from_utf8(output.stdout).unwrap()
     };
     // 2,000 roots and 4,000 nodes relative to 8,000 words.
-    for line in ["nodes            4,000, fill ", "compression ratio 1.500\n", "24.0 of them its root", "placement floor  n/a"] {
+    for line in
+        ["nodes            4,000, fill ", "compression ratio 1.500\n", "24.0 of them in use for its root", "placement floor  n/a"]
+    {
         assert!(lines("4").contains(line), "`{line}` is not in:\n{}", lines("4"));
     }
     assert!(lines("2").contains("nodes            none: "), "{}", lines("2"));

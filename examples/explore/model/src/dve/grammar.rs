@@ -16,6 +16,7 @@ pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
 
 const WORDS: Words<Rule> = Words {
     expected,
+    hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", "=", "->", "=>", ":", "!", "?", "*/"],
     is_operand: |rules| rules.contains(&Rule::number),
 };
@@ -44,6 +45,12 @@ fn expected(rules: &[Rule]) -> Vec<String> {
         _ => None,
     });
     keywords.chain(others.map(Into::into)).collect()
+}
+
+/// What to write instead of types of other languages.
+fn hint(word: &str) -> Option<&'static str> {
+    let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte", "mtype"];
+    types.contains(&word).then_some("the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true")
 }
 
 /// Whether the word cannot be a name.
