@@ -1,9 +1,9 @@
 //! The cost of a call: small batches and look-ups on a CPU device of one thread.
 //!
-//! Axes: vectors a call {0, 1, 1000} x operation {find-or-put of stored vectors, into buffers that are used again;
+//! Axes: vectors per call {0, 1, 1000} x operation {find-or-put of stored vectors, into buffers that are used again;
 //! `contains_many`; `slots`}. Vectors have 4 words, and the table fits the second-level cache, so that the call itself weighs
-//! most. Each figure is the least of 31 rounds of at least 2 ms: a round is disturbed by what else the machine does, never made
-//! faster by it.
+//! most. Each figure is the least of 31 rounds of at least 2 ms: other work on the machine can slow a round down, but never speed
+//! it up.
 //!
 //! `cargo bench --bench calls` prints a Markdown table, in ns a call.
 

@@ -1,21 +1,21 @@
-//! One set over several GPUs: how much faster n ranks put vectors than one, and what the transport alone takes.
+//! One set over several GPUs: the speed-up of n ranks over one, and the time of the transport alone.
 //!
-//! Axes: ranks {1, 2, 4, ... as many as there are GPUs} x words a vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
-//! strong: 2^27 vectors in all}. Vectors are random, each is offered twice on average over all ranks, from the memory of each
-//! rank's GPU, into empty bucket tables that they fill to 0.7. Each figure is the median of 5 batches by the wall clock, all
-//! ranks together, the first one left out; beside it the least and the most that a rank has waited for others, how evenly the
-//! tables are filled, and the time that the transport takes for an exchange of as many bytes without anything else.
+//! Axes: ranks {1, 2, 4, ... up to the number of GPUs} x words per vector {2, 8} x scaling {weak: 2^27 vectors on each rank;
+//! strong: 2^27 vectors in all}. Vectors are random. Each is offered twice on average over all ranks, from the memory of each
+//! rank's GPU, into empty bucket tables that are filled to 0.7. Each figure is the median of 5 batches by the wall clock, all
+//! ranks together, without the first one. Beside it: the shortest and the longest time that a rank has waited for others, how
+//! evenly the tables are filled, and the time that the transport alone takes for an exchange of the same number of bytes.
 //!
-//! Where there is no GPU, ranks are parts of the CPU, with 2^20 vectors in the host's memory each: that shows that it runs, and
-//! what a round costs, and says nothing of GPUs.
+//! If there is no GPU, ranks are parts of the CPU, with 2^20 vectors in host memory each. That shows that the benchmark runs, and
+//! the cost of a round, but says nothing about GPUs.
 //!
 //! `cargo bench --bench cluster` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
 //! WARPSET_BENCH_WIDTHS=2,8 measures only these, WARPSET_BENCH_RANKS=1,2 only these; WARPSET_BENCH_TRANSPORT=nccl connects the
-//! ranks by NCCL instead of by copies (with the feature `nccl`; set NCCL_NVLS_ENABLE=0). Ranks ask for tallies and no more;
-//! with WARPSET_BENCH_OUTCOMES=1 for the outcome of each vector, which then come back from its owner.
+//! ranks by NCCL instead of by copies (with the feature `nccl`; set NCCL_NVLS_ENABLE=0). Ranks request tallies only; with
+//! WARPSET_BENCH_OUTCOMES=1 also the outcome of each vector, which its owner then sends back.
 
 use std::time::Instant;
-use warpset::cluster::{Builder, DeviceBatch, Local, Place, Region, Table, Transport};
+use warpset::cluster::{Builder, DeviceBatch, Local, MemorySpace, Region, Table, Transport};
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
 use warpset::{Bucket, BucketTable, Device, Words};
 use warpset_random::mix;
@@ -26,7 +26,7 @@ const REPEATS: usize = 5;
 const FILL: f64 = 0.7;
 const DUPLICATION: u64 = 2;
 
-/// A rank's vectors: drawn from the pool of all.
+/// A rank's vectors, drawn from the pool of all ranks.
 fn draw(rank: usize, count: usize, width: usize, pool: u64) -> Vec<u32> {
     let mut words = vec![0; count * width];
     for (at, vector) in words.chunks_exact_mut(width).enumerate() {
@@ -48,18 +48,18 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What is measured together.
+/// Parameters of one measurement.
 #[derive(Clone, Copy)]
 struct Case {
     ranks: usize,
     width: usize,
-    /// Vectors a rank.
+    /// Vectors per rank.
     count: usize,
 }
 
-/// What a rank has measured.
+/// Results of a rank.
 struct Measured {
-    /// Seconds a batch, and of these waiting.
+    /// Seconds per batch, and the part of them spent waiting.
     put: f64,
     waiting: f64,
     balance: f64,
@@ -67,10 +67,10 @@ struct Measured {
     transport: f64,
 }
 
-/// Where a rank's vectors are.
+/// Location of a rank's vectors.
 enum Input {
     Host(Vec<u32>),
-    /// The vectors, and where their outcomes go, if they are wanted.
+    /// The vectors, and memory for their outcomes, if these are requested.
     Gpu(std::sync::Arc<CudaStream>, CudaSlice<u32>, Option<CudaSlice<u8>>),
 }
 
@@ -103,13 +103,13 @@ fn measure(case: Case, device: &Device, connect: impl Fn() -> Result<Box<dyn Tra
         table.sum([0])?;
         let (start, before) = (Instant::now(), table.traffic().waited);
         put(&mut table, &mut input, count)?;
-        // The end of all: what is measured is the slowest.
+        // Ends when all ranks have: the slowest one is measured.
         table.sum([0])?;
         times.push(start.elapsed().as_secs_f64());
         waits.push((table.traffic().waited - before).as_secs_f64());
     }
     let balance = table.stats()?.balance();
-    // As much on all ranks.
+    // Sum over all ranks.
     let [sent] = table.sum([table.traffic().bytes_sent / (REPEATS as u64 + 1) / ranks as u64])?;
     let transport = transport_alone(connect()?.as_mut(), sent, device)?;
     let put = median(times.split_off(1));
@@ -128,7 +128,7 @@ fn put(table: &mut Table<Words, Bucket>, input: &mut Input, count: usize) -> Res
     if batch.total.full > 0 { Err(format!("{} vectors were rejected", batch.total.full).into()) } else { Ok(()) }
 }
 
-/// Seconds of a batch of one rank's by a table without a cluster.
+/// Seconds of a batch of one rank in a table without a cluster.
 fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
     let pool = count as u64 / DUPLICATION;
     let table = BucketTable::builder(width).capacity((pool as f64 / FILL) as u64).build(device)?;
@@ -160,8 +160,8 @@ fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
     Ok(median(times.split_off(1)))
 }
 
-/// Device memory of its own. (Memory of a stream-ordered pool, which `CudaStream::alloc` gives, is not copied to another GPU: an
-/// invalid value.)
+/// A separate allocation of device memory. (Memory of a stream-ordered pool, from `CudaStream::alloc`, cannot be copied to
+/// another GPU: invalid value.)
 struct Plain(u64);
 
 impl Plain {
@@ -179,7 +179,7 @@ impl Drop for Plain {
     }
 }
 
-/// Seconds of one exchange of so many bytes, evenly to all others.
+/// Seconds of one exchange of `bytes` bytes, spread evenly over all other ranks.
 fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -> Result<f64> {
     let (rank, ranks) = (transport.rank(), transport.ranks());
     if ranks == 1 {
@@ -191,13 +191,13 @@ fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -
         None => {
             host.resize(2 * ranks * each, 0u8);
             let start = host.as_mut_ptr() as u64;
-            ([start, start + (ranks * each) as u64], Place::Host)
+            ([start, start + (ranks * each) as u64], MemorySpace::Host)
         }
         Some(context) => {
             let (out, back) = (Plain::new(context, ranks * each)?, Plain::new(context, ranks * each)?);
             let addresses = [out.0, back.0];
             on_gpu = Some((out, back));
-            (addresses, Place::Gpu(context.new_stream()?))
+            (addresses, MemorySpace::Gpu(context.new_stream()?))
         }
     };
     let regions = |start: u64| -> Vec<Region> {
@@ -223,7 +223,7 @@ fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -
     Ok(median(times.split_off(1)))
 }
 
-/// Whichever transport.
+/// Transport of any type.
 struct Boxed(Box<dyn Transport>);
 
 impl Transport for Boxed {
@@ -240,7 +240,7 @@ impl Transport for Boxed {
     }
 
     unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> warpset::Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { self.0.begin(send, receive) }
     }
 
@@ -272,7 +272,7 @@ fn by_nccl(_: usize, _: usize, _: usize, _: &Device) -> Result<Box<dyn Transport
 
 /// All ranks of a case, on threads.
 fn run(case: Case, gpus: usize, nccl: bool) -> Result<Vec<Measured>> {
-    // Two connections: of the table, and of the transport alone.
+    // Two connections: for the table, and for the transport alone.
     let mut locals = [Local::ranks(case.ranks), Local::ranks(case.ranks)].map(Vec::into_iter);
     let measured = std::thread::scope(|scope| {
         let mut ranks = Vec::new();

@@ -1,8 +1,8 @@
 //! The CPU backend: batches from a slice, by width, threads and fill.
 //!
-//! Axes: words a vector {1, 2, 3, 4, 8, 16, 24, 32, 64} x threads {1, all cores} x fill {0.5, 0.9} x table {empty: each vector
+//! Axes: words per vector {1, 2, 3, 4, 8, 16, 24, 32, 64} x threads {1, all cores} x fill {0.5, 0.9} x table {empty: each vector
 //! is offered twice on average; all seen}, and look-ups of vectors that are stored, and of others. Outcomes go to buffers that
-//! are used again. As many vectors as take 1 GiB, at most 2^24. Each figure is the median of 3 batches by the wall clock.
+//! are used again. The vectors take 1 GiB, but are at most 2^24. Each figure is the median of 3 batches by the wall clock.
 //!
 //! `cargo bench --bench cpu` prints a Markdown table, in 10^6 vectors a second. WARPSET_BENCH_LOG2 sets the power of two of the
 //! bytes, WARPSET_BENCH_WIDTHS=2,8 and WARPSET_BENCH_THREADS=1,16 measure only these.
@@ -27,7 +27,7 @@ fn numbers(variable: &str, default: Vec<usize>) -> Result<Vec<usize>> {
     }
 }
 
-/// Seconds of one batch, and how many vectors were new.
+/// Returns the seconds of one batch, and the number of new vectors.
 fn put(table: &BucketTable, words: &[u32], buffers: &mut Buffers) -> Result<(f64, u64)> {
     let start = Instant::now();
     let batch = table.find_or_put_many_with(words, Request::new().outcomes(true).into(buffers))?;
@@ -35,7 +35,7 @@ fn put(table: &BucketTable, words: &[u32], buffers: &mut Buffers) -> Result<(f64
     Ok((seconds, batch.complete(table)?.new))
 }
 
-/// Seconds of one batch of look-ups, and how many vectors were found.
+/// Returns the seconds of one batch of look-ups, and the number of vectors found.
 fn find(table: &BucketTable, words: &[u32]) -> Result<(f64, usize)> {
     let start = Instant::now();
     let found = table.contains_many(words)?;
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
         draw(&mut others, width, 1);
         for fill in [0.5, 0.9] {
             for &threads in &threads {
-                // 1 - exp(-2) of a pool of half as many are drawn.
+                // Of a pool of half as many, a share of 1 - exp(-2) is drawn.
                 let distinct = count as f64 / 2.0 * (1.0 - (-2f64).exp());
                 let device = Device::cpu_with_threads(threads);
                 let table = BucketTable::new(&device, width, (distinct / fill) as u64)?;

@@ -1,11 +1,11 @@
 //! Tables that grow, against tables that need not.
 //!
-//! *One growth*: a table with 2^26 distinct vectors, 0.8 full, grows to twice its slots; against putting the same vectors, from
-//! device memory, into a larger table that is there already. *A whole fill*: 2^26 vectors, duplication 2, are put by batches of
-//! 2^20 from device memory into a table that begins with 2^20 slots and is told to grow, four times as large, before it could be
-//! 0.85 full; and by one batch from a slice of the host into a table that grows by itself; each against a table that is large
-//! enough. Words a vector {2, 8}, {bucket, tree}. By the wall clock, medians of 3, kernels compiled and memory of the process
-//! warm.
+//! *One growth*: a table with 2^26 distinct vectors, 0.8 full, grows to twice its slots; compared with putting the same vectors,
+//! from device memory, into a larger table that already exists. *A whole fill*: 2^26 vectors, duplication 2, are put in batches
+//! of 2^20 from device memory into a table that starts with 2^20 slots and grows on request, to four times its size, before it
+//! could be 0.85 full; and in one batch from a host slice into a table that grows by itself; each compared with a table that is
+//! large enough. Words per vector {2, 8}, {bucket, tree}. By the wall clock, medians of 3, with kernels compiled and the memory
+//! of the process warm.
 //!
 //! `cargo bench --bench growth` prints Markdown tables, in milliseconds. WARPSET_BENCH_LOG2 sets another power of two.
 
@@ -25,7 +25,7 @@ fn time(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The median of some runs, after one that is not counted.
+/// Medians of some runs, after one that is not counted.
 fn medians<const N: usize>(mut run: impl FnMut() -> Result<[f64; N]>) -> Result<[f64; N]> {
     let mut times = [(); N].map(|()| Vec::new());
     for repeat in 0..=REPEATS {
@@ -89,7 +89,7 @@ fn fill_from_device<S: Storage>(bench: &Bench, vectors: &Vectors, distinct: u64)
     medians(|| Ok([fill(1 << 20)?, fill(2 * vectors.count as u64)?]))
 }
 
-/// The same by one batch from the host.
+/// Fills by one batch from the host.
 fn fill_from_host<S: Storage>(bench: &Bench, words: &[u32], width: usize, distinct: u64) -> Result<[f64; 2]> {
     let fill = |slots: u64| -> Result<f64> {
         let table = VectorTable::<S>::builder(width).capacity(slots).grows(true).build(&bench.device)?;
@@ -103,7 +103,7 @@ fn fill_from_host<S: Storage>(bench: &Bench, words: &[u32], width: usize, distin
 }
 
 fn rows<S: Storage>(bench: &Bench, name: &str, width: usize, log2: u32) -> Result<()> {
-    // Trees whose nodes fit the cache: there is the most to lose.
+    // Trees whose nodes fit the cache can lose most.
     let values = if name == "tree" { Compression::NearMinimum.values(width, log2)? } else { 0 };
     let mut vectors = bench.vectors_of(width, 1 << log2, 2.0, values)?;
     let words = bench.stream.clone_dtoh(&vectors.words)?;

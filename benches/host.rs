@@ -1,10 +1,10 @@
-//! Batches from host memory: how much of the link to the GPU they use, and what the CPU backend does with the same.
+//! Batches from host memory: their use of the link to the GPU, and the CPU backend with the same batches.
 //!
-//! Axes: words a vector {2, 8, 32} x memory of the vectors {a slice, pinned} x what is reported {outcomes in a new vector;
-//! outcomes in buffers that are used again, pinned where the vectors are; references besides} x table {empty; all seen}, and
-//! look-ups. 2^26 vectors (2^24 of 32 words), duplication 2, in a table that they fill to 0.5. Each is the median of 5 batches by
-//! the wall clock, the first one left out. The link is measured in the same process: copies of 1 GiB of pinned memory to the GPU,
-//! and back. Its bound for a batch is what goes to the GPU divided by that rate, or what comes back by the other, whichever takes
+//! Axes: words per vector {2, 8, 32} x memory of the vectors {a slice, pinned} x results {outcomes in a new vector; outcomes in
+//! buffers that are used again, pinned if the vectors are; references too} x table {empty; all seen}, and look-ups. 2^26 vectors
+//! (2^24 of 32 words), duplication 2, in a table that they fill to 0.5. Each figure is the median of 5 batches by the wall clock,
+//! without the first one. The link is measured in the same process: copies of 1 GiB of pinned memory to the GPU, and back. Its
+//! bound for a batch is the bytes to the GPU divided by that rate, or the bytes back divided by the other, whichever takes
 //! longer.
 //!
 //! `cargo bench --bench host` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_LOG2 sets the power of two,
@@ -20,7 +20,7 @@ use warpset_random::draw;
 
 const REPEATS: usize = 5;
 
-/// What a batch reports.
+/// Results that a batch reports.
 #[derive(Clone, Copy)]
 enum Report {
     NewVector,
@@ -28,7 +28,7 @@ enum Report {
     References,
 }
 
-/// One batch; gives how long it took, and how many vectors were new.
+/// Puts one batch. Returns its duration, and the number of new vectors.
 fn batch(table: &BucketTable, words: &[u32], report: Report, buffers: &mut Buffers) -> Result<(f64, u64)> {
     let request = Request::new().outcomes(true);
     let start = Instant::now();

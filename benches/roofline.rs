@@ -1,4 +1,4 @@
-//! Find-or-put on the GPU against what the memory allows, and against the thesis' table.
+//! Find-or-put on the GPU, compared with the limit of the memory, and with the thesis' table.
 //!
 //! Axes: words a vector {2, 4, 8, 16, 32} x fill {0.25, 0.7, 0.9, 0.95} x {duplication 2 into an empty table; the same again, all
 //! seen} x implementation {warpset; the placement floor, kernels/floor.cu; the thesis' table at its best variant of bucket size 4

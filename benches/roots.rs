@@ -1,15 +1,15 @@
 //! Compact tables on the GPU: keys of 45 and 54 bits in 2^28 slots of 32 bits, against the bucket table of two words.
 //!
 //! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x
-//! {duplication 2 into an empty table; the same again, all seen; lookups of the same, and of as many keys that are not stored};
-//! and the placement floor (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two), a compact
-//! one with a stash also that; there are as many keys as make it this full. `fill` is keys stored at the end x bytes a slot /
-//! bytes of the table. All in one process; medians of 5, by device events. Every count is checked; at the highest fill all keys
-//! of a compact table are read back, and are those that were put.
+//! {duplication 2 into an empty table; the same again, all seen; lookups of the same, and of an equal number of keys that are not
+//! stored}; and the placement floor (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two),
+//! plus a stash if it is compact; the number of keys follows from the fill. `fill` is keys stored at the end x bytes per slot /
+//! bytes of the table. All in one process; medians of 5, by device events. Every count is checked. At the highest fill all keys
+//! of a compact table are read back and compared with those that were put.
 //!
-//! And a compact cuckoo table of 55-bit keys, filled on and on: axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
-//! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them; of
-//! keys that are not stored}. One run each.
+//! A compact cuckoo table of 55-bit keys is filled step by step. Axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
+//! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them;
+//! lookups of keys that are not stored}. One run each.
 //!
 //! `cargo bench --bench roots` prints a Markdown table, in 10^9 keys a second. WARPSET_BENCH_KEY_BITS=45,54 chooses the compact
 //! tables.
@@ -57,14 +57,14 @@ fn main() -> Result<()> {
 
 /// Keys in device memory.
 struct Keys {
-    /// Drawn at random from a pool of half as many.
+    /// Random keys from a pool of half their number.
     drawn: Vectors,
-    /// As many that, but for chance, are not in the pool.
+    /// Equal number of keys that, except by chance, are not in the pool.
     absent: Vectors,
 }
 
 impl Keys {
-    /// So many that about `distinct` are distinct, of those from number `first` on.
+    /// Makes keys from a pool whose members are numbered from `first` on, so that about `distinct` of them are distinct.
     fn new(bench: &Bench, first: u64, distinct: f64, key_bits: u32) -> Result<Self> {
         let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
         // 2 p draws from p keys leave out a share of e^-2.
@@ -133,7 +133,7 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
 
 /// Fills a cuckoo table further and further, in batches of about 2^24 keys, and prints a row for each fill.
 fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
-    // Two functions are all that the slots have room for.
+    // The slots can hold the codes of two functions only.
     let key_bits = 31 + log2 - 4;
     let builder = VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(32).capacity(1 << log2).cuckoo(true);
     let table = builder.build(&bench.device)?;
@@ -196,8 +196,8 @@ fn fill_cuckoo(bench: &Bench, log2: u32) -> Result<()> {
     read_back(bench, &table, &mut all)
 }
 
-/// Reads all keys of a compact table, and asks a bucket table that was given the same whether it has each: so many distinct ones,
-/// all of them there, are all there are.
+/// Reads all keys of a compact table, and looks each up in a bucket table that was given the same keys. If the keys are distinct,
+/// all are found, and their number is right, then they are exactly the stored keys.
 fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Result<()> {
     let count: usize = keys.iter().map(|keys| keys.drawn.count).sum();
     let oracle = BucketTable::new(&bench.device, 2, count as u64 / 2 * 5 / 4)?;
@@ -206,8 +206,8 @@ fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Res
         put += bench.find_or_put(&oracle, &mut keys.drawn)?.1;
     }
     let read_all = table.compile("keys.cu", KERNELS)?.load_function("read_all")?;
-    let room = put.hits as usize;
-    let mut words = bench.stream.alloc_zeros::<u32>(2 * room)?;
+    let count = put.hits as usize;
+    let mut words = bench.stream.alloc_zeros::<u32>(2 * count)?;
     let mut stored = bench.stream.alloc_zeros::<u64>(1)?;
     assert_eq!(table.len()?, put.hits);
     let (view, slots) = (table.kernel_argument()?, table.slots());
@@ -216,9 +216,9 @@ fn read_back(bench: &Bench, table: &VectorTable<Root>, keys: &mut [Keys]) -> Res
     // SAFETY: the arguments of `read_all`; there is room for as many keys as are stored.
     unsafe { launch.launch(FILL)? };
     let stored = bench.stream.clone_dtoh(&stored)?[0];
-    let mut read = Vectors { width: 2, count: room, words, outcomes: bench.stream.alloc_zeros(room)? };
+    let mut read = Vectors { width: 2, count, words, outcomes: bench.stream.alloc_zeros(count)? };
     let (_, found) = bench.find(&oracle, &mut read)?;
-    let distinct = BucketTable::new(&bench.device, 2, room as u64 * 5 / 4)?;
+    let distinct = BucketTable::new(&bench.device, 2, count as u64 * 5 / 4)?;
     let (_, again) = bench.find_or_put(&distinct, &mut read)?;
     assert_eq!((stored, found.hits, again.hits), (put.hits, put.hits, put.hits), "a table read back is the set that was put");
     println!("\n{}: {stored} keys read back, all of them those that were put\n", table.spec());

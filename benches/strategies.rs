@@ -20,8 +20,7 @@ const REPEATS: usize = 3;
 const FILL: f64 = 0.7;
 const NODE_FILL: f64 = 0.5;
 
-/// What is measured of one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the
-/// table.
+/// Results for one width: the compression ratios of neighboured and of interleaved pairs, and a cell for each row of the table.
 struct Column {
     ratios: [f64; 2],
     cells: Vec<String>,
@@ -75,7 +74,7 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
     let table = |capacity: u64, nodes: u64, strategy| {
         TreeTable::builder(width).capacity(capacity).nodes(nodes).strategy(strategy).build(&bench.device)
     };
-    // How many there are shows in a table with room for all.
+    // The number of nodes is measured with a table that has room for all.
     let most = (count * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
     let mut counted = Vec::new();
     for strategy in [Strategy::DEFAULT, Strategy::LD_IP_SM] {
@@ -94,7 +93,7 @@ fn column(bench: &Bench, vectors: &mut Vectors) -> Result<Column> {
         column.cells.push(format!("{:.2} / {:.2}", rate(fresh), rate(seen)));
     };
     for strategy in Strategy::ALL {
-        // Halved trees of these widths are neighboured ones.
+        // Halved trees of these widths equal neighboured ones.
         let nodes = if strategy.pairing() == Pairing::Interleaved { interleaved } else { neighboured };
         let table = table(slots, node_slots(nodes), strategy)?;
         cell(measure_table(bench, &table, vectors, distinct, REPEATS)?);

@@ -47,7 +47,7 @@ fn compare(bench: &Bench, vectors: &mut Vectors, values: u32) -> Result<()> {
     };
     let slots = (distinct as f64 / FILL) as u64;
     let bucket = measure_table(bench, &BucketTable::new(&bench.device, width, slots)?, vectors, distinct, REPEATS)?;
-    // How many nodes there are shows in a table with room for all.
+    // The number of nodes is measured with a table that has room for all.
     let most = (distinct * (width as u64 - 2)).min(u64::from(u32::MAX) - 1);
     let nodes = {
         let table = TreeTable::builder(width).capacity(slots).nodes(most).build(&bench.device)?;

@@ -13,10 +13,10 @@
 //! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its
 //! rate over that of plain roots, both of changes.
 //!
-//! WARPSET_BENCH_LARGEST=1 instead puts 2^31 + 1 or more states of 16 words into one tree table; another number, so many. With
-//! compact roots 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk (codes and
-//! references), 2 GB for the bitmap, and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states take 19
-//! GB, 34 GB for the levels and 4 GB.
+//! WARPSET_BENCH_LARGEST=1 instead puts at least 2^31 + 1 states of 16 words into one tree table; another number sets the number
+//! of states. With compact roots 8e9 states take 18 GB of roots (16 bits each, filled to 0.9), 51 GB for two levels of the walk
+//! (codes and references), 2 GB for the bitmap, and less than 2 GB for batches and nodes: 73 GB. With plain roots 2^31 + 1 states
+//! take 19 GB, 34 GB for the levels and 4 GB.
 
 mod support;
 
@@ -28,7 +28,7 @@ use warpset::{BucketTable, CompactTree, Nodes, Request, Storage, Tree, TreeTable
 const FILL: f64 = 0.7;
 /// States expanded at a time.
 const CHUNK: usize = 1 << 21;
-/// Batches of fewer states are not timed: launching takes as long.
+/// Smaller batches are not timed: launching takes as long.
 const TIMED: usize = 1 << 20;
 
 /// Mirrors `System` of kernels/system.cu.
@@ -45,8 +45,8 @@ unsafe impl DeviceRepr for System {}
 
 impl System {
     fn new(width: usize, skewed: bool) -> Self {
-        // Bits of the program counter; of a process if all have the same; of those in the first half and of the others if not.
-        // Codes have at most 36 bits.
+        // Bits of the program counter; of a process, if all have the same number; otherwise of those in the first half and of the
+        // others. Codes have at most 36 bits.
         let (counter, even, first, second) = match width {
             4 => (1, 10, 12, 6),
             6 => (2, 6, 8, 3),
@@ -81,7 +81,7 @@ impl System {
         self.bits.iter().map(|bits| u32::from(*bits)).sum()
     }
 
-    /// As `word` in system.cu, of code 0.
+    /// The words of code 0, as in `word` of system.cu.
     fn initial(&self, width: usize) -> Vec<u32> {
         (0..width as u32).map(|word| ((word << 12) + 1).wrapping_mul(0x9E37_79B1)).collect()
     }
@@ -93,7 +93,7 @@ enum Offer {
     Incremental,
 }
 
-/// What a walk came to.
+/// Results of a walk.
 struct Walked {
     rate: f64,
     stored: u64,
@@ -135,7 +135,7 @@ fn main() -> Result<()> {
             let system = System::new(width, skewed);
             let target = (1u64 << log2).min((1 << system.code_bits()) * 3 / 4);
             let slots = ((target + (CHUNK * 4) as u64) as f64 / FILL) as u64;
-            // How many nodes there will be is known afterwards; the node table is then half full.
+            // The number of nodes is known only afterwards; the node table is then half full.
             let nodes = 2 * walk_tree::<Tree>(&bench, &system, width, [slots, 2 * target], Offer::Whole, target)?.nodes;
             let tree = |offer| walk_tree::<Tree>(&bench, &system, width, [slots, nodes], offer, target);
             let (whole, changes) = (tree(Offer::Whole)?, tree(Offer::Incremental)?);
@@ -174,7 +174,7 @@ fn figure(rate: f64) -> String {
     if rate.is_finite() { format!("{rate:.2}") } else { "-".into() }
 }
 
-/// A walk of a tree table of so many slots, for vectors and for nodes.
+/// Walks with a tree table of `size` slots: for vectors, and for nodes.
 fn walk_tree<S: Nodes>(
     bench: &Bench,
     system: &System,
@@ -206,13 +206,13 @@ fn largest<S: Nodes>(bench: &Bench, target: u64) -> Result<()> {
     Ok(())
 }
 
-/// A level: codes of states and where they are stored.
+/// A level: codes of states, and their locations.
 struct Level {
     codes: CudaSlice<u64>,
     references: CudaSlice<u64>,
 }
 
-/// Walks until `target` states are stored, breadth first. Levels too wide are cut: what is offered is still counted.
+/// Walks until `target` states are stored, breadth first. A level that is too wide is cut, but all offered states are counted.
 fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offer: Offer, target: u64) -> Result<Walked> {
     let stream = &bench.stream;
     let (width, moves) = (table.width(), system.moves as usize);
@@ -220,11 +220,12 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     let [make, append, check] = ["make_successors", "append_new", "count_misread"].map(|name| module.load_function(name));
     let (make, append, check): (CudaFunction, CudaFunction, CudaFunction) = (make?, append?, check?);
     let offers = CHUNK * moves;
-    // No level of these systems has more of its states than a tenth, but of small ones.
-    let room = (target / 2).min(1_600_000_000) as usize + 64;
+    // No level of these systems has more than a tenth of its states, except in small systems.
+    let capacity = (target / 2).min(1_600_000_000) as usize + 64;
     // SAFETY: all are written by kernels before they are read.
-    let level =
-        || unsafe { Ok::<_, Box<dyn std::error::Error>>(Level { codes: stream.alloc(room)?, references: stream.alloc(room)? }) };
+    let level = || unsafe {
+        Ok::<_, Box<dyn std::error::Error>>(Level { codes: stream.alloc(capacity)?, references: stream.alloc(capacity)? })
+    };
     let (mut now, mut next) = (level()?, level()?);
     // SAFETY: as above.
     let (mut vectors, mut codes, mut parents, mut masks) = unsafe {
@@ -267,11 +268,11 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
                 (timed, milliseconds) = (timed + count as u64, milliseconds + time);
             }
             offered += count as u64;
-            let (count_argument, room_argument) = (count as u64, room as u64);
+            let (count_argument, capacity_argument) = (count as u64, capacity as u64);
             let mut launch = stream.launch_builder(&append);
             launch.arg(&outcomes).arg(&references).arg(&codes).arg(&count_argument);
-            launch.arg(&mut next.codes).arg(&mut next.references).arg(&room_argument).arg(&mut appended);
-            // SAFETY: the arguments of `append_new`; it writes `room` elements at most.
+            launch.arg(&mut next.codes).arg(&mut next.references).arg(&capacity_argument).arg(&mut appended);
+            // SAFETY: the arguments of `append_new`; it writes `capacity` elements at most.
             unsafe { launch.launch(EVERYWHERE)? };
             let so_far = stream.clone_dtoh(&counts)?[0];
             assert_eq!(so_far.full, 0, "there is room");
@@ -287,7 +288,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
                 break;
             }
         }
-        states = (stream.clone_dtoh(&appended)?[0] as usize).min(room);
+        states = (stream.clone_dtoh(&appended)?[0] as usize).min(capacity);
         if stored < target {
             by_level.push(stored);
         }
@@ -307,7 +308,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
     })
 }
 
-/// Walks the levels after which so many states are stored, in blocks. Gives offers a second, in 10^9.
+/// Walks levels in blocks. `by_level` gives the number of states stored at each. Returns offers per second, in 10^9.
 fn walk_in_blocks<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, by_level: &[u64]) -> Result<f64> {
     const THREADS: u32 = 128;
     let stream = &bench.stream;
@@ -333,7 +334,7 @@ fn walk_in_blocks<S: Storage>(bench: &Bench, system: &System, table: &VectorTabl
         let time = bench.time(|| {
             let mut launch = stream.launch_builder(&expand);
             launch.arg(&view).arg(system).arg(&now).arg(&states).arg(&mut next).arg(&mut counts);
-            // SAFETY: the arguments of `expand`; what is new of a level is known to fit.
+            // SAFETY: the arguments of `expand`; the new states of a level are known to fit.
             unsafe { launch.launch(everywhere)? };
             Ok(())
         })?;

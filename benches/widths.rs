@@ -1,4 +1,4 @@
-//! Find-or-put of vectors of every width, in every layout of a table that stores them as they are.
+//! Find-or-put of vectors of every width, in every layout of a table that stores them whole.
 //!
 //! Axes: words a vector {1 to 16, 24, 32, 64} x layout {bucket table with padded slots; with dense slots, where these differ;
 //! indexed table} x fill {0.25, 0.7, 0.9} x {duplication 2 into an empty table; the same again, all seen}. 2^27 vectors of up to

@@ -1,8 +1,7 @@
 // The CPU backend's entry points: the kernels of every width behind one function, compiled by build.rs.
 //
-// Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled, for each way in which slots can lie. Wider
-// vectors in padded slots of 20 to 32 and of 64 words share kernels by slot; all others have kernels whose loops are as long as
-// a run-time value says.
+// Widths 1 to 16 have kernels of their own, with unrolled loops over chunks, for each layout of slots. Wider vectors in padded
+// slots of 20 to 32 and of 64 words share kernels by slot size. All others have kernels whose loops have a run-time length.
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/bucket/table.cuh"
@@ -20,7 +19,7 @@ struct Geometry {
         batch_view_bytes, search_workspace_bytes;
 };
 
-// How slots for vectors lie. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
+// Layout of slots for vectors. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
 struct SlotsOf {
     u32 words;  // of a slot, more than a vector has if it is padded
     u32 chunk_bytes;
@@ -139,8 +138,8 @@ void with_compact_tree(const View& view, Use use)
     });
 }
 
-// Calls `use(type)` with a null pointer to the type of indexed tables of vectors of a width. As of bucket tables, those of up to
-// 16 words have code of their own.
+// Calls `use(type)` with a null pointer to the type of indexed tables of vectors of a width. As for bucket tables, widths up to
+// 16 have code of their own.
 template <u32 width_words = 1, class Use>
 void with_indexed_type(u32 width, u32 slot_bits, Use use)
 {
@@ -162,7 +161,7 @@ void with_indexed(const View& view, Use use)
     with_indexed_type(indexed.rows.width, view.slot_bits, [&](auto* type) { use(std::remove_pointer_t<decltype(type)>::of(indexed)); });
 }
 
-// Calls `use(table)` with the table that a view is of.
+// Calls `use(table)` with the table of a view.
 template <class Use>
 void with_table(const View& view, Use use)
 {
@@ -225,7 +224,8 @@ void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_words, u32 chunk_b
     }
 }
 
-// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and which key these two are of.
+// For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and the key that these two give
+// back.
 void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back)
 {
     with_compact(*view, [&](const auto& table) {

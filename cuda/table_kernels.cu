@@ -1,7 +1,7 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
 //
-// All together take long to compile, and few programs use all of them. So WARPSET_PART says which are wanted, by the number of a
-// `Part` of src/backend/cuda/kernels.rs. Without it, all are.
+// All kernels together take long to compile, and few programs use all of them. So WARPSET_PART selects some, by the number of a
+// `Part` of src/backend/cuda/kernels.rs. Without it, all are compiled.
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
@@ -28,8 +28,8 @@ using warpset::View;
 // The layout of the table, or of a tree table's roots.
 constexpr Table::Roots::Layout layout{};
 
-// Warps a block: 4, but 2 where shared memory for 4 would leave room for fewer than three blocks on 228 KiB, and 1 where 2 need
-// more than the 64 KiB that a block has on compute capability 7.5.
+// Warps per block: 4; but 2 if shared memory for 4 would leave room for fewer than three blocks in 228 KiB; and 1 if 2 need more
+// than the 64 KiB that a block has on compute capability 7.5.
 constexpr u32 scratch_bytes = warpset::search_scratch_bytes<Table>();
 constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
 // Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
@@ -68,8 +68,8 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find(View view, BatchVi
 }
 #endif
 
-// Batches that another GPU has sent. Their kernels are separate because tables of one GPU do not need `refused`, and what a
-// search kernel does besides searching costs throughput.
+// Batches that another GPU has sent. Their kernels are separate because tables of one GPU do not need `refused`, and any
+// additional work in a search kernel costs throughput.
 #if WARPSET_HAS_PART(7)
 WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_find_or_put_received(View view, BatchView batch, const u64* refused)
 {

@@ -102,7 +102,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// Errors that the device reports.
     pub fn free_memory(&self) -> Result<u64> {
         self.machine.free_memory()
     }
@@ -113,7 +113,7 @@ impl Device {
     }
 }
 
-/// The same GPU (and context), or CPUs with as many threads.
+/// Devices are equal if they are one GPU (and context), or CPUs with equal numbers of threads.
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         self.machine.is_same(&*other.machine)

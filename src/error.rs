@@ -1,6 +1,6 @@
 use crate::{Spec, Strategy};
 
-/// What went wrong, with the numbers in it.
+/// An error of the library, with its numbers.
 ///
 /// Unless a variant says otherwise, an error is found before anything is changed: the table holds what it held, and nothing
 /// stored is lost.
@@ -8,19 +8,19 @@ use crate::{Spec, Strategy};
 #[non_exhaustive]
 pub enum Error {
     /// Vectors have between 1 and 256 words.
-    #[error("a vector of {width} words is not supported: the width is 1 to {max}", max = Spec::MAX_WIDTH)]
+    #[error("a vector of {width} words is not supported: the width is 1 to {max} words", max = Spec::MAX_WIDTH)]
     Width {
         /// The width asked for.
         width: usize,
     },
     /// Keys of compact tables have between 20 and 64 bits.
-    #[error("keys of {key_bits} bits are not supported: they have {least} to {most}", least = Spec::KEY_BITS.start(), most = Spec::KEY_BITS.end())]
+    #[error("keys of {key_bits} bits are not supported: keys have {least} to {most} bits", least = Spec::KEY_BITS.start(), most = Spec::KEY_BITS.end())]
     KeyBits {
         /// The bits asked for.
         key_bits: u32,
     },
     /// Slots of compact tables have 16, 32 or 64 bits.
-    #[error("slots of {slot_bits} bits are not supported: they have 16, 32 or 64")]
+    #[error("slots of {slot_bits} bits are not supported: slots have 16, 32 or 64 bits")]
     SlotBits {
         /// The bits asked for.
         slot_bits: u32,
@@ -31,9 +31,9 @@ pub enum Error {
         /// The width asked for.
         width: usize,
     },
-    /// What a bucket does not tell of a key is more than a slot holds.
+    /// The part of a key that its bucket does not imply is larger than a slot.
     #[error(
-        "keys of {key_bits} bits do not fit {slots} slots of {slot_bits} bits: they fit {needed} such slots or more, or slots of more bits"
+        "keys of {key_bits} bits do not fit a table of {slots} slots of {slot_bits} bits: use {needed} slots or more, or wider slots"
     )]
     KeysDoNotFit {
         /// Bits a key.
@@ -42,11 +42,11 @@ pub enum Error {
         slot_bits: u32,
         /// Slots asked for.
         slots: u64,
-        /// The fewest that would do.
+        /// The smallest sufficient number of slots.
         needed: u64,
     },
     /// A key has more bits than the keys of its table. No key of the batch was searched for.
-    #[error("key {key:#x}, number {position} of the batch, does not fit the table's {key_bits} bits a key")]
+    #[error("key {key:#x} at position {position} of the batch has more bits than the table's keys: {key_bits}")]
     KeyTooLarge {
         /// The first such key of the batch.
         key: u64,
@@ -56,15 +56,15 @@ pub enum Error {
         key_bits: u32,
     },
     /// The words given are not a whole number of vectors.
-    #[error("{words} words are not a whole number of vectors of {width} words: {left} are left over", left = words % width)]
+    #[error("the batch is not a whole number of vectors: length in words {words}, width {width}, remainder {left}", left = words % width)]
     RaggedVectors {
         /// The words given.
         words: usize,
         /// The words of one vector.
         width: usize,
     },
-    /// A capacity of zero, or of more than references can number.
-    #[error("a table of {capacity} vectors of {width} words cannot be made: there are 1 to {most} slots", most = crate::layout::limits::MAX_CAPACITY)]
+    /// The capacity is zero, or larger than references can number.
+    #[error("a capacity of {capacity} (width {width}) is not supported: a table has 1 to {most} slots", most = crate::layout::limits::MAX_CAPACITY)]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -72,7 +72,7 @@ pub enum Error {
         width: usize,
     },
     /// The device has too little free memory.
-    #[error("{device} has {free} bytes of memory free, but {asked} were asked for")]
+    #[error("{device} has {free} bytes of memory free, but {asked} bytes are needed")]
     OutOfMemory {
         /// The device, by name.
         device: String,
@@ -81,26 +81,26 @@ pub enum Error {
         /// Bytes free when it was asked.
         free: u64,
     },
-    /// References that no stored vector has. Nothing is returned for the others either.
-    #[error("{invalid} of {count} references are to no stored vector")]
+    /// References to no stored vector. Nothing is returned for the others either.
+    #[error("invalid references ({invalid} of {count}): no vector is stored there")]
     InvalidReferences {
-        /// How many.
+        /// Number of invalid references.
         invalid: u64,
-        /// How many were given.
+        /// Number of references given.
         count: usize,
     },
     /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
     /// Nothing was done with the others either.
     #[error(
-        "{stale} of {count} references are stale: of before the table last grew, was cleared or relocated keys, or of another table"
+        "stale references ({stale} of {count}): the table has since grown, been cleared or relocated keys, or they belong to another table"
     )]
     StaleReferences {
-        /// How many.
+        /// Number of stale references.
         stale: u64,
-        /// How many were given.
+        /// Number of references given.
         count: usize,
     },
-    /// A node table of this size cannot be: its nodes are known by 32 bits.
+    /// The node table has an unsupported size: nodes are named by 32 bits.
     #[error("a node table has 1 to {most} slots, not {nodes}")]
     Nodes {
         /// Slots asked for.
@@ -108,30 +108,30 @@ pub enum Error {
         /// Slots at most.
         most: u64,
     },
-    /// There is no build strategy of this name.
-    #[error("there is no strategy `{name}`: there are {}", Strategy::ALL.map(|strategy| strategy.to_string()).join(", "))]
+    /// No build strategy has this name.
+    #[error("there is no strategy `{name}`; the strategies are {}", Strategy::ALL.map(|strategy| strategy.to_string()).join(", "))]
     UnknownStrategy {
         /// The name given.
         name: String,
     },
-    /// Keys that were stored are stored no more. While the keys of a cuckoo table were moved, these were left without a slot,
-    /// however often all were moved again. By calculation this does not happen (cuda/warpset/compact/relocation.cuh); if it does,
-    /// here they are.
-    #[error("{} keys, {keys:x?}, have lost their slots and are not stored any more", keys.len())]
+    /// Keys that were stored are not stored any more. While the keys of a cuckoo table were relocated, these were left without a
+    /// slot, in spite of repeated relocation of all keys. By calculation this does not happen
+    /// (cuda/warpset/compact/relocation.cuh). If it does, the error lists the keys.
+    #[error("keys have lost their slots and are not stored any more ({}): {keys:x?}", keys.len())]
     KeysWithoutSlot {
         /// All of them.
         keys: Vec<u64>,
     },
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(
-        "the table is full: {rejected} of {offered} vectors were rejected{}, {stored} are stored in {slots} slots{}",
-        if *for_nodes > 0 { format!(" ({for_nodes} for want of a node)") } else { String::new() },
-        cause.as_ref().map_or_else(String::new, |error| format!("; it could not make room: {error}"))
+        "the table is full: rejected vectors {rejected} of {offered}{}, stored {stored}, slots {slots}{}",
+        if *for_nodes > 0 { format!(" (without a free node {for_nodes})") } else { String::new() },
+        cause.as_ref().map_or_else(String::new, |error| format!("; making room failed: {error}"))
     )]
     TableFull {
         /// Vectors rejected, duplicates counted.
         rejected: u64,
-        /// How many of those because the node table of a tree table was full.
+        /// Number of rejections because the node table of a tree table was full.
         for_nodes: u64,
         /// Vectors offered by the call.
         offered: u64,
@@ -139,7 +139,7 @@ pub enum Error {
         stored: u64,
         /// Slots of the table.
         slots: u64,
-        /// Why there is no more room, of a table that makes room by itself. It is in the text, and so no
+        /// For a table that makes room by itself: why it could not. It is part of the message, and therefore not the
         /// [`source`](std::error::Error::source).
         cause: Option<Box<Error>>,
     },
@@ -147,24 +147,25 @@ pub enum Error {
     /// after something was put. All that were offered are stored.
     #[error(
         "the batch ended after {offered} of its {given} vectors: {}",
-        cause.as_ref().map_or_else(|| "its progress callback has stopped it".into(), |error| error.to_string())
+        cause.as_ref().map_or_else(|| "its progress callback stopped it".into(), |error| error.to_string())
     )]
     Stopped {
         /// Vectors that were offered.
         offered: u64,
         /// Vectors of the batch.
         given: u64,
-        /// The error, if it was one. It is in the text, and so no [`source`](std::error::Error::source).
+        /// The error that ended the batch, if any. It is part of the message, and therefore not the
+        /// [`source`](std::error::Error::source).
         cause: Option<Box<Error>>,
     },
-    /// The call would wait for the thread that makes it, and so for ever: this thread holds the table, by what `held` has
-    /// returned, or in a closure or a writer that `held` calls. Drop that, or return from there, before the call.
+    /// The call would wait for its own thread, and so for ever. The thread holds the table by a value that `held` returned, or it
+    /// is in a closure or writer that `held` calls. Drop the value, or return from the closure or writer, before the call.
     /// [Which calls wait for what](crate::threads_and_streams#what-a-thread-holds).
     ///
-    /// A batch that would have to make the table grow for this reason is not refused: its vectors go into the slots there are,
-    /// and this is in [`Batch::error`](crate::Batch::error).
+    /// A batch that needs the table to grow is not refused for this reason: its vectors use the remaining slots, and this error
+    /// is in [`Batch::error`](crate::Batch::error).
     #[error(
-        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop what `{held}` has returned, or return from the closure or writer that it calls"
+        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop the value that `{held}` returned, or return from the closure or writer that it calls"
     )]
     SelfDeadlock {
         /// The call that was refused.
@@ -173,7 +174,7 @@ pub enum Error {
         held: &'static str,
     },
     /// A table can only grow into more slots than it has.
-    #[error("a table of {slots} slots cannot grow to a capacity of {capacity}")]
+    #[error("a table of {slots} slots cannot grow to a capacity of {capacity}: that is not larger")]
     NotLarger {
         /// The capacity asked for.
         capacity: u64,
@@ -183,20 +184,20 @@ pub enum Error {
     /// The table grew, was cleared or relocated keys while its vectors were being iterated over.
     #[error("the table grew, was cleared or relocated keys during the iteration, so the references it gave are stale")]
     ChangedDuringIteration,
-    /// What was given with a batch is not as long as the batch.
-    #[error("{given} {what} were given, but the batch needs {needed}")]
+    /// A slice that was passed with a batch has the wrong length for the batch.
+    #[error("wrong number of {what}: {given} given, {needed} needed")]
     Rows {
-        /// What was given.
+        /// The slice.
         what: &'static str,
-        /// How many.
+        /// Its length.
         given: usize,
-        /// How many the batch's vectors need.
+        /// The length that the batch's vectors need.
         needed: usize,
     },
     /// A buffer of the caller is too short.
-    #[error("{what} has room for {given} elements, but {needed} are needed")]
+    #[error("{what} is too short: {given} elements given, {needed} needed")]
     BufferTooShort {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
         /// Its length, in elements.
         given: usize,
@@ -206,34 +207,33 @@ pub enum Error {
     /// A buffer of the caller is not aligned as its vectors need.
     #[error("{what} starts at address {address:#x}, which is not a multiple of {alignment} bytes")]
     Misaligned {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
-        /// Where it starts.
+        /// Address of the first byte.
         address: u64,
         /// The alignment needed.
         alignment: u64,
     },
-    /// A stream or buffer of one device, or context, was given to a table of another.
-    #[error("{what}: of {given}, but the table is on {table}")]
+    /// A stream or buffer of one device, or context, was passed to a table of another.
+    #[error("{what}: belongs to {given}, but the table is on {table}")]
     WrongDevice {
-        /// Which stream or buffer.
+        /// The stream or buffer.
         what: &'static str,
-        /// Whose it is.
+        /// Its device.
         given: String,
-        /// Where the table is.
+        /// Device of the table.
         table: String,
     },
-    /// Work on a table cannot be captured into a graph: whoever launches the graph later could not know that table and buffers
-    /// are there still.
+    /// Work on a table cannot be captured into a graph: the graph could be launched after the table or its buffers are gone.
     #[error("the stream is being captured into a graph, which could be launched after the table or its buffers are gone")]
     Capturing,
     /// A shared library could not be loaded.
     #[error(
-        "{library} not found: no {} where the system's loader looks (LD_LIBRARY_PATH, ld.so.conf)",
+        "{library} not found: no {} on the library path of the system (LD_LIBRARY_PATH, ld.so.conf)",
         searched.iter().min_by_key(|name| name.len()).map_or("library", String::as_str)
     )]
     LibraryNotFound {
-        /// What it is.
+        /// Name of the library.
         library: &'static str,
         /// All file names that were tried; the message has the shortest.
         searched: Vec<String>,
@@ -241,35 +241,35 @@ pub enum Error {
     /// A shared library is of a version that lacks what is needed.
     #[error("{library} {found}, at {path}, is too old: {needed} or later is needed")]
     LibraryTooOld {
-        /// What it is.
+        /// Name of the library.
         library: &'static str,
         /// The file, by name or path.
         path: String,
         /// Its version.
         found: String,
-        /// The oldest that would do.
+        /// The oldest usable version.
         needed: String,
     },
     /// There is no such GPU.
-    #[error("there is no GPU {ordinal}: {count} found")]
+    #[error("there is no GPU {ordinal}: GPUs found: {count}, numbered from 0")]
     NoSuchGpu {
         /// The number asked for, from 0.
         ordinal: usize,
-        /// How many there are.
+        /// Number of GPUs found.
         count: usize,
     },
-    /// No device that this build can use.
+    /// No device is available that this build can use.
     #[error("no usable device: {reason}")]
     NoDevice {
-        /// Why not.
+        /// The reasons.
         reason: String,
     },
     /// The device is of another kind than the operation needs.
     #[error("{operation} needs a table on a GPU; this one is on {device}")]
     NotOnGpu {
-        /// What was asked for.
+        /// The requested operation.
         operation: &'static str,
-        /// Where the table is.
+        /// Device of the table.
         device: String,
     },
     /// NVRTC rejected the kernels.
@@ -286,29 +286,29 @@ pub enum Error {
         /// NVRTC's log.
         log: String,
     },
-    /// A call of the CUDA driver failed. If it was a kernel that failed, the GPU's context is lost, and all tables on it.
-    /// Otherwise the table is good. Any part of a batch that ends in this error may have been put. Offering it again is right,
-    /// but what has been put is Seen then, and nobody is told that it is New.
+    /// A call of the CUDA driver failed. If a kernel failed, the GPU's context is lost, and all tables on it. Otherwise the table
+    /// is intact. Any part of a batch that ends in this error may have been put. The batch can be offered again; vectors that
+    /// were put are then Seen, and are never reported as New.
     #[error("CUDA: {what}: {status}")]
     Cuda {
-        /// What was being done.
+        /// The action that failed.
         what: &'static str,
         /// The driver's answer.
         status: String,
     },
-    /// Text that names no device.
-    #[error("there is no device `{name}`: there are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::layout::limits::MAX_THREADS)]
+    /// The text does not name a device.
+    #[error("there is no device `{name}`; the devices are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::layout::limits::MAX_THREADS)]
     UnknownDevice {
         /// The text.
         name: String,
     },
     /// More threads than a device can have.
-    #[error("{threads} threads were asked for: a CPU device has 1 to {most}", most = crate::layout::limits::MAX_THREADS)]
+    #[error("a CPU device has 1 to {most} threads, not {threads}", most = crate::layout::limits::MAX_THREADS)]
     Threads {
-        /// How many were asked for.
+        /// The requested number.
         threads: u64,
     },
-    /// The system gave no memory: to the CPU backend, or for the results of a batch.
+    /// The system refused memory to the CPU backend, or for the results of a batch.
     #[error("the system refused {bytes} bytes of memory: {reason}")]
     Allocation {
         /// Bytes asked for.
@@ -316,115 +316,115 @@ pub enum Error {
         /// The system's answer.
         reason: String,
     },
-    /// Reading or writing failed, while a table was loaded or saved. A table that was to be saved is as it was. A file that was
-    /// to be written is not there, or is what it was; unless `doing` says that it was replaced, and only its folder could not be
-    /// synchronised with the disk.
+    /// Reading or writing failed while a table was loaded or saved. The table that was being saved is unchanged. The file that
+    /// was being written does not exist, or has its old content, unless `doing` says that it was replaced, and only its folder
+    /// could not be synchronised with the disk.
     #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// Bytes of the table's file before.
+        /// Position in the table's file, in bytes.
         at: u64,
         /// The system's answer.
         reason: String,
     },
-    /// What a table was to be loaded from cannot be that. Nothing was made of it.
+    /// The source does not hold a table that can be loaded. No table was made.
     #[error("no table can be loaded from this: {fault}")]
     File {
-        /// What is wrong with it.
+        /// The defect.
         fault: FileFault,
     },
-    /// The connection between the ranks of a cluster has ended: a rank is gone, has stalled, or a message is not what it must be.
-    /// All ranks get this. Each one's table has what was stored, any part of a batch that was under way included; see
+    /// The connection between the ranks of a cluster has ended: a rank has ended or stalled, or a message is wrong.
+    /// All ranks get this. Each rank's table has all that was stored, including any part of a batch that was under way; see
     /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
     #[error("the connection between the ranks has ended: rank {rank} {reason}")]
     Connection {
-        /// Which rank was found to have failed.
+        /// The rank that failed, as far as is known.
         rank: usize,
-        /// What it did, or did not do.
+        /// How it failed.
         reason: String,
     },
-    /// Another rank of a cluster could not do its part of an operation, which so is an error on all. The connection is good.
-    /// Unless that was before anything was done, any part of a batch may be stored.
+    /// Another rank of a cluster could not do its part of an operation, so the operation fails on all ranks. The connection is
+    /// intact. Unless the rank failed before anything was put, any part of a batch may be stored.
     #[error("rank {rank} has failed: {reason}")]
     Rank {
-        /// Which.
+        /// The rank that failed.
         rank: usize,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
-    /// Ranks of a cluster have called different operations, or the same in different orders. The connection has ended.
+    /// Ranks of a cluster have called different operations, or the same ones in different orders. The connection has ended.
     #[error("the ranks are out of step: this one is in its operation {own}, rank {rank} in {other}")]
     OutOfStep {
-        /// A rank that is not where this one is.
+        /// A rank that is at another operation.
         rank: usize,
-        /// What this rank was doing, and its how manieth exchange that was.
+        /// The operation of this rank, and the number of its exchange.
         own: String,
-        /// What the other was doing.
+        /// The operation of the other rank.
         other: String,
     },
-    /// Text that names no place where ranks meet.
-    #[error("there is no rendezvous `{text}`: there are file:PATH and tcp:HOST:PORT")]
+    /// The text does not name a rendezvous.
+    #[error("`{text}` is not a rendezvous: use file:PATH or tcp:HOST:PORT")]
     UnknownRendezvous {
         /// The text.
         text: String,
     },
-    /// Tables that are to be one set over several ranks do not fit together.
+    /// Tables of several ranks that should form one set do not match.
     #[error("the ranks' tables differ in {what}: {own} here, {other} on rank {rank}")]
     RanksDiffer {
-        /// In what.
+        /// The property that differs.
         what: &'static str,
-        /// A rank whose table is another than this one's.
+        /// A rank whose table differs from this one's.
         rank: usize,
-        /// What this one has.
+        /// Value of this rank.
         own: String,
-        /// What that one has.
+        /// Value of the other rank.
         other: String,
     },
 }
 
-/// What is wrong with what a table was to be loaded from.
+/// Defect of the source of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
-    /// It is something else.
-    #[error("it begins with the bytes {found:02x?}, which no saved table does")]
+    /// The source is not a saved table.
+    #[error("it is not a saved table: it begins with the bytes {found:02x?}")]
     Foreign {
         /// Its first bytes.
         found: [u8; 8],
     },
-    /// A later warpset has written it.
+    /// The file was written by a later version of warpset.
     #[error("its format has version {version}, and this warpset reads versions up to {newest}")]
     Newer {
-        /// That of the file.
+        /// Version of the file.
         version: u32,
         /// The newest one that can be read.
         newest: u32,
     },
-    /// It ends too early.
+    /// The source ends too early.
     #[error("it ends after {bytes} of {needed} bytes")]
     Truncated {
-        /// Bytes that there are.
+        /// Bytes that the source has.
         bytes: u64,
-        /// Bytes that there must be, as far as could be told.
+        /// Bytes that it needs, as far as is known.
         needed: u64,
     },
     /// Bytes have changed, or were never those of a table.
-    #[error("it is damaged: {what} (the {bytes} bytes from byte {at} on)")]
+    #[error("it is damaged: {what} (bytes: {bytes}, from byte {at} on)")]
     Damaged {
-        /// What cannot be so.
+        /// The contradiction that was found.
         what: String,
-        /// Where that is.
+        /// First byte of the damaged range.
         at: u64,
-        /// How many bytes that is.
+        /// Length of the damaged range, in bytes.
         bytes: u64,
     },
-    /// It is a table of another kind or width than was asked for.
+    /// The table has another kind or width than requested.
     #[error("it is a {found}, not a {wanted}")]
     OtherTable {
-        /// What it is.
+        /// The table in the file.
         found: String,
-        /// What was asked for.
+        /// The requested table.
         wanted: String,
     },
 }

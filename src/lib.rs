@@ -9,7 +9,7 @@
 //!
 //! # fn main() -> Result<(), warpset::Error> {
 //! let device = Device::best()?; // a GPU if there is one, else all cores of the CPU
-//! let table = TypedTable::<[u32; 4]>::new(&device, 1_000_000)?; // a million slots or more
+//! let table = TypedTable::<[u32; 4]>::new(&device, 1_000_000)?; // a million slots or more; one built with `grows(true)` grows
 //!
 //! let states = [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]];
 //! let batch = table.find_or_put_many(&states)?;
@@ -50,6 +50,7 @@
 //! For a first program, in this order:
 //!
 //! - [Choosing a table](choosing_a_table): which of the five kinds, bytes and speed, what to use instead.
+//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Model checking](model_checking): a first search on these tables.
 //! - [Memory and growth](memory_and_growth): capacity, fill, growth, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
@@ -73,6 +74,7 @@
 //! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
 //! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
 //! | `nccl` | `cluster::Nccl`: sets over several GPUs, of one host or several | NCCL 2.14 or later, at run time |
+//! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
 //! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
@@ -105,6 +107,9 @@ pub use table::{
     VectorTable, Words,
 };
 
+#[cfg(feature = "rayon")]
+pub use table::ParIter;
+
 // Pictures: a chapter ends with link definitions that name its picture files, for readers of the repository. rustdoc cannot show
 // these files. So NAME.link is included before the chapter: it defines the name NAME as a data URI of the picture, and of two
 // definitions the first one counts. benches/plots/plots.py writes both.
@@ -113,6 +118,9 @@ pub use table::{
 #[cfg_attr(doc, doc = include_str!("docs/pictures/widths.link"))]
 #[doc = include_str!("docs/choosing_a_table.md")]
 pub mod choosing_a_table {}
+
+#[doc = include_str!("docs/coming_from_another_crate.md")]
+pub mod coming_from_another_crate {}
 
 #[doc = include_str!("docs/memory_and_growth.md")]
 pub mod memory_and_growth {}

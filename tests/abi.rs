@@ -248,7 +248,7 @@ mod headers {
     fn outcomes_have_the_numbers_of_the_header() {
         let outcomes = body(header("warpset/core/outcome.cuh"), "enum class Outcome : u8 {");
         let outcomes: Vec<&str> = outcomes.split(',').map(str::trim).collect();
-        assert_eq!(outcomes, ["Unwritten = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
+        assert_eq!(outcomes, ["Pending = 0", "New = 1", "Seen = 2", "Full = 3", "Absent = 4"]);
     }
 
     /// Each `#include` of the headers names one of the headers: NVRTC and users have no others.

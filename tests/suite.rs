@@ -32,9 +32,11 @@ mod suite {
     pub mod overlapping_calls;
     pub mod reading;
     pub mod results;
+    pub mod retain;
     pub mod saved;
     pub mod seeds;
     pub mod self_deadlocks;
+    pub mod single_vectors;
     pub mod stale_references;
     pub mod strategies;
     pub mod typed_keys;
@@ -89,11 +91,15 @@ const MODULES: &[&[Test]] = &[
     suite::overlapping_calls::TESTS,
     suite::reading::TESTS,
     suite::results::TESTS,
+    suite::retain::TESTS,
+    suite::retain::retain_of_kinds::TESTS,
     suite::saved::TESTS,
     suite::saved::saved_once::TESTS,
     suite::seeds::TESTS,
     suite::self_deadlocks::TESTS,
     suite::self_deadlocks::self_deadlocks_of_all_kinds::TESTS,
+    suite::single_vectors::TESTS,
+    suite::single_vectors::single_keys::TESTS,
     suite::stale_references::TESTS,
     suite::stale_references::of_cuckoo_tables::TESTS,
     suite::strategies::TESTS,

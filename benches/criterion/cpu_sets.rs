@@ -3,9 +3,9 @@
 //! Axes: set {`warpset` on the CPU, `dashmap`, `papaya`, `scc`} x keys offered {2^16: tables in cache; 2^23: tables of hundreds
 //! of megabytes} x operation {put: make the set with its capacity, and find-or-put every key; seen: find-or-put every key again}.
 //!
-//! Each key is offered twice, in random order, by as many threads as there are cores. All sets are made for the same number of
-//! keys, half more than they get, so that none grows, and `put` has for all of them what memory costs when it is first touched.
-//! The others hash with `foldhash` (fast), the fastest hasher that all three take; `papaya` is pinned once a thread. Every run is
+//! Each key is offered twice, in random order, by one thread per core. All sets are made for the same number of keys, half more
+//! than they get, so that none grows, and `put` includes for all of them the cost of touching memory for the first time. The
+//! others hash with `foldhash` (fast), the fastest hasher that all three take; `papaya` is pinned once per thread. Every run is
 //! checked: all sets find the same number of new keys.
 //!
 //! `cargo bench --bench cpu_sets` ends with the ratio of warpset to the best other set, by medians.
@@ -85,7 +85,7 @@ impl Set for scc::HashSet<Key, RandomState> {
     }
 }
 
-/// Splits the keys among as many threads as there are cores, and adds up what they return.
+/// Splits the keys among one thread per core, and adds up the returned counts.
 fn on_all_cores(keys: &[Key], count_new: impl Fn(&[Key]) -> usize + Sync) -> usize {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn measure<S: Set>(criterion: &mut Criterion, times: &mut Times, log2: u32, keys
     let distinct = keys.len() / 2;
     let make = || S::with_capacity(distinct * 3 / 2);
     let mut group = criterion.benchmark_group(S::NAME);
-    // As few runs as criterion allows: those of the large sets take seconds.
+    // The fewest runs that criterion allows: those of the large sets take seconds.
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
     group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_millis(500));
     group.throughput(Throughput::Elements(keys.len() as u64));
@@ -151,7 +151,7 @@ fn median(times: &mut [Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// One line for each operation and size of which all sets were measured.
+/// One line for each operation and size that was measured with all sets.
 fn print_ratios(times: Times) {
     for (name, mut sets) in times {
         let Some(ours) = sets.remove(BucketTable::NAME).map(|mut runs| median(&mut runs)) else { continue };

@@ -1,11 +1,11 @@
 //! Throughput of the table's operations, with criterion.
 //!
-//! Axes: words a vector {2, 8, 32} x duplication (vectors offered / pool they are drawn from) {1, 2, 10} x fill (stored at the
+//! Axes: words per vector {2, 8, 32} x duplication (vectors offered / pool they are drawn from) {1, 2, 10} x fill (stored at the
 //! end / slots) {0.25, 0.7, 0.9} x operation {put: find-or-put into the empty table; seen: find-or-put of the same vectors again;
 //! contains} x machine {cpu: 2^20 vectors from host memory, wall-clock, all cores; gpu: 2^26 vectors in device memory, device
 //! events}.
 //!
-//! `cargo bench --bench throughput -- gpu/8_words` runs a part. The GPU part is skipped, with a line, where there is none.
+//! `cargo bench --bench throughput -- gpu/8_words` runs a part. Without a GPU, the GPU part is skipped, and a line says so.
 
 #[cfg(feature = "cuda")]
 #[path = "../support/mod.rs"]

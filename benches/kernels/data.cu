@@ -1,10 +1,10 @@
-// Random vectors made where they are used: thesis 4.2 (Bergsma 2019).
+// Random vectors made in device memory: thesis 4.2 (Bergsma 2019).
 using u32 = unsigned;
 using u64 = unsigned long long;
 
-// Vector i is one of `pool` vectors, drawn at random: count / pool is the nominal duplication. Words have `values` values (0:
-// any), the same at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the
-// thesis' table needs it.
+// Vector i is a random one of `pool` vectors: count / pool is the nominal duplication. Words have `values` values (0: any), equal
+// at all positions: internal duplication. The top bit of each word is clear and the first word is not 0, as the thesis' table
+// requires.
 extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 pool, u32 values, u64 seed)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count * width; at += gridDim.x * (u64)blockDim.x) {
@@ -15,7 +15,7 @@ extern "C" __global__ void make_vectors(u32* vectors, u64 count, u32 width, u64 
     }
 }
 
-// numbers[i] = the number of the slot of vector i, with the top bit set where it was new.
+// numbers[i] = the slot number of vector i, with the top bit set if the vector was new.
 extern "C" __global__ void mark_new(u64* numbers, const unsigned char* outcomes, u64 count, u32 keep_new)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) {

@@ -1,7 +1,7 @@
-// The placement floor: what find-or-put would cost if somebody told it each vector's slot.
+// The placement floor: the cost of find-or-put if each vector's slot were known.
 //
 // For each vector: read it, read its slot, compare; if it is new, claim the slot with one compare-and-swap on its first unit and
-// store the rest; write the outcome. No hash, no probing, no chain: nobody can do less and still find and put. Slots lie one
+// store the rest; write the outcome. No hash, no probing, no chain: any find-or-put needs at least these accesses. Slots lie one
 // after another, a tile of lanes reads a slot in one request, and each tile has IN_FLIGHT vectors under way.
 #include "warpset/platform.cuh"
 
@@ -28,7 +28,7 @@ __device__ bool is_zero(u32 x) { return x == 0; }
 __device__ bool is_zero(u64 x) { return x == 0; }
 __device__ bool is_zero(u128 x) { return x == u128{0, 0}; }
 
-// numbers[i]: the number of vector i's slot; top bit set: it is new. `slots` is all zeros where new vectors go.
+// numbers[i]: the slot number of vector i; top bit set: the vector is new. `slots` is zero where new vectors go.
 extern "C" __global__ void __launch_bounds__(256)
 placement_floor(Unit* slots, const u64* numbers, const Unit* vectors, u64 count, unsigned char* outcomes)
 {

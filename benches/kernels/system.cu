@@ -1,10 +1,10 @@
-// A synthetic transition system, walked level by level on the GPU: what a model checker's table is offered.
+// A synthetic transition system, walked level by level on the GPU, with states as a model checker offers them to its table.
 //
-// A state is a program counter (word 0) and width - 1 processes, a word each. The program counter says which `moves` processes
-// may step. A step takes its process to its next local state, cyclically. The step of the first of them also takes the program
-// counter to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the digits of its
-// words in `bits` bits each, which tells states apart independently of any table: a bitmap of codes counts what a walk has
-// offered.
+// A state is a program counter (word 0) and width - 1 processes, a word each. The program counter determines the `moves`
+// processes that may step. A step takes its process to its next local state, cyclically. The step of the first of them also takes
+// the program counter to its next value. So a successor differs from its parent in one word or two. A state has a *code*, the
+// digits of its words in `bits` bits each, which identifies the state independently of any table: a bitmap of codes counts the
+// states that a walk has offered.
 #include "warpset/block_cache.cuh"
 
 using u8 = unsigned char;
@@ -17,7 +17,8 @@ struct System {
     u8 bits[32], shift[32];
 
     __device__ u32 digit(u64 code, u32 word) const { return static_cast<u32>(code >> shift[word]) & ((1u << bits[word]) - 1); }
-    // A word's value says its position, so that no two positions share values; odd multiplication spreads them over all bits.
+    // The value of a word contains its position, so that no two positions share values; odd multiplication spreads the values
+    // over all bits.
     __device__ u32 word(u64 code, u32 word) const { return ((word << 12 | digit(code, word)) + 1) * 0x9E3779B1u; }
     // The inverse of `word`.
     __device__ u32 digit_of(u32 value, u32 word) const { return value * 0x0E8B2F51u - 1 - (word << 12); }
@@ -55,8 +56,8 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
     }
 }
 
-// Does the same by blocks that take states from the queue `references`, fetch them, make their successors and put these in the
-// queue `next`, as a model checker on the GPU does. Nothing but references passes through global memory. Blocks have
+// Expands states by blocks, as a model checker on the GPU does: each block takes states from the queue `references`, fetches
+// them, makes their successors and puts these in the queue `next`. Only references pass through global memory. Blocks have
 // EXPAND_THREADS threads, one for each (state, move).
 #ifndef EXPAND_THREADS
 #define EXPAND_THREADS 128
@@ -65,7 +66,7 @@ extern "C" __global__ void make_successors(System system, const u64* codes, cons
 using Cache = warpset::BlockCache<warpset::Table, EXPAND_ROWS>;
 constexpr u32 cache_bytes = Cache::bytes(EXPAND_THREADS / 32);
 
-// Shared memory that it needs, for `moves` of at least 3.
+// Shared memory of `expand`, in bytes, for `moves` of at least 3.
 extern "C" __device__ const u32 expand_bytes = cache_bytes + EXPAND_THREADS / 3 * (WARPSET_WIDTH * 4 + 8);
 
 extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::View view, System system, const u64* references, u64 states, u64* next,
@@ -106,12 +107,12 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
 
 // Appends the new ones of `count` successors to the next level, as far as it has room.
 extern "C" __global__ void append_new(const u8* outcomes, const u64* references, const u64* successors, u64 count, u64* next_codes,
-                                      u64* next_references, u64 room, u64* appended)
+                                      u64* next_references, u64 capacity, u64* appended)
 {
     for (u64 at = thread(); at < count; at += threads()) {
         if (outcomes[at] != 1) continue;
         const u64 row = atomicAdd(appended, 1ull);
-        if (row >= room) continue;
+        if (row >= capacity) continue;
         next_codes[row] = successors[at];
         next_references[row] = references[at];
     }

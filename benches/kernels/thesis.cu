@@ -1,7 +1,7 @@
 // The baseline: the replication-free uncompressed GPU hash table of D. Bergsma's master thesis (2019), sections 5.1.3 (the
 // protocol), 5.1.4 (the hash), 5.2.3 (bucket sizes, linear probing) and 5.2.1 (the launch), which goes back to GPUexplore's table
-// (Wijs and Bosnacki 2014; buckets of other sizes: Cassee et al.). Written anew from the text, and tuned as far as the design
-// goes.
+// (Wijs and Bosnacki 2014; buckets of other sizes: Cassee et al.). Written from the text of the thesis, and tuned as far as the
+// design goes.
 //
 // The idea. A table is an array of buckets of THESIS_BUCKET words. As many lanes of a warp, a *bucket group*, work on one vector
 // and read a bucket in one request, a word each ("warping the line"). A bucket has bucket / width slots; the lanes of a slot are
@@ -32,14 +32,14 @@
 //     holds, or is marked for, another vector. A mark tells vectors apart because vectors that claim slots of one bucket and are
 //     equal made their mark with the same hash function: that of their first visit. On a later visit, with another function, no
 //     slot is free.
-//   - Nothing waits for ever: a group waits only for one that holds a mark, and that one goes on without waiting for anybody to
-//     write its words. From sm_70 the scheduler lets it, also if both are in one warp (independent thread scheduling).
+//   - No group waits for ever. A group waits only for one that holds a mark, and that group writes its words without waiting for
+//     any other. From sm_70 the scheduler runs it even if both are in one warp (independent thread scheduling).
 //
-// What the thesis leaves open or forbids, and what is done here:
-//   - It forbids the empty pattern as a word, and the top bit. Words are stored plus one, and a mark has its lowest bit set, so
-//     that all words from 0 to 2^31 - 1 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR.
+// Cases that the thesis leaves open or forbids, and their treatment here:
+//   - The thesis forbids the empty pattern as a word, and the top bit. Here words are stored plus one, and a mark has its lowest
+//     bit set, so that all words from 0 to 2^31 - 1 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR.
 //   - Vectors of one word are claimed by the word itself, without a mark.
-//   - The next vector is asked for before this one is put.
+//   - The next vector is loaded before this one is put.
 //   - The number of hash functions is given: 64, or as many as a high fill needs (support/thesis.rs).
 //
 // Macros, defined before this text: THESIS_WIDTH words a vector; THESIS_BUCKET 4, 8, 16 or 32, at least the width;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void store_relaxed(u32* address, u32 value)
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
 }
 
-// Returns what was there before.
+// Returns the previous value.
 __device__ __forceinline__ u32 compare_and_swap(u32* address, u32 expected, u32 desired)
 {
     u32 old;
@@ -130,7 +130,7 @@ struct BucketGroup {
     __device__ void sync() const { __syncwarp(lanes); }
 };
 
-// From a bit a lane to a bit a slot, at its first lane: whether all lanes of the slot are set.
+// Converts bits of lanes to bits of slots, at their first lanes: set if all lanes of the slot are set.
 __device__ __forceinline__ u32 slots_with_all(u32 lanes)
 {
     u32 length = 1;
@@ -140,7 +140,7 @@ __device__ __forceinline__ u32 slots_with_all(u32 lanes)
     return lanes & first_lanes();
 }
 
-// The same for: whether any is.
+// First lanes of the slots that have any of `lanes`.
 __device__ __forceinline__ u32 slots_with_any(u32 lanes)
 {
     u32 length = 1;
@@ -154,7 +154,7 @@ __device__ __forceinline__ u32 slots_with_any(u32 lanes)
 // The words have just been read by the group, so they come from L1.
 __device__ __forceinline__ u32 hash_sequentially(const u64* row, const u32* vector)
 {
-    // Unrolled where nothing is left over: a remainder would spill registers.
+    // Unrolled if there is no remainder, which would spill registers.
     constexpr u32 at_once = width / 2 % 2 == 0 ? 2 : 1;
     u64 sum = __ldg(row + width);
 #pragma unroll at_once
@@ -169,8 +169,8 @@ __device__ __forceinline__ u32 hash_sequentially(const u64* row, const u32* vect
     return static_cast<u32>(sum >> 32);
 }
 
-// The same by the group (thesis 5.1.4): the two lanes that hold a pair both multiply it, then the products are added up over the
-// lanes of the first slot, rounded up to a power of two. `word` is the lane's word of the vector.
+// Hash by the group (thesis 5.1.4), equal to the one above: the two lanes that hold a pair both multiply it, then the products
+// are added up over the lanes of the first slot, rounded up to a power of two. `word` is the lane's word of the vector.
 __device__ __forceinline__ u32 hash_in_parallel(const BucketGroup& group, const u64* row, u32 word)
 {
     constexpr u32 adding = power_of_two_at_least(width);
@@ -192,18 +192,19 @@ __device__ __forceinline__ u32 hash_in_parallel(const BucketGroup& group, const 
         sum += product;
     }
     u32 hash = static_cast<u32>(sum >> 32);
-    // Where slots are powers of two long, every slot's lanes have added up the same; else the first slot's have the hash.
+    // If slot lengths are powers of two, every slot's lanes have the sum; otherwise the lanes of the first slot have it.
     return width == adding ? hash : group.shuffle(hash, 0);
 }
 
-// Looks for the vector in one bucket, and puts it there if there is room; Undecided if neither. `at` is the lane's entry, `mine`
-// the lane's word as it is stored, `mark` that of the vector.
+// Looks for the vector in one bucket, and puts it there if there is a free slot; otherwise Undecided. `at` is the lane's entry,
+// `mine` the lane's word as it is stored, `mark` that of the vector.
 __device__ __forceinline__ Outcome examine(const BucketGroup& group, u32* at, u32 mine, u32 mark)
 {
     while (true) {
         u32 entry = group.lane < used ? load_relaxed(at) : empty;
         if (slots_with_all(group.ballot(entry == mine)) != 0) return Outcome::Seen;
-        // No word is stored as a mark (it would be over 2^31), so that `mark` needs no look at which word of a slot this is.
+        // No word is stored as a mark (it would be over 2^31), so `mark` is compared without regard to the position of a word in
+        // its slot.
         u32 taken = slots_with_any(group.ballot(entry != empty && entry != mine && entry != mark));
         u32 open = first_lanes() & ~taken;
         if (open == 0) return Outcome::Undecided;
@@ -234,7 +235,7 @@ __device__ __forceinline__ Outcome find_or_put(const BucketGroup& group, u32* ta
         u64 home = hash * buckets >> 32;
 #pragma unroll 1
         for (u32 next = 0; next < buckets_of_segment; ++next) {
-            // The other bucket of a segment of two differs in the lowest bit of its number.
+            // In a segment of two buckets, the other bucket differs in the lowest bit of its number.
             Outcome outcome = examine(group, table + (home ^ next) * bucket + group.lane, word + 1, mark);
             if (outcome != Outcome::Undecided) return outcome;
         }

@@ -1,21 +1,20 @@
-// The baseline: the tree-compressed GPU hash tables of D. Bergsma's master thesis (2019), as they are there: nodes and roots in
-// one table of 64-bit entries. There is the recursive one in its best version (section 6.3.2: base case of two words, 64-bit
-// entries), and the non-recursive one that the thesis measures (section 7.1, 1_np_sm; all fifteen took about the same time
-// there). Both are written anew from the text, and tuned as far as the design goes.
+// The baseline: the tree-compressed GPU hash tables of D. Bergsma's master thesis (2019), with nodes and roots in one table of
+// 64-bit entries. There is the recursive one in its best version (section 6.3.2: base case of two words, 64-bit entries), and the
+// non-recursive one that the thesis measures (section 7.1, 1_np_sm; all fifteen took about the same time there). Both are written
+// from the text of the thesis, and tuned as far as the design goes.
 //
-// A table is an array of entries, each a node: two halves of 32 bits, of which the lower one's top bit is the *root bit*. A
-// thread makes the tree of a vector and finds or puts each node, the root too, by itself (sections 6.3.2 and 7.1: buckets of one
-// node, examined by one thread). Searching goes through the 32-byte segment of the node's bucket, four nodes (linear probing up
-// to 8 words), then through that of the next hash function. Who finds the root bit of its root unset, and sets it, has put a new
-// vector.
+// A table is an array of entries, each a node: two halves of 32 bits. The top bit of the lower half is the *root bit*. One thread
+// builds the tree of a vector, and finds or puts each node, including the root (sections 6.3.2 and 7.1: buckets of one node,
+// examined by one thread). A search goes through the 32-byte segment of the node's bucket, four nodes (linear probing up to 8
+// words), then through that of the next hash function. The thread that sets the root bit of its root has put a new vector.
 //
 // Why it is right. An entry goes from empty to its node by one compare-and-swap, and only its root bit changes after that, once.
-// Accesses are single, strong, relaxed ones of 8 bytes (the thesis reads what may be stale, and lets the compare-and-swap tell;
-// it found reading coherently no faster).
+// Accesses are single, strong, relaxed ones of 8 bytes (the thesis reads values that may be stale, and relies on the
+// compare-and-swap; it found reading coherently no faster).
 //
-// What the thesis leaves open or forbids, and what is done here. The empty entry is 0, and lower halves are stored plus one, so
-// that all words from 0 to 2^31 - 2 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR. References are less than 2^31 - 1.
-// The width is a power of two, at which the thesis' trees have no incomplete row.
+// Cases that the thesis leaves open or forbids, and their treatment here. The empty entry is 0, and lower halves are stored plus
+// one, so that all words from 0 to 2^31 - 2 are legal: THE TOP BIT OF EVERY INPUT WORD MUST BE CLEAR. References are less than
+// 2^31 - 1. The width is a power of two, at which the thesis' trees have no incomplete row.
 //
 // Macros, defined before this text: THESIS_WIDTH words a vector, a power of two, 4 to 32; THESIS_RECURSIVE 0 or 1;
 // THESIS_FUNCTIONS, hash functions tried before Full. Seeds: 4 random u64 for each function, the last unused.
@@ -51,7 +50,7 @@ __device__ __forceinline__ u64 load_relaxed(const u64* address)
     return value;
 }
 
-// Returns what was there before.
+// Returns the previous value.
 __device__ __forceinline__ u64 compare_and_swap(u64* address, u64 expected, u64 desired)
 {
     u64 old;
@@ -91,8 +90,8 @@ __device__ __forceinline__ Found find_or_put(const Table& table, u32 left, u32 r
 }
 
 #if THESIS_RECURSIVE
-// A call for each subtree; what a thread must remember meanwhile is on its stack. `length` is 2^depth: a function for each, so
-// that the stack is of known size.
+// One call for each subtree; the stack holds the halves that a thread needs later. `length` is 2^depth: one function for each, so
+// that the size of the stack is known.
 template <u32 depth>
 __device__ __noinline__ Found tree(const Table& table, const u32* vector)
 {
@@ -144,8 +143,8 @@ thesis_tree_find_or_put(unsigned long long* entries, unsigned long long segments
                         unsigned long long count, unsigned char* outcomes)
 {
     using namespace thesis;
-    // A word of one thread beside that of the next would be without bank conflicts: the thesis' 1_np_s_sm, which took about the
-    // same time there.
+    // Words of neighbouring threads side by side would avoid bank conflicts: the thesis' 1_np_s_sm, which took about the same
+    // time there.
     __shared__ u32 rows[THESIS_RECURSIVE ? 1 : threads * leaves];
     u32* row = THESIS_RECURSIVE ? rows : rows + threadIdx.x * leaves;
     const Table table{entries, segments, seeds};
@@ -154,7 +153,7 @@ thesis_tree_find_or_put(unsigned long long* entries, unsigned long long segments
         const Found root = tree(table, vectors + index * width, row);
         Outcome outcome = Outcome::Full;
         if (root.reference != full) {
-            // Seen set, it stays so; seen unset, the atomic operation tells who sets it.
+            // If the bit is seen set, it stays set. If it is seen unset, the atomic operation determines which thread sets it.
             const bool was_root = root.is_root || (atomicOr(entries + root.reference, root_bit) & root_bit) != 0;
             outcome = was_root ? Outcome::Seen : Outcome::New;
         }

@@ -1,5 +1,5 @@
-//! What the GPU benchmarks and the example `replay` share: vectors made on the GPU, times from device events, and the placement
-//! floor.
+//! Parts shared by the GPU benchmarks and the example `replay`: vectors made on the GPU, times from device events, and the
+//! placement floor.
 
 #![allow(dead_code)] // each user uses a part
 
@@ -26,7 +26,7 @@ pub struct Bench {
     pub stream: Arc<CudaStream>,
 }
 
-/// Vectors in device memory, and room for what find-or-put reports of them.
+/// Vectors in device memory, and memory for the results of find-or-put.
 pub struct Vectors {
     pub width: usize,
     pub count: usize,
@@ -61,12 +61,12 @@ impl Bench {
         Ok(Self { device: device.clone(), context, stream })
     }
 
-    /// `count` vectors drawn from a pool of `count / duplication`, whose words are any.
+    /// `count` vectors of arbitrary words, drawn from a pool of `count / duplication`.
     pub fn vectors(&self, width: usize, count: usize, duplication: f64) -> Result<Vectors> {
         self.vectors_of(width, count, duplication, 0)
     }
 
-    /// The same, of words that have so many values.
+    /// Vectors whose words have `values` values each.
     pub fn vectors_of(&self, width: usize, count: usize, duplication: f64, values: u32) -> Result<Vectors> {
         let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", KERNELS)?;
         // SAFETY: written by the kernel below before it is read.
@@ -88,7 +88,7 @@ impl Bench {
         Ok(Vectors { width, count, words: self.stream.clone_htod(words)?, outcomes: self.stream.alloc_zeros(count)? })
     }
 
-    /// Milliseconds of what `work` enqueues, by device events.
+    /// Milliseconds of the work that `work` enqueues, by device events.
     pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
         let timing = Some(CUevent_flags::CU_EVENT_DEFAULT);
         let start = self.stream.record_event(timing)?;
@@ -122,7 +122,7 @@ impl Bench {
         Ok((milliseconds, self.stream.clone_dtoh(&counts)?[0]))
     }
 
-    /// What the link carries, in GB/s to the GPU and back: the medians of so many copies of pinned memory, by the wall clock,
+    /// Throughput of the link, in GB/s to the GPU and back: medians of `repeats` copies of pinned memory, by the wall clock,
     /// after one of each that is not counted.
     pub fn link(&self, bytes: usize, repeats: usize) -> Result<[f64; 2]> {
         let mut host = PinnedVec::<u8>::zeroed(&self.device, bytes)?;
@@ -143,7 +143,7 @@ impl Bench {
         Ok(times.map(|mut times| bytes as f64 / 1e9 / median(times.split_off(1))))
     }
 
-    /// Where `table`, which holds them all, has each vector.
+    /// Location of each vector in `table`, which holds them all.
     pub fn references<S: Storage>(&self, table: &VectorTable<S>, vectors: &Vectors) -> Result<CudaSlice<u64>> {
         let mut references = self.stream.alloc_zeros::<u64>(vectors.count)?;
         let batch = DeviceBatch::new(&vectors.words, vectors.count).references(&mut references);
@@ -152,7 +152,7 @@ impl Bench {
     }
 }
 
-/// How much random vectors share as trees.
+/// How much random vectors share when they are stored as trees.
 #[derive(Clone, Copy)]
 pub enum Compression {
     /// Pairs of words repeat all the time: the nodes fit the GPU's cache.
@@ -162,7 +162,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// How many values the words of 2^log2 vectors have.
+    /// Number of values that the words of 2^log2 vectors have.
     pub fn values(self, width: usize, log2: u32) -> Result<u32> {
         // For 2^27 vectors. Most of the distinct nodes are pairs of 2 words at 4 words, of 4 at others: the squares of these
         // numbers, or the fourth powers, are in proportion to the vectors.
@@ -213,7 +213,8 @@ pub struct Floor<'a> {
 }
 
 impl<'a> Floor<'a> {
-    /// For vectors that `table` has just been given: their outcomes are still in `vectors`. Each must be in one slot, as it is.
+    /// Floor of vectors that `table` has just been given, with their outcomes in `vectors`. Each vector must be stored whole in
+    /// one slot.
     pub fn new<S: Storage>(bench: &'a Bench, table: &VectorTable<S>, vectors: &Vectors) -> Result<Self> {
         let module: Arc<CudaModule> = table.compile("floor.cu", include_str!("../kernels/floor.cu"))?;
         let data = table.compile("data.cu", KERNELS)?;

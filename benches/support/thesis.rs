@@ -6,8 +6,8 @@ use std::fmt;
 use warpset::BucketTable;
 use warpset::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 
-/// Hash functions that a vector is tried with before it is rejected. Of n slots, one a bucket, filled to f, about n f^512 / 512
-/// vectors are: none at 0.95 (with 256 functions, one in two tables of 2^26).
+/// Hash functions that a vector is tried with before it is rejected. With n slots, one per bucket, filled to f, about n f^512 /
+/// 512 vectors are rejected: none at 0.95 (with 256 functions, one in two tables of 2^26).
 const FUNCTIONS: usize = 512;
 
 /// A choice of the thesis' parameters.
@@ -19,7 +19,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Those that apply to a width: buckets hold a vector, and linear probing to 8 entries is for buckets of 4.
+    /// Variants that apply to a width: a bucket must hold a vector, and linear probing to 8 entries is for buckets of 4.
     pub fn all(width: usize) -> Vec<Self> {
         let buckets = [4, 8, 16, 32].into_iter().filter(|entries| *entries >= width);
         let variants = buckets.flat_map(|bucket_entries| {
@@ -50,7 +50,7 @@ pub struct Thesis<'a> {
 }
 
 impl<'a> Thesis<'a> {
-    /// With at least `slots` slots, lost entries not counted.
+    /// Table with at least `slots` slots, not counting lost entries.
     pub fn new(bench: &'a Bench, width: usize, slots: u64, variant: Variant) -> Result<Self> {
         let Variant { bucket_entries, parallel_hash, linear_probing } = variant;
         let source = format!(
@@ -62,7 +62,7 @@ impl<'a> Thesis<'a> {
         );
         let module = BucketTable::new(&bench.device, width, 1)?.compile("thesis.cu", &source)?;
         let buckets = slots.div_ceil((bucket_entries / width) as u64).next_multiple_of(2);
-        // THESIS_SEEDS of them: rows of an even length.
+        // THESIS_SEEDS numbers: rows of an even length.
         let seeds: Vec<u64> = {
             let mut random = StdRng::seed_from_u64(1);
             (0..FUNCTIONS * (width + 1).next_multiple_of(2)).map(|_| random.next_u64()).collect()
@@ -88,8 +88,8 @@ impl<'a> Thesis<'a> {
         })
     }
 
-    /// Median milliseconds for the vectors in an empty table, and again when all are seen. Checks that `distinct` are new,
-    /// but for those that no rehash found room for.
+    /// Median milliseconds for the vectors in an empty table, and again when all are seen. Checks that `distinct` are new, except
+    /// for those that no rehash found room for.
     pub fn measure(&mut self, vectors: &mut Vectors, distinct: u64, repeats: usize) -> Result<(f64, f64)> {
         let (mut fresh, mut seen) = (Vec::new(), Vec::new());
         for repeat in 0..repeats {

@@ -8,7 +8,7 @@ use warpset::cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelA
 /// Hash functions that a node is tried with before its vector is rejected.
 const FUNCTIONS: usize = 512;
 
-/// Blocks of 256 threads a multiprocessor: the thesis finds that few are best; the best of these is reported.
+/// Blocks of 256 threads per multiprocessor: the thesis finds that few are best; the best of these is reported.
 const BLOCKS: [u32; 3] = [2, 4, 8];
 
 /// A table of one of the two kinds.
@@ -21,7 +21,7 @@ pub struct ThesisTree<'a> {
 }
 
 impl<'a> ThesisTree<'a> {
-    /// With at least `slots` entries of 8 bytes, for nodes and roots.
+    /// Table with at least `slots` entries of 8 bytes, for nodes and roots.
     pub fn new(bench: &'a Bench, width: usize, slots: u64, recursive: bool) -> Result<Self> {
         let source = format!(
             "#define THESIS_WIDTH {width}\n#define THESIS_RECURSIVE {}\n#define THESIS_FUNCTIONS {FUNCTIONS}\n{}",

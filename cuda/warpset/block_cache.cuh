@@ -1,4 +1,4 @@
-// Find-or-put by a block of threads that makes its vectors itself: the successors of states, say.
+// Find-or-put by a block of threads that makes its vectors itself; for example, the successors of states.
 //
 // Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
 //
@@ -35,18 +35,21 @@
 namespace warpset {
 
 // Sink that ignores which vectors are new.
-struct TellNobody {
+struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
-// A batch in shared memory, a row of `row_words` words for each vector. `told` is called for each that is New, with its parent
+// A batch in shared memory, a row of `row_words` words for each vector. `on_new` is called for each that is New, with its parent
 // (no_reference if none is kept) and its reference.
-template <u32 width, u32 row_words, class Told>
+template <u32 width, u32 row_words, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
-    const Told& told;
+    const OnNew& on_new;
 
-    WARPSET_FN void tell(u64 row, u64 reference) const { told(parents_kept == nullptr ? no_reference : parents_kept[row], reference); }
+    WARPSET_FN void on_new_vector(u64 row, u64 reference) const
+    {
+        on_new(parents_kept == nullptr ? no_reference : parents_kept[row], reference);
+    }
 
     template <class Word>
     WARPSET_FN static Word load(const Word* address)
@@ -154,8 +157,8 @@ public:
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // As `find_or_put`, but in two steps, so that each can be timed: what the first gives, how many are left, is for the second,
-    // which follows at once.
+    // As `find_or_put`, but in two steps, so that each can be timed: the first returns the number of rows that are left, for the
+    // second, which follows at once.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -163,15 +166,16 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // `told(parent, reference)` is called for each that is new, by one thread, which may be any one.
-    template <class Told = TellNobody>
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts, const Told& told = {})
+    // `on_new(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    template <class OnNew = IgnoreNew>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
+                                         const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
-        const BlockBatch<width, row_words, Told> batch{
+        const BlockBatch<width, row_words, OnNew> batch{
             {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
             parents(),
-            told};
+            on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);
@@ -182,8 +186,9 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: gives what is left to `write(row, word, value)`, a word a call, neighbouring threads
-    // neighbouring words, and forgets it. For vectors that belong to another table. All threads of the block call it, converged.
+    // Instead of the second step: passes the rows that are left to `write(row, word, value)`, one word per call, neighbouring
+    // threads neighbouring words, and removes them. For vectors that belong to another table. All threads of the block call it,
+    // converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {

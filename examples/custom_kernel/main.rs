@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<()> {
     let capacity = options.capacity.unwrap_or((puzzle.states() as f64 / FILL) as u64);
     let table = TypedTable::<State>::new(&device, capacity)?;
     let on_device = cfg!(feature = "cuda") && device.is_gpu() && !options.host;
-    let mut search: Box<dyn Search> = match on_device {
+    let mut search: Box<dyn Expander> = match on_device {
         #[cfg(feature = "cuda")]
         true => Box::new(OnDevice::new(&table, puzzle)?),
         _ => Box::new(OnHost::new(&table, puzzle)?),
@@ -79,7 +79,7 @@ fn run(options: &Options) -> Result<()> {
 }
 
 /// The sizes of all levels.
-fn search_all(search: &mut dyn Search, table: &TypedTable<State>) -> Result<Vec<u64>> {
+fn search_all(search: &mut dyn Expander, table: &TypedTable<State>) -> Result<Vec<u64>> {
     let mut levels = vec![1];
     let mut total = 1;
     println!("level       states        total\n{:>5} {:>12} {total:>12}", 0, 1);
@@ -102,7 +102,7 @@ fn search_all(search: &mut dyn Search, table: &TypedTable<State>) -> Result<Vec<
 
 /// A search that advances level by level: by a kernel, or through the host API. At first, the current level has one state, the
 /// solved puzzle, which is already in the table.
-trait Search {
+trait Expander {
     /// Offers the successors of all states of the current level to the table. The new ones become the current level.
     fn expand(&mut self) -> Result<Expanded>;
 }
@@ -185,7 +185,7 @@ impl<'t> OnHost<'t> {
     }
 }
 
-impl Search for OnHost<'_> {
+impl Expander for OnHost<'_> {
     fn expand(&mut self) -> Result<Expanded> {
         let successors: Vec<State> = self.level.par_iter().flat_map_iter(|state| self.puzzle.successors(*state)).collect();
         let batch = self.table.find_or_put_many(&successors)?;
@@ -199,7 +199,7 @@ use device::OnDevice;
 
 #[cfg(feature = "cuda")]
 mod device {
-    use super::{Expanded, Puzzle, Search, State};
+    use super::{Expanded, Expander, Puzzle, State};
     use anyhow::{Context, Result};
     use std::sync::Arc;
     use warpset::TypedTable;
@@ -262,7 +262,7 @@ mod device {
         }
     }
 
-    impl Search for OnDevice<'_> {
+    impl Expander for OnDevice<'_> {
         fn expand(&mut self) -> Result<Expanded> {
             let room = self.length * DIRECTIONS;
             if self.next.len() < room {

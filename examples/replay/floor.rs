@@ -69,7 +69,7 @@ pub fn placement_floor_gops<S: Storage>(
     let references = table.locate_many(&vectors.words)?;
     let stored = references.into_iter().map(|reference| reference.context("a vector that was put into the table is not found"));
     let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, at)| Ok::<_, anyhow::Error>(Task::new(*outcome, at?)));
-    let (Some(mut told), Some(mut outcomes)) = (room_for(vectors.count()), room_for(vectors.count())) else { return Ok(None) };
+    let (Some(mut told), Some(mut outcomes)) = (allocate(vectors.count()), allocate(vectors.count())) else { return Ok(None) };
     for task in tasks {
         told.push(task?);
     }
@@ -83,7 +83,7 @@ pub fn placement_floor_gops<S: Storage>(
 }
 
 /// Allocates a list with room for `count` elements; `None` if memory is short.
-fn room_for<T>(count: usize) -> Option<Vec<T>> {
+fn allocate<T>(count: usize) -> Option<Vec<T>> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).ok().map(|()| list)
 }

@@ -22,15 +22,15 @@ mod verify;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
-use memory::Room;
+use memory::MemoryBudget;
 use options::{Options, Roots, TableKind};
 use program::Ended;
-use progress::Progress;
+use progress::WorkProgress;
 use report::{Measured, Pass, Report};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
-use table::Kind;
+use table::ReplayKind;
 use vectors::Vectors;
 use warpset::{
     Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
@@ -61,15 +61,15 @@ fn replay(options: &Options) -> Result<u8> {
 }
 
 /// Replays into one table, or into one that is spread over ranks if several devices or ranks are selected.
-fn replay_on<S: Kind>(devices: &[Device], options: &Options, vectors: &Vectors) -> Result<u8> {
+fn replay_on<S: ReplayKind>(devices: &[Device], options: &Options, vectors: &Vectors) -> Result<u8> {
     match (devices, options.local_ranks) {
         ([device], None) => replay_into(&table::make::<S>(options, vectors, device)?, options, vectors),
         (_, ranks) => ranks::replay::<S>(devices, ranks.map_or(devices.len(), usize::from), options, vectors),
     }
 }
 
-fn replay_into<S: Kind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<u8> {
-    ensure_room(options, table.slots(), vectors)?;
+fn replay_into<S: ReplayKind>(table: &VectorTable<S>, options: &Options, vectors: &Vectors) -> Result<u8> {
+    ensure_memory(options, table.slots(), vectors)?;
     warm_up(table, vectors)?;
     let (first, batch) = pass(table, vectors, options.verify)?;
     // Verifies before another pass makes the table grow: before a batch the table does not know which of its vectors are new.
@@ -123,7 +123,7 @@ fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ende
 }
 
 /// Returns an error if the results of a pass, and the data of a verification, exceed the memory.
-fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
+fn ensure_memory(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
     let count = vectors.count() as u64;
     let mut bytes = count * size_of::<Outcome>() as u64;
     if options.verify {
@@ -131,7 +131,7 @@ fn ensure_room(options: &Options, slots: u64, vectors: &Vectors) -> Result<()> {
         bytes += count * size_of::<Option<Reference>>() as u64 + verify::bytes_for(stored);
     }
     let what = if options.verify { "outcomes, references and the reference set" } else { "outcomes" };
-    Room::of(options.memory).ensure(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes)
+    MemoryBudget::of(options.memory).ensure(&format!("{what} of {count} vectors in a table of {slots} slots"), bytes)
 }
 
 fn input(options: &Options) -> Result<Vectors> {
@@ -156,7 +156,7 @@ fn warm_up<S: Storage>(table: &VectorTable<S>, vectors: &Vectors) -> Result<()> 
 
 /// Offers all vectors once.
 fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool) -> Result<(Pass, Batch)> {
-    let progress = Progress::new("find-or-put", vectors.count() as u64);
+    let progress = WorkProgress::new("find-or-put", vectors.count() as u64);
     let mut report = |done, _| {
         progress.set(done);
         ControlFlow::Continue(())
@@ -169,7 +169,7 @@ fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool)
 }
 
 /// Measures the rate on the GPU alone and the link's for a table on a GPU, and the placement floor.
-fn measure<S: Kind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
+fn measure<S: ReplayKind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {
         let reported = size_of::<Outcome>() + if options.verify { size_of::<Reference>() } else { 0 };

@@ -1,7 +1,7 @@
 //! Vectors of a `.npy` file.
 
 use super::npy_header::{Header, string};
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::vectors::{allocate, check_width};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
@@ -27,7 +27,7 @@ pub fn read_vectors(mut reader: impl Read, file_bytes: u64, memory: Option<u64>)
 }
 
 fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
-    let progress = Progress::new("reading", words.len() as u64);
+    let progress = WorkProgress::new("reading", words.len() as u64);
     let total_bytes = words.len() * 4;
     let mut read_bytes = 0;
     for piece in words.chunks_mut(PIECE) {

@@ -2,7 +2,7 @@
 //!
 //! The end-to-end time of a batch from host memory is mostly that of the bus; this time is the table's own.
 
-use super::table::{Kind, make_another};
+use super::table::{ReplayKind, make_another};
 use super::vectors::Vectors;
 use anyhow::{Result, anyhow};
 use warpset::{Error, VectorTable};
@@ -30,7 +30,7 @@ pub struct OnGpu {
 /// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. Returns `None` for no
 /// vectors, for a table that is too small for them, and if the GPU's memory is too small for a second table, the floor's slots
 /// and all vectors.
-pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
+pub fn measure<S: ReplayKind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
     let bytes = LINK_BYTES as u64 + 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);
     let free = table.device().cuda_context().map_or(Ok((0, 0)), |context| context.mem_get_info())?.0;
@@ -44,7 +44,7 @@ pub fn measure<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usi
     }
 }
 
-fn run<S: Kind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> support::Result<Option<OnGpu>> {
+fn run<S: ReplayKind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> support::Result<Option<OnGpu>> {
     let bench = Bench::on(table.device())?;
     let again = make_another(table)?;
     let mut uploaded = bench.upload(vectors.width, &vectors.words)?;

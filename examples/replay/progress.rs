@@ -9,13 +9,13 @@ const TEMPLATE: &str = "{msg} [{wide_bar}] {percent:>3} %, {eta} left";
 
 /// Progress of one piece of work, on stderr. The bar appears after [`PATIENCE`], and only if stderr is a terminal; dropping the
 /// value removes it. Any thread may report progress.
-pub struct Progress {
+pub struct WorkProgress {
     bar: ProgressBar,
     started: Instant,
     shown: Once,
 }
 
-impl Progress {
+impl WorkProgress {
     pub fn new(work: impl Into<String>, total: u64) -> Self {
         let bar = ProgressBar::hidden().with_message(work.into());
         bar.set_length(total);
@@ -40,7 +40,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for WorkProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

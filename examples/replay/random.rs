@@ -4,7 +4,7 @@
 //! same seed always gives the same sequence. `count` vectors hold exactly `distinct` different ones, each at least once, in
 //! random order; repetitions are drawn uniformly.
 
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::vectors::{Vectors, allocate, check_width};
 use anyhow::{Result, ensure};
 use indicatif::HumanCount;
@@ -31,7 +31,7 @@ pub fn generate(parameters: &Parameters) -> Result<Vectors> {
     let generator = Generator::new(parameters)?;
     let width = generator.width;
     let mut words = allocate(parameters.count, width, parameters.memory)?;
-    let progress = Progress::new("generating", parameters.count);
+    let progress = WorkProgress::new("generating", parameters.count);
     words.par_chunks_mut(width * PIECE).enumerate().for_each(|(piece, words)| {
         for (position, vector) in ((piece * PIECE) as u64..).zip(words.chunks_exact_mut(width)) {
             generator.write(position, vector);

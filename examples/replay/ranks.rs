@@ -3,10 +3,10 @@
 use super::in_process::{devices_of, first_error, on_all};
 use super::options::Options;
 use super::report::{Measured, Pass, Ranks, Report};
-use super::table::{self, Kind};
+use super::table::{self, ReplayKind};
 use super::vectors::Vectors;
 use super::verify::{difference, reference_set, verify_later};
-use super::{WARM_UP, ensure_room, failure, tell};
+use super::{WARM_UP, ensure_memory, failure, tell};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -30,10 +30,10 @@ struct OfRank<S> {
 }
 
 /// Replays into `count` ranks, prints the report, and returns the exit code.
-pub fn replay<S: Kind>(devices: &[Device], count: usize, options: &Options, vectors: &Vectors) -> Result<u8> {
+pub fn replay<S: ReplayKind>(devices: &[Device], count: usize, options: &Options, vectors: &Vectors) -> Result<u8> {
     let of_ranks = devices_of(devices, count)?;
     let (builder, slots) = table::builder::<S>(options, vectors, &devices[0])?;
-    ensure_room(options, slots, vectors)?;
+    ensure_memory(options, slots, vectors)?;
     let builder = builder.capacity(slots.div_ceil(count as u64));
     let seats = of_ranks.into_iter().zip(Local::with_timeout(count, PATIENCE)).enumerate();
     let done = on_all(seats, |(rank, (device, local))| -> Result<OfRank<S>> {

@@ -1,8 +1,8 @@
 //! Makes the table of a replay, of any kind.
 
-use super::memory::Room;
+use super::memory::MemoryBudget;
 use super::options::Options;
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ const NODE_FILL: f64 = 0.7;
 const MOST_NODES: u64 = (1 << 32) - 2;
 
 /// Functions that differ between kinds of tables.
-pub trait Kind: Storage + Sized {
+pub trait ReplayKind: Storage + Sized {
     /// Sets the number of slots of the node table, if the kind has one.
     fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
         builder
@@ -52,20 +52,20 @@ pub trait Kind: Storage + Sized {
 /// Fewest bytes of a slot that holds a part of a key.
 const LEAST_SLOT_BYTES: u64 = 2;
 
-impl Kind for Bucket {
+impl ReplayKind for Bucket {
     fn slot_bytes(width: usize) -> u64 {
         width as u64 * 4
     }
 }
 
-impl Kind for Indexed {
+impl ReplayKind for Indexed {
     /// A row, which is stored separately, and the smallest slot of the index.
     fn slot_bytes(width: usize) -> u64 {
         width as u64 * 4 + 4
     }
 }
 
-impl Kind for Tree {
+impl ReplayKind for Tree {
     fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
         builder.nodes(nodes)
     }
@@ -83,7 +83,7 @@ impl Kind for Tree {
     }
 }
 
-impl Kind for CompactTree {
+impl ReplayKind for CompactTree {
     fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
         builder.nodes(nodes)
     }
@@ -102,7 +102,7 @@ impl Kind for CompactTree {
     }
 }
 
-impl Kind for Root {
+impl ReplayKind for Root {
     fn slot_bytes(_: usize) -> u64 {
         LEAST_SLOT_BYTES
     }
@@ -123,13 +123,13 @@ impl Kind for Root {
 }
 
 /// Makes the table that the options describe.
-pub fn make<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
+pub fn make<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<VectorTable<S>> {
     let (builder, slots) = builder::<S>(options, vectors, device)?;
     Ok(builder.capacity(slots).build(device)?)
 }
 
 /// The builder that the options describe, without slots; and the number of slots.
-pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<S>, u64)> {
+pub fn builder<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<S>, u64)> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
     let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device, options.memory), Ok)?;
@@ -137,7 +137,7 @@ pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -
     if !device.is_gpu() {
         let bytes = capacity.saturating_mul(S::slot_bytes(vectors.width));
         let what = format!("{capacity} slots of the table (--capacity, --fill)");
-        Room::of(options.memory).ensure(&what, bytes)?;
+        MemoryBudget::of(options.memory).ensure(&what, bytes)?;
     }
     let builder = VectorTable::builder(vectors.width).grows(options.grow).seed(options.seed);
     let builder = S::with_strategy(S::with_keys_of(builder, options, vectors)?, strategy);
@@ -146,7 +146,7 @@ pub fn builder<S: Kind>(options: &Options, vectors: &Vectors, device: &Device) -
 
 /// Makes a table with the spec and the present size of this one, and other seeds.
 #[cfg(feature = "cuda")]
-pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
+pub fn make_another<S: ReplayKind>(table: &VectorTable<S>) -> warpset::Result<VectorTable<S>> {
     let stats = table.stats()?;
     let builder = S::with_bits_of(VectorTable::builder(stats.width).capacity(stats.slots), table.spec());
     let builder = S::with_strategy(builder, table.spec().strategy());
@@ -157,7 +157,7 @@ pub fn make_another<S: Kind>(table: &VectorTable<S>) -> warpset::Result<VectorTa
 ///
 /// The number of nodes that vectors share shows only when they are put: a first table, large enough if they share none, counts
 /// them. That table would be far too large for most vectors, so its size and speed would say little of a table that fits.
-fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
+fn node_slots<S: ReplayKind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);
     if most == 0 {
@@ -167,11 +167,11 @@ fn node_slots<S: Kind>(vectors: &Vectors, strategy: Strategy, device: &Device, m
         let (capacity, nodes) = (slots_for(distinct, NODE_FILL), slots_for(most, NODE_FILL).min(MOST_NODES));
         if !device.is_gpu() {
             let what = format!("{capacity} slots and {nodes} nodes");
-            Room::of(memory).ensure(&what, (capacity + nodes) * 8)?;
+            MemoryBudget::of(memory).ensure(&what, (capacity + nodes) * 8)?;
         }
         let builder = S::with_nodes(VectorTable::<S>::builder(vectors.width).capacity(capacity), nodes);
         let table = S::with_strategy(builder, strategy).build(device)?;
-        let progress = Progress::new("counting nodes", vectors.count() as u64);
+        let progress = WorkProgress::new("counting nodes", vectors.count() as u64);
         let mut report = |done, _| {
             progress.set(done);
             ControlFlow::Continue(())

@@ -1,6 +1,6 @@
 //! The vectors of a replay, and memory for them.
 
-use super::memory::Room;
+use super::memory::MemoryBudget;
 use anyhow::{Context, Result, anyhow};
 use indicatif::{HumanBytes, HumanCount};
 use warpset::Spec;
@@ -48,7 +48,7 @@ pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
     let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
     // The system grants more memory than it has and kills the process when the memory is touched, so check before.
-    Room::of(memory).ensure(&format!("{} vectors of width {width}", HumanCount(count)), bytes)?;
+    MemoryBudget::of(memory).ensure(&format!("{} vectors of width {width}", HumanCount(count)), bytes)?;
     // The system zeroes the memory page by page, on first writes.
     let zeros = bytemuck::allocation::try_zeroed_slice_box(words);
     let zeros = zeros

@@ -3,7 +3,7 @@
 use super::exit;
 use super::memory::amount;
 use super::program::Ended;
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::report::Pass;
 use super::vectors::Vectors;
 use anyhow::{Context, Result, bail, ensure};
@@ -62,7 +62,7 @@ pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
     references: &[Option<R>],
     new: u64,
 ) -> Result<HashMap<&'a [u32], Offered<R>>> {
-    let progress = Progress::new("verifying outcomes", vectors.count() as u64);
+    let progress = WorkProgress::new("verifying outcomes", vectors.count() as u64);
     let mut set: HashMap<&[u32], Offered<R>> = HashMap::new();
     reserve(&mut set, new)?;
     for (at, vector) in vectors.iter().enumerate() {
@@ -108,7 +108,7 @@ fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
 
 /// Checks that the table holds exactly the set, each vector at its reported reference.
 fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table: &VectorTable<S>) -> Result<()> {
-    let progress = Progress::new("verifying content", stored);
+    let progress = WorkProgress::new("verifying content", stored);
     let mut count = 0;
     for row in table {
         let (reference, vector) = row?;
@@ -125,7 +125,7 @@ fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table:
 
 /// Each reference reads back its vector.
 fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
-    let progress = Progress::new("verifying references", vectors.count() as u64);
+    let progress = WorkProgress::new("verifying references", vectors.count() as u64);
     for (piece, references) in batch.references.chunks(PIECE).enumerate() {
         let stored: Vec<Reference> = references.iter().flatten().copied().collect();
         let words = table.get_many(&stored)?;

@@ -1,4 +1,4 @@
-//! What may be the argument of a kernel of the user's own.
+//! Types of the arguments that a user's own kernel may take.
 
 /// Types that a launch may pass to a kernel.
 #[cfg(feature = "cuda")]
@@ -7,7 +7,7 @@ pub trait KernelArgument: super::cuda::DeviceRepr {}
 #[cfg(feature = "cuda")]
 impl<T: super::cuda::DeviceRepr> KernelArgument for T {}
 
-/// There are no kernels of the user's own.
+/// Without CUDA, users cannot have kernels of their own.
 #[cfg(not(feature = "cuda"))]
 #[doc(hidden)]
 pub trait KernelArgument {}

@@ -1,15 +1,15 @@
-//! The seam between the library and its machines: traits that each machine implements.
+//! Interface between the library and its machines: traits that each machine implements.
 //!
 //! Every call that works on many vectors is one virtual call. A machine finds its own types behind a trait by downcasting, and
-//! panics if it is given those of another machine: a table never leaves its machine.
+//! panics if it gets those of another machine: a table never leaves its machine.
 
 use crate::Result;
 use crate::layout::options::Parameters;
 use crate::layout::rank::{Kernel, PartitionView, StampView, Stream};
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::ProbeLengths;
 use crate::layout::view::{BatchView, Counts, Geometry};
-use crate::layout::{HostBatch, Part, Progress, Search, Spec};
+use crate::layout::{BatchProgress, HostBatch, Part, SearchMode, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::any::Any;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct GpuInfo {
     pub compute_capability: (u32, u32),
 }
 
-/// A place for tables, and what runs their kernels. Displayed by its name.
+/// Memory for tables, and the processor that runs their kernels. Displayed by its name.
 pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Display {
     /// Whether this is a GPU.
     fn is_gpu(&self) -> bool;
@@ -56,11 +56,11 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
 
-    /// Makes an array of values that are zeros, beside the rows of an indexed table. `bytes`: those of the values of all rows
-    /// that the table has memory for.
+    /// Makes an array of zeroed values for the rows of an indexed table. `bytes`: size of the values of all rows that the table
+    /// can have.
     fn new_values(&self, bytes: u64) -> Result<Box<dyn Values>>;
 
-    /// Allocates zeros in host memory that the machine copies from and to by itself. `None` if plain memory is as good.
+    /// Allocates zeroed host memory that the machine copies from and to directly. `None` if plain memory is as good.
     fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>>;
 
     /// Loads the kernels of a rank of a cluster.
@@ -88,13 +88,19 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Removes all vectors. Calls `begin` once, before anything is changed. After an error all or none are gone.
     fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()>;
 
-    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: bits that references have besides the number of
-    /// the slot, of parents that count and in results.
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts>;
+    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
+    /// parents; a parent with other bits is ignored.
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts>;
 
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`.
-    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()>;
+    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()>;
 
     /// Row counters of an indexed table. Nothing else uses it.
     fn row_counts(&self) -> Result<RowCounts>;
@@ -115,7 +121,7 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     ///
     /// # Safety
     ///
-    /// These rows are stored, and the caller has seen it.
+    /// These rows are stored, and the caller has observed that.
     unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]>;
 
     /// Waits for all work on the machine.
@@ -124,12 +130,12 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Bytes of memory that the rows of an indexed table take; 0 in other tables.
     fn row_bytes(&self) -> u64;
 
-    /// Closes holes among the rows of an indexed table, and returns whether rows have moved, also if something fails after that.
-    /// Nothing else uses the table.
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>);
+    /// Closes holes among the rows of an indexed table. Returns whether rows have moved, even if a later step fails. Nothing else
+    /// uses the table.
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>);
 
-    /// Makes an index of another size of the rows before `last` of an indexed table, and forgets the others. Returns the counts:
-    /// if some rows found no slot, the table is as it was. Nothing else uses the table.
+    /// Builds an index of another size of the rows before `last` of an indexed table, and removes the others. Returns the counts:
+    /// if some rows found no slot, the table is unchanged. Nothing else uses the table.
     fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts>;
 
     /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` once, when there is memory for it and
@@ -155,16 +161,16 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;
 }
 
-/// Values beside the rows of an indexed table, by number: bytes that are zeros at first. Nothing moves when the array grows.
+/// Values of the rows of an indexed table, by number: bytes, zero at first. Nothing moves when the array grows.
 pub(crate) trait Values: Any + Send {
     /// Bytes of memory that the array has.
     fn bytes(&self) -> u64;
 
-    /// Makes the first `bytes` usable, and as many of those up to `most` as the machine likes to add.
+    /// Makes the first `bytes` usable, and optionally more, up to `most`.
     ///
     /// # Errors
     ///
-    /// If there is no memory. The array is as it was then.
+    /// If there is no memory. Then the array is unchanged.
     fn make(&mut self, bytes: u64, most: u64) -> Result<()>;
 
     /// Sets usable bytes to zero.
@@ -190,11 +196,11 @@ pub(crate) trait Values: Any + Send {
     /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
     fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()>;
 
-    /// Writes the values of `value_bytes` at `references`, each of which occurs once.
+    /// Writes the values of `value_bytes` bytes at `references`. Each reference occurs once.
     fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()>;
 }
 
-/// Host memory that a machine copies from and to by itself. Aligned to 16 bytes.
+/// Host memory that a machine copies from and to directly. Aligned to 16 bytes.
 pub(crate) trait HostBuffer: Send + UnwindSafe + RefUnwindSafe {
     /// Bytes of the buffer.
     fn bytes(&self) -> usize;
@@ -206,33 +212,33 @@ pub(crate) trait HostBuffer: Send + UnwindSafe + RefUnwindSafe {
     fn as_mut_slice(&mut self) -> &mut [u8];
 }
 
-/// How the kernel of a search is launched on a GPU.
+/// Launch of the kernel of a search on a GPU.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a search on the host is not launched"))]
 pub(crate) struct Launch {
     pub waves: Waves,
-    /// Address of a number in the memory of the GPU, if another rank has sent the batch: nothing is searched for if that number
-    /// is not 0 when the kernel begins.
+    /// For a batch that another rank has sent: address of a number in GPU memory. If that is not 0 when the kernel begins,
+    /// nothing is searched for.
     pub refused: Option<u64>,
-    /// Whether the launch may wait for the GPU where it needs memory for rows.
+    /// Whether the launch may wait for the GPU if it needs memory for rows.
     pub may_wait: bool,
 }
 
-/// Number of blocks of a search, as a multiple of those that fit the GPU.
+/// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Waves {
     #[default]
     One,
-    /// Several, of shorter blocks: kernels of other streams, which are more urgent, find room before all blocks are done.
+    /// Several, of shorter blocks: more urgent kernels of other streams can start before all blocks are done.
     BesideOthers,
 }
 
-/// Whose memory a region of a transport is.
+/// Memory that a region of a transport is in.
 #[derive(Clone)]
-pub enum Place {
-    /// The host's.
+pub enum MemorySpace {
+    /// Host memory.
     Host,
-    /// A GPU's, used in order with the work of this stream.
+    /// Memory of a GPU, used in the order of this stream.
     #[cfg(feature = "cuda")]
     Gpu(super::cuda::SharedStream),
 }
@@ -241,7 +247,7 @@ pub enum Place {
 pub(crate) struct RankMemory {
     pub address: u64,
     pub bytes: u64,
-    /// What frees the memory. The machine that has made it finds its own type here.
+    /// Frees the memory when dropped. The machine that allocated it finds its own type here.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the host uses memory by its address"))]
     pub owner: Box<dyn Any + Send + Sync>,
 }
@@ -252,39 +258,38 @@ impl RankMemory {
     /// Unless `len` bytes from `offset` on are within the memory.
     pub(crate) fn check(&self, offset: u64, len: u64) {
         let bytes = self.bytes;
-        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the {bytes} that there are");
+        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the memory's {bytes}");
     }
 }
 
-/// What a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU everything is
-/// done when a call returns.
+/// Operations that a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU every
+/// operation is complete when the call returns.
 pub(crate) trait Rank: Any + Send + Sync {
-    /// Whether kernels read the host's memory, and write to it.
+    /// Whether kernels read and write host memory.
     fn is_host(&self) -> bool;
 
-    /// Memory that a transport uses in order with a stream.
-    fn place(&self, stream: Stream) -> Place;
+    /// Kind of memory for a transport, used in the order of a stream.
+    fn place(&self, stream: Stream) -> MemorySpace;
 
-    /// Allocates memory; on the host zeros, of which only what is used is touched.
+    /// Allocates memory. On the host it is zeroed, and pages are touched only when used.
     fn allocate(&self, bytes: u64) -> Result<RankMemory>;
 
-    /// Copies `data`, which is pageable, to byte `offset`. The caller may change it when the call returns, which waits for
-    /// nothing.
+    /// Copies `data`, which is pageable, to byte `offset`. Does not wait. The caller may change `data` when the call returns.
     fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
 
     /// Copies `data`, which may be pinned, to byte `offset`, and waits until the caller may change it.
     fn write_bytes_and_wait(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Copies from byte `offset` to `data`, after all that the stream was given before, and waits.
+    /// Copies from byte `offset` to `data`, after the earlier work of the stream, and waits.
     fn read_bytes(&self, stream: Stream, memory: &RankMemory, offset: u64, data: &mut [u8]) -> Result<()>;
 
-    /// Sets the first bytes.
+    /// Sets the first bytes to a value.
     fn fill(&self, stream: Stream, memory: &mut RankMemory, bytes: u64, byte: u8) -> Result<()>;
 
     /// Copies 8 bytes within memory.
     fn copy_number(&self, stream: Stream, memory: &mut RankMemory, from: u64, to: u64) -> Result<()>;
 
-    /// Lets what `stream` is given from now on come after all that `after` was given before.
+    /// Makes later work of `stream` wait for earlier work of `after`.
     fn order(&self, stream: Stream, after: Stream) -> Result<()>;
 
     /// Waits for all streams.
@@ -294,8 +299,8 @@ pub(crate) trait Rank: Any + Send + Sync {
     ///
     /// # Safety
     ///
-    /// The memory that the view points to is as large as the view says, nothing else uses it meanwhile, and it stays until the
-    /// stream has passed the kernel.
+    /// The memory that the view points to has the size given there, nothing else uses it meanwhile, and it stays until the stream
+    /// has passed the kernel.
     unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()>;
 
     /// Runs one of the kernels that take stamps.
@@ -310,13 +315,13 @@ pub(crate) trait Rank: Any + Send + Sync {
     /// # Safety
     ///
     /// The batch's buffers have room for its count, stay until the stream has passed the kernel, and are not written by others
-    /// meanwhile; its vectors are aligned as the kernels want them, and the number at `launch.refused` is in the memory of this
+    /// meanwhile. Its vectors are aligned as the kernels require, and the number at `launch.refused` is in the memory of this
     /// machine. The table outlives the kernel.
     unsafe fn enqueue_search(
         &self,
         stream: Stream,
         store: &dyn Store,
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()>;

@@ -1,7 +1,7 @@
-//! Machines: what tables lie on, and what runs their kernels.
+//! Machines: the memory of tables, and the processors that run their kernels.
 //!
 //! The library reaches a machine through the traits of `machine.rs` only. Each machine is a folder here, and one below
-//! `cuda/platform/`; this file alone says which machines the library was built with.
+//! `cuda/platform/`. Only this file knows which machines the library was built with.
 
 mod argument;
 #[cfg(feature = "cpu")]
@@ -11,7 +11,7 @@ pub(crate) mod cuda;
 mod machine;
 
 pub use argument::KernelArgument;
-pub use machine::{GpuInfo, Place};
+pub use machine::{GpuInfo, MemorySpace};
 pub(crate) use machine::{HostBuffer, Launch, Machine, Rank, RankMemory, Store, Values, Waves};
 
 use crate::Result;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// Only if there is no GPU and the feature `cpu` is off: what kept the GPU from being used.
+/// Only if there is no GPU and the feature `cpu` is off: the reason why no GPU can be used.
 pub(crate) fn best() -> Result<Arc<dyn Machine>> {
     #[cfg(feature = "cuda")]
     let gpu = cuda::CudaMachine::largest();

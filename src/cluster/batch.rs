@@ -1,21 +1,21 @@
-//! What a batch reports.
+//! Results of a batch.
 
 use super::record::NUMBERS;
 use crate::{Error, Outcome, Result, Tally};
 
-/// Where a vector of a cluster is stored: on which rank, and where in that rank's table.
+/// Location of a vector of a cluster: its rank, and its reference in that rank's table.
 ///
-/// Valid as long as the reference in it is: until the ranks' tables grow, are cleared or relocate keys. Any rank may give it to
+/// Valid as long as the contained reference: until the ranks' tables grow, are cleared or relocate keys. Any rank may pass it to
 /// [`get_many`](super::Table::get_many). Takes 16 bytes, in an `Option` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// The owner.
+    /// The rank that owns the vector.
     pub rank: u32,
-    /// Where the owner's table has it.
+    /// Reference in the owner's table.
     pub reference: crate::Reference,
 }
 
-/// What a batch reports besides the outcomes. Each rank may want something else.
+/// Results that a batch reports besides the outcomes. Ranks may request different ones.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -38,25 +38,25 @@ pub struct Request {
 }
 
 impl Request {
-    /// Nothing else.
+    /// Requests nothing else.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where each vector is stored: 8 bytes each over the wire.
+    /// Requests the location of each vector: 8 bytes each over the wire.
     pub fn references(mut self, wanted: bool) -> Self {
         self.references = wanted;
         self
     }
 
-    /// Where this rank's table stores what is new in it: see [`Batch::stored_here`].
+    /// Requests the references of vectors that are new in this rank's table: see [`Batch::stored_here`].
     pub fn stored_here(mut self, wanted: bool) -> Self {
         self.stored_here = wanted;
         self
     }
 
-    /// The sums over all ranks of what each passes, at most 16 numbers, in [`Batch::sums`]: as [`Table::sum`](super::Table::sum),
-    /// without an exchange of its own.
+    /// Requests the sums, over all ranks, of the numbers that each passes, at most 16, in [`Batch::sums`]. As
+    /// [`Table::sum`](super::Table::sum), but without an exchange of its own.
     pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         self.numbers[..N].copy_from_slice(&own);
@@ -64,42 +64,42 @@ impl Request {
     }
 }
 
-/// The results of a rank's batch.
+/// Results of a rank's batch.
 ///
-/// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) makes an error of that.
+/// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) turns that into an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
+#[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
 pub struct Batch {
-    /// How many vectors of this rank's batch had which outcome. (Of equal vectors that were rejected for want of a node,
-    /// `full_nodes` counts one, if they are [looked for](super::Builder::deduplicate).)
+    /// Number of vectors of this rank's batch with each outcome. (Of equal vectors that lacked a node, `full_nodes` counts one if
+    /// equal vectors are [removed](super::Builder::deduplicate).)
     pub tally: Tally,
-    /// The same of all ranks' batches together: `total.new` is how much larger the set is.
+    /// Sums over the batches of all ranks: `total.new` is the growth of the set.
     pub total: Tally,
-    /// The sums of what all ranks have passed to [`Request::sum`], wrapped around where they are too large; the same on all.
+    /// Sums of the numbers that all ranks passed to [`Request::sum`], wrapped around on overflow; equal on all ranks.
     pub sums: [u64; NUMBERS],
-    /// The outcome of each vector, by position.
+    /// Outcome of each vector, by position.
     pub outcomes: Vec<Outcome>,
-    /// Where each vector is stored, by position (`None` where its outcome is [`Outcome::Full`]); empty unless asked for.
+    /// Location of each vector, by position (`None` if its outcome is [`Outcome::Full`]); empty unless requested.
     pub references: Vec<Option<Reference>>,
-    /// Where *this* rank's table stores the vectors that it did not store before, whichever rank has offered them, in no order;
-    /// empty unless asked for. The next level of a breadth-first search in which states stay with their owners.
+    /// References, in *this* rank's table, of the vectors that are new in it, offered by any rank, in no order; empty unless
+    /// requested. This is the next level of a breadth-first search in which states stay with their owners.
     pub stored_here: Vec<crate::Reference>,
-    /// How many vectors this rank's table did not store before, whichever rank has offered them; 0 unless
-    /// [`stored_here`](Self::stored_here) was asked for, from the host or in device memory.
+    /// Number of vectors that are new in this rank's table, offered by any rank. 0 unless [`stored_here`](Self::stored_here) was
+    /// requested, from the host or in device memory.
     pub stored_here_count: u64,
-    /// Why tables that grow did not, of which rank ever; vectors then went into what slots there were, and are
-    /// [`Full`](Outcome::Full) if there were none. The same on all ranks.
+    /// Why tables that should have grown could not, on any rank. Vectors then used the remaining slots, and are
+    /// [`Full`](Outcome::Full) if there were none. Equal on all ranks.
     pub error: Option<Error>,
 }
 
 impl Batch {
-    /// The tally, or an error if a vector of any rank's batch was rejected: the same on all ranks.
+    /// Returns the tally, or an error if a vector of any rank's batch was rejected; the same on all ranks.
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, as [`stats`](super::Table::stats) has them. That is
-    /// collective and looks at every slot: ask for it only if `total.full` is not 0, which is so on all ranks or on none.
+    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, from [`stats`](super::Table::stats). That call is
+    /// collective and looks at every slot: make it only if `total.full` is not 0, which holds on all ranks or on none.
     pub fn complete(&self, stats: &super::Stats) -> Result<Tally> {
         if self.total.full == 0 {
             return Ok(self.tally);
@@ -114,7 +114,7 @@ impl Batch {
         })
     }
 
-    /// The positions of the vectors with this outcome.
+    /// Positions of the vectors with this outcome.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
     }

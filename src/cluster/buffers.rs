@@ -34,8 +34,8 @@ pub(super) struct RoundBuffers {
     pub places: RankMemory,
     /// Representative of each vector among equal ones; `None` unless equal vectors are looked for.
     pub representatives: Option<RankMemory>,
-    /// What a round begins with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and answers,
-    /// by rank; the stamps of the runs.
+    /// Data that a round starts with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and
+    /// answers, by rank; the stamps of the runs.
     pub counters: RankMemory,
     /// Number of a wrong message, then the stamps that messages must have.
     pub stamps: RankMemory,
@@ -54,7 +54,7 @@ impl Buffers {
     pub(super) fn new(device: &Device, width: usize, ranks: usize, most: usize, deduplicates: bool) -> Result<Self> {
         let device = device.machine.new_rank()?;
         let (n, r, row) = (ranks as u64, most as u64, 4 * width as u64);
-        // Lines of each message besides its rows.
+        // Lines of each message in addition to its rows.
         let extra = 4 * LINE_BYTES * n;
         let [send, replies_in] = Layout::most_bytes(r, n, row);
         let round = || -> Result<RoundBuffers> {
@@ -88,7 +88,7 @@ impl Buffers {
     }
 }
 
-/// Byte of the counters at which capacities, runs and answers begin, behind the cursors of so many ranks and the totals.
+/// Byte offset in the counters of the capacities, runs and answers, behind the cursors of `ranks` ranks and the totals.
 pub(super) fn layout_at(ranks: u64) -> u64 {
     8 * (ranks * CURSOR_STEP + 2)
 }

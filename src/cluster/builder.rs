@@ -1,8 +1,8 @@
-//! Making a cluster's tables.
+//! Building the tables of a cluster.
 
 use super::buffers::bytes_a_vector;
 use super::engine::DeviceRounds;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners;
 use super::owners::Owners;
@@ -12,19 +12,19 @@ use super::transport::Transport;
 use crate::core::table::RawTable;
 use crate::{Device, Error, Key, Result, Storage, TableBuilder, Words};
 
-/// What each rank owns.
+/// Share of the vectors that each rank owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shares {
-    /// As much as any other. Tables of different sizes are refused.
+    /// Equal shares. Tables of different sizes are refused.
     #[default]
     Equal,
-    /// In proportion to the slots of its table: for GPUs of unequal memory.
+    /// Shares in proportion to the slots of the tables: for GPUs of unequal memory.
     BySlots,
 }
 
-/// Chooses how a rank's part of a cluster is made.
+/// Options of a rank's part of a cluster.
 ///
-/// All ranks choose the same but for the capacities, which may differ with [`Shares::BySlots`].
+/// All ranks must choose the same options, except for the capacities, which may differ with [`Shares::BySlots`].
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -63,42 +63,41 @@ pub struct Builder<S = crate::Bucket, K = Words> {
     hash_mask: u64,
 }
 
-/// The most vectors of a round, whatever memory there is.
+/// Largest number of vectors of a round, whatever memory is available.
 const MOST_A_ROUND: usize = 1 << 26;
 
 impl<S: Storage, K: Key> Builder<S, K> {
-    /// For tables that are made by this builder, one on each rank, whose capacity is one rank's.
+    /// Builder of a cluster whose tables this table builder makes, one on each rank. Its capacity is that of one rank.
     pub fn new(table: TableBuilder<S, K>) -> Self {
         Self { table, shares: Shares::Equal, round: None, deduplicate: false, hash_mask: u64::MAX }
     }
 
-    /// What each rank owns. Default: [`Shares::Equal`].
+    /// Sets the share of the vectors that each rank owns. Default: [`Shares::Equal`].
     pub fn shares(mut self, shares: Shares) -> Self {
         self.shares = shares;
         self
     }
 
-    /// How many vectors of a rank are exchanged at a time: at least one, at most 2^26. Default: as many as take 64 MiB on a CPU,
-    /// and on a GPU 1/32 of its free memory, 4 GiB at most ([Memory](crate::cluster#memory)). The least that any rank wants is
-    /// what all do.
+    /// Sets the number of vectors of a rank that are exchanged at a time: 1 to 2^26. Default: the number that takes 64 MiB on a
+    /// CPU, and on a GPU 1/32 of its free memory, at most 4 GiB ([Memory](crate::cluster#memory)). All ranks use the smallest
+    /// number that any rank chooses.
     pub fn round(mut self, vectors: usize) -> Self {
         self.round = Some(vectors.clamp(1, MOST_A_ROUND));
         self
     }
 
-    /// Whether equal vectors of a round cross once, for all. Default: they do not; each crosses for itself, and its owner's table
-    /// knows it.
+    /// Sets whether equal vectors of a round cross only once. Default: no; each crosses, and its owner's table recognises it.
     ///
-    /// To find them, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for 2^27
-    /// vectors. Between two of them on one host, as many vectors of two words cross in 1.9 ms and of eight words in 6.0 ms. So it
-    /// pays where links are slow, as between machines, and equal vectors are many; it takes more memory for rounds, and the
-    /// outcomes of all vectors cross then, even if nobody has asked for them. Each rank may choose for itself.
+    /// To find equal vectors, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for
+    /// 2^27 vectors. Between two H200 of one host, that many vectors of two words cross in 1.9 ms, and of eight words in 6.0 ms.
+    /// So the filter pays if links are slow, as between hosts, and many vectors are equal. It takes more memory for rounds, and
+    /// the outcomes of all vectors then cross, even if no rank requested them. Each rank may choose for itself.
     pub fn deduplicate(mut self, deduplicate: bool) -> Self {
         self.deduplicate = deduplicate;
         self
     }
 
-    /// For tests of bad luck: `hash & mask` is the hash that tells the owner. 0 gives all to rank 0.
+    /// For tests of collisions: `hash & mask` is the hash that determines the owner. 0 gives all vectors to rank 0.
     #[doc(hidden)]
     pub fn hash_mask(mut self, mask: u64) -> Self {
         self.hash_mask = mask;
@@ -113,22 +112,22 @@ impl<S: Storage, K: Key> Builder<S, K> {
         self.deduplicate
     }
 
-    /// Vectors of a round, as far as this rank is concerned.
+    /// Number of vectors of a round that this rank chooses.
     pub(super) fn round_for(&self, device: &Device, ranks: usize) -> usize {
         self.round.unwrap_or_else(|| default_round(device, self.table.options().width, ranks, self.deduplicate))
     }
 
-    /// Makes this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, with a transport
-    /// of its own to the others.
+    /// Builds this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, each with its own
+    /// transport to the others.
     ///
     /// # Errors
     ///
-    /// As [`TableBuilder::build`], on the rank that it is of; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
-    /// tables do not fit together. [`Error::Connection`], [`Error::OutOfStep`].
+    /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
+    /// tables do not match. [`Error::Connection`], [`Error::OutOfStep`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport));
         let ranks = link.ranks();
-        // Kept, so that no rank waits for one that has failed.
+        // The error is kept, so that no rank waits for one that has failed.
         let built = self.table.clone().build(device);
         let (width, seed) = (self.table.options().width, self.table.options().seed);
         let round = self.round_for(device, ranks);
@@ -137,7 +136,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
         };
         let config = built.as_ref().map_or(Config::default(), config);
         let record = link.record().values(config.values()).failed(built.as_ref().err());
-        let records = link.tell(Operation::Build, record)?;
+        let records = link.exchange_records(Operation::Build, record)?;
         let failed = built.as_ref().err().cloned();
         agree(&records, failed)?;
         let configs: Vec<Config> = records.iter().map(Config::of).collect();
@@ -146,18 +145,18 @@ impl<S: Storage, K: Key> Builder<S, K> {
         let weights: Vec<u64> = configs.iter().map(|config| config.slots).collect();
         let owners = Owners { seed: configs[0].seed, bounds: owners::bounds(&weights), hash_mask: self.hash_mask };
         let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicate, owners);
-        // The same seed on all ranks from now on.
+        // From here on all ranks have the same seed.
         let config = Config { seed: configs[0].seed, round, ..config };
         let record = link.record().failed(made.as_ref().err());
-        let records = link.tell(Operation::Build, record)?;
+        let records = link.exchange_records(Operation::Build, record)?;
         let failed = made.as_ref().err().cloned();
         agree(&records, failed)?;
-        Ok(Table { engine: Engine { link, device: made? }, config, local: built? })
+        Ok(Table { engine: RankEngine { link, device: made? }, config, local: built? })
     }
 }
 
-/// A round takes so many bytes in all: of the host, of which only what is used is touched; of a GPU, at most so many, and one of
-/// so many of its free memory.
+/// Buffer budget of a round. On the host 64 MiB; pages are touched only when used. On a GPU a fixed part of its free memory, with
+/// a maximum.
 const ROUND_BYTES: u64 = 64 << 20;
 const ROUND_BYTES_ON_GPU: u64 = 4 << 30;
 const ROUND_SHARE_OF_GPU: u64 = 32;
@@ -171,16 +170,16 @@ fn default_round(device: &Device, width: usize, ranks: usize, deduplicate: bool)
     ((bytes / of_vector) as usize).clamp(1024, MOST_A_ROUND)
 }
 
-/// What must be the same on all ranks, and slots.
+/// Settings that must be equal on all ranks, and the number of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
     pub(super) width: u64,
-    /// Which kind of table, and how it makes room.
+    /// Kind of the table, and how it gains capacity.
     pub(super) kind: u64,
     pub(super) slots: u64,
     pub(super) node_slots: u64,
     pub(super) round: u64,
-    /// From which the hash for owners is made: of rank 0.
+    /// Seed of rank 0, from which the hash for owners is made.
     pub(super) seed: u64,
     pub(super) shares: u64,
     pub(super) hash_mask: u64,
@@ -214,13 +213,13 @@ impl Config {
         Self { width, kind, slots, node_slots, round, seed, shares, hash_mask }
     }
 
-    /// An error if another rank's table does not fit this one's.
+    /// Returns an error if another rank's table does not match this one's.
     pub(super) fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
         for (rank, other) in all.iter().enumerate() {
             let pairs = [
                 ("words a vector", self.width, other.width, true),
                 ("their kind, or whether they grow", self.kind, other.kind, true),
-                ("how shares are chosen", self.shares, other.shares, true),
+                ("the choice of shares", self.shares, other.shares, true),
                 ("the mask of the hash", self.hash_mask, other.hash_mask, true),
                 ("slots (`Shares::BySlots` allows that)", self.slots, other.slots, equal_slots),
             ];
@@ -231,15 +230,15 @@ impl Config {
         Ok(())
     }
 
-    /// Says what this rank has, on a new connection; an error unless all ranks are those that were together before.
+    /// Announces this rank's table on a new connection. Returns an error unless the ranks are those that formed the set before.
     pub(super) fn rejoin(self, link: &mut Link) -> Result<()> {
         let record = link.record().values(self.values());
-        let records = link.tell(Operation::Reconnect, record)?;
+        let records = link.exchange_records(Operation::Reconnect, record)?;
         for (rank, record) in records.iter().enumerate() {
             let other = Self::of(record);
             if (other.seed, other.round) != (self.seed, self.round) {
                 let (own, other) = (format!("{:#x}", self.seed), format!("{:#x}", other.seed));
-                return Err(Error::RanksDiffer { what: "the cluster that they are of", rank, own, other });
+                return Err(Error::RanksDiffer { what: "their cluster", rank, own, other });
             }
         }
         Ok(())

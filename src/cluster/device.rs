@@ -6,13 +6,13 @@ use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
 use crate::gpu::{Buffer, BufferMut, check_buffer};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
 
-/// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. They never pass through the host, but
-/// where the [`Transport`](super::Transport) takes them through it.
-#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+/// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. They do not pass through the host,
+/// unless the [`Transport`](super::Transport) takes them through it.
+#[must_use = "a batch does nothing until it is passed to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
     vectors: &'a dyn Buffer<E>,
     count: usize,
@@ -24,39 +24,39 @@ pub struct DeviceBatch<'a, E = u32> {
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
-    /// A batch of `count` vectors, one after another, words or keys.
+    /// A batch of `count` vectors, one after another, as words or keys.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self { vectors, count, outcomes: None, references: None, owners: None, stored_here: None, numbers: [0; NUMBERS] }
     }
 
-    /// Per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
+    /// Requests, per vector: 1 new, 2 seen, 3 full, 4 absent ([`Outcome`](crate::Outcome) has the first three).
     pub fn outcomes(mut self, buffer: &'a mut dyn BufferMut<u8>) -> Self {
         self.outcomes = Some(buffer);
         self
     }
 
-    /// Per vector: the bits of its [`Reference`](crate::Reference) in its owner's table, or 0 if it is not stored.
+    /// Requests, per vector, the bits of its [`Reference`](crate::Reference) in its owner's table, or 0 if it is not stored.
     pub fn references(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
         self.references = Some(bits);
         self
     }
 
-    /// Per vector: the rank that owns it.
+    /// Requests, per vector, the rank that owns it.
     pub fn owners(mut self, ranks: &'a mut dyn BufferMut<u32>) -> Self {
         self.owners = Some(ranks);
         self
     }
 
-    /// The bits of the references of vectors that *this* rank's table did not store before, whichever rank has offered them, in
-    /// no order, from the buffer's first element on: [`Batch::stored_here_count`] of them. Those that find no room are counted,
-    /// and not written. There are no more than this rank's table has free slots.
+    /// Requests the bits of the references of vectors that are new in *this* rank's table, offered by any rank, in no order, from
+    /// the buffer's first element on: [`Batch::stored_here_count`] of them. References that do not fit are counted, and not
+    /// written. There are at most as many as this rank's table has free slots.
     pub fn stored_here(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
         self.stored_here = Some(bits);
         self
     }
 
-    /// The sums over all ranks of what each passes, at most 16 numbers, in [`Batch::sums`]: as [`Table::sum`], without an
-    /// exchange of its own.
+    /// Requests the sums, over all ranks, of the numbers that each passes, at most 16, in [`Batch::sums`]. As [`Table::sum`], but
+    /// without an exchange of its own.
     pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         self.numbers[..N].copy_from_slice(&own);
@@ -66,33 +66,33 @@ impl<'a, E> DeviceBatch<'a, E> {
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// Find-or-put of a [batch in device memory](DeviceBatch). Waits for `stream` first, and returns when the batches of all
-    /// ranks are put, and results are in their buffers. The [`Batch`] has the tallies. Tables do not grow by themselves here: if
-    /// `total.full` is not 0, all ranks may [`reserve`](Self::reserve) more. Collective: a rank that has nothing to offer gives
-    /// an empty batch.
+    /// ranks are put, and the results are in their buffers. The [`Batch`] has the tallies. Tables do not grow by themselves here:
+    /// if `total.full` is not 0, all ranks may [`reserve`](Self::reserve) more. Collective: a rank without vectors passes an
+    /// empty batch.
     ///
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort) on the rank
-    /// that they are of, and [`Error::Rank`] on the others, before anything is put; otherwise as
+    /// concerned, and [`Error::Rank`] on the others, before anything is put; otherwise as
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindOrPutDevice, Search::FindOrPut, "find_or_put_device", stream, batch)
+        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
 
-    /// The lookup of a batch in device memory: otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen
-    /// or absent.
+    /// Lookup of a batch in device memory; otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen or
+    /// absent.
     ///
     /// # Errors
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindDevice, Search::Find, "find_device", stream, batch)
+        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream, batch)
     }
 
     fn search_device<'a>(
         &mut self,
         operation: Operation,
-        search: Search,
+        search: SearchMode,
         name: &'static str,
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
@@ -123,13 +123,13 @@ impl<K: Key, S: Storage> Table<K, S> {
             self.engine.rounds(raw, &offer(Input::Host(&[]), Fresh::Unwanted, refused), &mut answers)?;
             unreachable!("a batch that is refused is an error on all ranks");
         }
-        // Kept until all is done: the streams of the buffers wait for what is done to them here.
+        // Kept until everything is done: the streams of the buffers wait for the work that is done on them here.
         let (vectors_at, _vectors) = vectors.device_ptr(stream);
         let (outcomes_at, _outcomes) = outcomes.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (references_at, _references) = references.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (owners_at, _owners) = owners.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (stored_at, _stored) = stored_here.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
-        // The rank's own stream comes after what was enqueued for the buffers.
+        // The rank's own stream comes after the work that was enqueued for the buffers.
         let refused = raw.device.as_gpu().and_then(|gpu| gpu.wait(stream, "waiting for a batch").err());
         let mut answers = Answers {
             device: Some(DeviceResults {

@@ -1,11 +1,11 @@
 //! Rounds of an operation on all ranks, for words of any keys ("What a find-or-put of a batch does" in the module's
 //! documentation).
 //!
-//! An [`Engine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of rounds,
-//! [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round goes
-//! `Partition::sort`, `Partition::rows`, `Link::tell`, `Link::exchange` of the runs, `check_runs`, `Puts::search`,
-//! `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`], [`Asked`]) only
-//! describe what a round does (plan.rs); messages.rs says where messages lie and stamps them.
+//! A [`RankEngine`] has the [`Link`] to the other ranks and [`DeviceRounds`]: [`Buffers`] own the device and the memory of
+//! rounds, [`Partition`] sorts vectors by owner and collects answers, [`Puts`] searches the rank's table. A round calls
+//! `Partition::sort`, `Partition::rows`, `Link::exchange_records`, `Link::exchange` of the runs, `check_runs`,
+//! `Puts::search`, `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`],
+//! [`Asked`]) only describe what a round does (plan.rs). messages.rs determines where messages lie, and stamps them.
 //!
 //! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
 //! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
@@ -23,19 +23,20 @@ use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::relocation::another_pass_helps;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::rank::Stream;
 use crate::layout::size::{MAX_NODES, Size};
 use crate::{Device, Error, Outcome, Result, Tally};
 
-/// A rank's part of the cluster besides its table. Dropped in this order: no rank may copy from memory that is gone.
-pub(super) struct Engine {
+/// A rank's part of the cluster besides its table. The fields are dropped in this order, so that no rank copies from freed
+/// memory.
+pub(super) struct RankEngine {
     pub link: Link,
     pub device: DeviceRounds,
 }
 
-/// What a rank has on its device for rounds: their buffers, the sorting and collecting of vectors, and the puts in between.
+/// Parts of a rank that its device needs for rounds: buffers, the sorting and collecting of vectors, and the puts in between.
 pub(super) struct DeviceRounds {
     pub buffers: Buffers,
     pub partition: Partition,
@@ -59,24 +60,24 @@ impl DeviceRounds {
     }
 }
 
-/// What a rank offers.
+/// Input of an operation on one rank, and the results that it requests.
 pub(super) struct Offer<'a> {
     pub operation: Operation,
-    pub search: Search,
+    pub search: SearchMode,
     pub input: Input<'a>,
-    /// What is wanted of each vector.
+    /// Results requested for each vector.
     pub outcomes: bool,
     pub references: bool,
     pub owners: bool,
-    /// And of what is new on this rank.
+    /// Results requested for the vectors that are new on this rank.
     pub fresh: Fresh,
-    /// What is summed over all ranks besides.
+    /// Further numbers that are summed over all ranks.
     pub numbers: [u64; NUMBERS],
-    /// Why nothing is: the batch is none.
+    /// Error of an invalid batch. If set, the rank offers nothing.
     pub refused: Option<Error>,
 }
 
-/// What comes of it.
+/// Results of an operation on one rank.
 #[derive(Default)]
 pub(super) struct Answers {
     pub outcomes: Vec<u8>,
@@ -87,13 +88,13 @@ pub(super) struct Answers {
     pub tally: Tally,
     pub total: Tally,
     pub sums: [u64; NUMBERS],
-    /// Why a rank could not make room: then nobody tries again.
+    /// Why a rank could not gain capacity. If set, no rank tries again.
     pub limit: Option<Error>,
     /// Whether vectors have moved, so that references from before are stale.
     pub moved: bool,
-    /// Whether any rank wants references.
+    /// Whether any rank requests references.
     pub anybody_wants_references: bool,
-    /// Where results go to, in the memory of a GPU, instead of to the vectors here.
+    /// Destination of the results in GPU memory; if `None`, they go to the vectors above.
     pub device: Option<DeviceResults>,
 }
 
@@ -103,30 +104,30 @@ pub(super) struct DeviceResults {
     pub outcomes: u64,
     pub references: u64,
     pub owners: u64,
-    /// How many references of vectors that are new on this rank were written, or found no room.
+    /// Number of references of vectors that are new on this rank, including those that did not fit.
     pub stored: u64,
 }
 
-/// The value; an error is kept, unless there is one.
+/// Returns the value. Stores an error in `failed`, unless it holds an earlier one.
 fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
 }
 
-/// Of all ranks' numbers. They wrap around where a sum is too large.
+/// Sums of the numbers of all ranks. They wrap around on overflow.
 pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
     std::array::from_fn(|at| records.iter().fold(0, |sum: u64, record| sum.wrapping_add(record.head.values[at])))
 }
 
-/// What ranks do for more room: the same on all.
+/// Measure by which ranks gain free slots, equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
-    /// Slots and nodes become so many times as many.
+enum Maintenance {
+    /// Multiply the numbers of slots and nodes by these factors.
     Grow { slots: u64, nodes: u64 },
     /// Keys of cuckoo tables are moved.
     Relocate,
 }
 
-impl Engine {
+impl RankEngine {
     /// This rank's record, with the numbers of its table.
     fn record(&self, raw: &RawTable) -> Result<Record> {
         let mut record = self.link.record();
@@ -136,42 +137,42 @@ impl Engine {
         Ok(record)
     }
 
-    /// Tells all ranks that this one is ready, or has failed; an error if any has.
+    /// Tells all ranks that this one is ready, or has failed. Returns an error if any rank has failed.
     pub(super) fn agree(&mut self, operation: Operation, done: Result<()>) -> Result<Vec<Record>> {
         let own = done.err();
-        let records = self.link.tell(operation, self.link.record().failed(own.as_ref()))?;
+        let records = self.link.exchange_records(operation, self.link.record().failed(own.as_ref()))?;
         agree(&records, own)?;
         Ok(records)
     }
 
-    /// Searches for vectors on all ranks, or puts them, until no rank has any left. Gives the last records.
+    /// Searches for vectors on all ranks, or puts them, until no rank has any left. Returns the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
-        /// Nothing uses the caller's memory any more when this is gone, also after an error or a panic.
-        struct Settled<'a>(&'a mut Engine);
-        impl Drop for Settled<'_> {
+        /// Dropping it waits for the device, so that nothing uses the caller's memory any more, even after an error or a panic.
+        struct SynchronizeOnDrop<'a>(&'a mut RankEngine);
+        impl Drop for SynchronizeOnDrop<'_> {
             fn drop(&mut self) {
                 // Keep the original error.
                 let _ = self.0.device.buffers.device.synchronize();
             }
         }
-        let settled = Settled(self);
-        let rounds_before = settled.0.link.traffic.rounds;
-        let done = settled.0.all_rounds(raw, offer, answers).map_err(|error| settled.0.or_wrong(error, rounds_before))?;
-        // All has been waited for (`answered`), or nothing was begun.
-        std::mem::forget(settled);
+        let guard = SynchronizeOnDrop(self);
+        let rounds_before = guard.0.link.traffic.rounds;
+        let done = guard.0.all_rounds(raw, offer, answers).map_err(|error| guard.0.or_wrong(error, rounds_before))?;
+        // Everything has been waited for (`answered`), or nothing was begun.
+        std::mem::forget(guard);
         Ok(done)
     }
 
-    /// Why an operation has failed: a wrong message that a GPU has noticed in one of its rounds, if there is one, which ends the
-    /// connection; else this error.
+    /// Determines why an operation failed. If a GPU has noticed a wrong message in one of its rounds, that is the reason, and the
+    /// connection ends. Otherwise it is the given error.
     fn or_wrong(&mut self, error: Error, rounds_before: u64) -> Error {
         if self.link.has_ended() || self.link.traffic.rounds == rounds_before {
             return error;
         }
-        // If that cannot be read, the device fails: the error that there is says more.
+        // If the answers cannot be read, the device fails. Keep the error that was found first, which says more.
         match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
-                // Gives what it was given.
+                // This call returns the error that it gets.
                 let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
                 wrong
             }
@@ -185,7 +186,7 @@ impl Engine {
         let DeviceRounds { buffers, partition, puts } = &mut self.device;
         partition.begin(asked);
         failed = failed.or(puts.begin(buffers, asked.fresh).err());
-        // Nothing is compiled while ranks wait for each other's messages.
+        // Compile now: no rank should compile while others wait for its messages.
         failed = failed.or(raw.prepare(offer.search, self.link.ranks() > 1).err());
         let count = offer.input.count(raw.width());
         let most = self.device.buffers.most;
@@ -200,7 +201,7 @@ impl Engine {
             }
             let has_more = failed.is_none() && part.first + part.len < part.end;
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
-            let records = self.link.tell(offer.operation, record.values(offer.numbers))?;
+            let records = self.link.exchange_records(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
             let sequence = self.link.sequence();
             answers.sums = sums(&records);
@@ -211,8 +212,8 @@ impl Engine {
             let in_turn = records.iter().any(Record::is_in_turn);
             let is_last = !records.iter().any(Record::has_more);
             let may_grow = offer.operation == Operation::FindOrPut && raw.options.grows && answers.limit.is_none();
-            if let Some(room) = may_grow.then(|| room_for(&records, raw)).flatten() {
-                self.make_room(raw, room, answers)?;
+            if let Some(maintenance) = may_grow.then(|| growth_for(&records, raw)).flatten() {
+                self.maintain(raw, maintenance, answers)?;
             }
             let rows = Rows {
                 own: self.link.rank(),
@@ -222,7 +223,7 @@ impl Engine {
             };
             let next = part.next(most);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
-            // The round before: its replies cross while the table works on this one.
+            // Ends the round before: its replies cross while the table works on this one.
             if let Some((part, rows)) = under_way.replace((part, rows)) {
                 self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
             }
@@ -243,31 +244,32 @@ impl Engine {
             }
         }
         (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
-        let records = self.link.tell(offer.operation, record.failed(failed.as_ref()))?;
+        let records = self.link.exchange_records(offer.operation, record.failed(failed.as_ref()))?;
         agree(&records, failed)?;
         answers.tally = tally_of(&records, self.link.rank(), offer.search);
         answers.total = (0..records.len()).map(|rank| tally_of(&records, rank, offer.search)).sum();
         Ok(records)
     }
 
-    /// What is asked for in all rounds. With a filter, outcomes are needed to know those of vectors that others represent.
+    /// Results requested in all rounds. With a filter, outcomes are needed to determine those of the vectors that others
+    /// represent.
     fn asked(&self, offer: &Offer<'_>) -> Asked {
         let outcomes = offer.outcomes || offer.references || self.device.partition.deduplicates();
         let wants = Wants { outcomes, references: offer.references };
         Asked { wants, owners: offer.owners, fresh: offer.fresh }
     }
 
-    /// Whether a round may begin only after the one before has ended: if tables may grow in between; and if the host takes what
-    /// is stored on a GPU.
+    /// Whether a round may begin only after the one before has ended. This is so if tables may grow in between, or if the host
+    /// takes the new references from a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
             || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
     }
 
-    /// This rank's record; with the numbers of its table where room may be made by them.
+    /// This rank's record. It has the numbers of the table if they may be used to make room.
     fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
-        let may_make_room = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
-        let record = if may_make_room { keep(self.record(raw), failed) } else { None };
+        let may_maintain = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
+        let record = if may_maintain { keep(self.record(raw), failed) } else { None };
         record.unwrap_or_else(|| self.link.record())
     }
 
@@ -279,13 +281,13 @@ impl Engine {
         keep(partition.sort(buffers, part.round, input, sender), failed);
     }
 
-    /// What the runs of the next record's round tell.
+    /// Contents of the runs that the next record announces.
     fn next_sender(&self) -> Sender {
         Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
 
-    /// Exchanges the runs of a round, and begins to put them; begins to sort the next one meanwhile. `failed`: why this rank
-    /// could not do its part. An error is one of the connection.
+    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next one. `failed`: why this rank
+    /// could not do its part. A returned error is one of the connection.
     fn put(
         &mut self,
         raw: &RawTable,
@@ -303,9 +305,10 @@ impl Engine {
                 keep(puts.search(buffers, raw, offer.search, (part.round, rows, rank), next.is_none(), fresh), failed);
             }
         };
-        // What was promised to the others cannot be kept after an error from here on: then the connection ends.
+        // From here on an error would break what was announced to the other ranks, so it ends the connection.
         let regions = Messages::new(buffers, part.round, rows).runs();
-        // Where rows need memory, a put may wait for the GPU, and the GPU for a rank that is gone: then it comes afterwards.
+        // If rows need memory, a put may wait for the GPU, and the GPU for a rank that has ended. In that case the put comes
+        // afterwards.
         let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
             if !may_wait {
@@ -316,13 +319,14 @@ impl Engine {
                 keep(partition.sort(buffers, next.round, input, sender), failed);
             }
         };
-        // SAFETY: the regions are parts of the buffers of this round, which stay. Meanwhile the own run is read,
-        // which is sent to nobody; the answers to it are written, which is another memory; and so is the next round's.
+        // SAFETY: the regions are parts of the buffers of this round, which stay allocated. Meanwhile the rank's own run is read,
+        // which is not sent; the answers to it are written, which are in another memory; and the buffers of the next round are
+        // used.
         unsafe { link.exchange(&regions, meanwhile)? };
         let checked = check_runs(buffers, part.round, rows, wrong);
         link.unless_ended(checked)?;
         (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(buffers, rank, failed));
-        // What is done with the answers comes after the searches.
+        // The answers are used only after the searches.
         let ended = buffers.device.order(stream_of(part.round), Stream::Puts);
         link.unless_ended(ended)?;
         let [sent, received] = Messages::new(buffers, part.round, rows).exchanged();
@@ -334,8 +338,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Exchanges the replies of a round, if any are wanted, and gives the vectors what has become of them. `failed` and errors:
-    /// as of `put`.
+    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as in
+    /// `put`.
     fn end(
         &mut self,
         offer: &Offer<'_>,
@@ -352,27 +356,28 @@ impl Engine {
             link.unless_ended(checked)?;
         }
         keep(puts.take_fresh(buffers, &mut answers.fresh), failed);
-        // Of another rank's failure this one hears with the next record.
+        // This rank learns of another rank's failure from the next record.
         let collected = partition.collect(buffers, part.round, offer.search, answers.output(part.first, part.len));
         let [hits, rejected] = keep(collected, failed).unwrap_or_default();
         *copies = [copies[0] + hits, copies[1] + rejected];
         Ok(())
     }
 
-    /// Puts vectors, and makes room for those that are rejected as long as that helps; then references are those of now.
+    /// Puts vectors. Makes room for rejected ones, and offers them again, as long as that helps. The references are current
+    /// afterwards.
     pub(super) fn find_or_put(&mut self, raw: &RawTable, words: &[u32], offer: &Offer<'_>, answers: &mut Answers) -> Result<()> {
         answers.make(offer, raw.width());
         let mut records = self.rounds(raw, offer, answers)?;
         let width = raw.width();
-        // Rejected by the last attempt, and keys that the last relocation has moved.
+        // Vectors that the last attempt rejected, and keys that the last relocation moved.
         let (mut before, mut relocated) = (u64::MAX, 0);
         while answers.total.full > 0 {
             let rejected = answers.total.full;
             let relocation_helps = before == u64::MAX || another_pass_helps(before, before - rejected, relocated);
-            let Some(room) = room_for_rejected(&records, raw, answers, relocation_helps) else { break };
+            let Some(maintenance) = maintenance_for_rejected(&records, raw, answers, relocation_helps) else { break };
             before = rejected;
-            relocated = self.make_room(raw, room, answers)?;
-            if answers.limit.is_some() && room != Room::Relocate {
+            relocated = self.maintain(raw, maintenance, answers)?;
+            if answers.limit.is_some() && maintenance != Maintenance::Relocate {
                 break;
             }
             let positions: Vec<usize> =
@@ -390,7 +395,7 @@ impl Engine {
             let input = if offer.references { offer.input } else { Input::Host(&[]) };
             let offer = Offer {
                 operation: Operation::Locate,
-                search: Search::Find,
+                search: SearchMode::Find,
                 input,
                 fresh: Fresh::Unwanted,
                 refused: None,
@@ -404,27 +409,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes room on all ranks. Gives how many keys were moved, if any. Keeps why a rank could not.
-    fn make_room(&mut self, raw: &RawTable, room: Room, answers: &mut Answers) -> Result<u64> {
-        let operation = if room == Room::Relocate { Operation::Relocate } else { Operation::Grow };
+    /// Makes room on all ranks. Returns the number of keys that were moved. If a rank could not make room, stores the reason.
+    fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
+        let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let (size, mut own) = (raw.size(), None);
         let mut moved = 0;
-        let made = raw.keeping(&mut answers.fresh, || match room {
-            Room::Grow { slots, nodes } => raw.grow_by_itself(
+        let made = raw.keeping(&mut answers.fresh, || match maintenance {
+            Maintenance::Grow { slots, nodes } => raw.grow_by_itself(
                 CLUSTER_BATCH,
                 size,
                 Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) },
             ),
-            Room::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
+            Maintenance::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
         });
         if let Err(error) = made {
             own = Some(error);
         }
         let without_slot = u64::from(matches!(own, Some(Error::KeysWithoutSlot { .. })));
         let record = self.link.record().values([moved, without_slot]).failed(own.as_ref());
-        let records = self.link.tell(operation, record)?;
+        let records = self.link.exchange_records(operation, record)?;
         answers.moved = true;
-        // Keys of others: they must not go unnoticed. An error on all.
+        // These keys may belong to other ranks' batches, so they are reported as an error on all ranks.
         if records.iter().any(|record| record.head.values[1] > 0) {
             agree(&records, own.clone())?;
         }
@@ -436,7 +441,7 @@ impl Engine {
 }
 
 impl Answers {
-    /// Memory for the results of a batch from the host.
+    /// Allocates memory for the results of a host batch.
     pub(super) fn make(&mut self, offer: &Offer<'_>, width: usize) {
         if offer.refused.is_none() {
             let count = offer.input.count(width);
@@ -446,7 +451,7 @@ impl Answers {
         }
     }
 
-    /// Where those of a round go.
+    /// Destination of the results of a round.
     fn output(&mut self, first: usize, len: usize) -> Output<'_> {
         if let Some(device) = &self.device {
             let from = |address: u64, bytes: usize| if address == 0 { 0 } else { address + (first * bytes) as u64 };
@@ -461,7 +466,7 @@ impl Answers {
         }
     }
 
-    /// Takes what has become of the vectors at these positions, which were offered again.
+    /// Stores the results of the vectors at these positions, which were offered again.
     fn take_again(&mut self, positions: &[usize], part: Answers) {
         for (at, position) in positions.iter().enumerate() {
             self.outcomes[*position] = part.outcomes[at];
@@ -476,8 +481,9 @@ impl Answers {
     }
 }
 
-/// How tables must grow before the rows of these records are put, all being new: as `RawTable::grow_for` says of one table.
-fn room_for(records: &[Record], raw: &RawTable) -> Option<Room> {
+/// Returns the growth that tables need before the rows of these records are put, if all rows are new. Uses the rules of
+/// `RawTable::grow_for` for a single table.
+fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     let (at_fill, least_part) = if raw.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
     let (mut slots, mut nodes) = (1, 1);
     for (rank, record) in records.iter().enumerate() {
@@ -493,13 +499,19 @@ fn room_for(records: &[Record], raw: &RawTable) -> Option<Room> {
             nodes = 2;
         }
     }
-    ((slots, nodes) != (1, 1)).then_some(Room::Grow { slots, nodes })
+    ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
 
-/// What may let rejected vectors in, if anything: as `RawTable::retry_rejected` says of one table.
-fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers, relocation_helps: bool) -> Option<Room> {
+/// Returns what could make room for rejected vectors, if anything. Uses the rules of `RawTable::retry_rejected` for a single
+/// table.
+fn maintenance_for_rejected(
+    records: &[Record],
+    raw: &RawTable,
+    answers: &Answers,
+    relocation_helps: bool,
+) -> Option<Maintenance> {
     if raw.options.is_cuckoo() && relocation_helps {
-        return Some(Room::Relocate);
+        return Some(Maintenance::Relocate);
     }
     if !raw.options.grows || answers.limit.is_some() {
         return None;
@@ -515,5 +527,5 @@ fn room_for_rejected(records: &[Record], raw: &RawTable, answers: &Answers, relo
     let more_nodes =
         for_nodes > 0 && node_slots < GROW_AT_MOST * needed_nodes && most(|record| record.head.node_slots) <= MAX_NODES / 2;
     let times = |more| if more { 2 } else { 1 };
-    (more_slots || more_nodes).then(|| Room::Grow { slots: times(more_slots), nodes: times(more_nodes) })
+    (more_slots || more_nodes).then(|| Maintenance::Grow { slots: times(more_slots), nodes: times(more_nodes) })
 }

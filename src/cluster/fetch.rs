@@ -1,21 +1,21 @@
-//! What other ranks' tables say of their references: vectors, or what references are now. Messages are in the memory of the host.
+//! Requests to other ranks about their references: the vectors, or the references' current values. Messages are in host memory.
 
 use super::batch::Reference;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::agree;
 use super::record::Operation;
-use super::transport::{Place, Region};
+use super::transport::{MemorySpace, Region};
 use crate::core::table::RawTable;
 use crate::{Error, Result};
 
-/// What a rank tells another of its references: a number of them, and this, if they are bad.
+/// Flags beside the number of references in a message: they are stale, or invalid.
 const STALE: u64 = 1 << 63;
 const INVALID: u64 = 1 << 62;
 
-/// Words of 8 bytes around what a message holds.
+/// Words of 8 bytes around the content of a message.
 const SEAL: usize = 4;
 
-/// A message that says what it is, and ends in a sum.
+/// A message with a header that identifies it, and a checksum at its end.
 fn seal(sequence: u64, from: usize, to: usize, content: &[u64]) -> Vec<u64> {
     let mut message = vec![sequence, (from as u64) << 32 | to as u64, content.len() as u64];
     message.extend_from_slice(content);
@@ -27,19 +27,19 @@ fn sum(words: &[u64]) -> u64 {
     words.iter().fold(1, |sum: u64, word| (sum ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(31))
 }
 
-/// What a message holds, if it is the one that is due.
+/// Returns the content of a message, if it is the expected one.
 fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]> {
     let (last, rest) = message.split_last().expect("a message is not empty");
     let due = [sequence, (from as u64) << 32 | to as u64, (message.len() - SEAL) as u64];
     if rest[..3] == due && *last == sum(rest) {
         return Ok(&rest[3..]);
     }
-    Err(Error::Connection { rank: from, reason: "has sent another message than the one that is due, or a part of it".into() })
+    Err(Error::Connection { rank: from, reason: "has sent an unexpected or incomplete message".into() })
 }
 
-impl Engine {
-    /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, and as many words as `counts[r]` says come from it. No
-    /// message is sent for no words, and none to the rank itself, which gets its own.
+impl RankEngine {
+    /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, which sends `counts[r]` words. Empty messages are not sent.
+    /// The rank's message to itself is returned directly.
     fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
         let (me, sequence) = (self.link.rank(), self.link.sequence());
         let is_sent = |rank: usize, count: usize| rank != me && count > 0;
@@ -49,12 +49,12 @@ impl Engine {
         let mut received: Vec<Vec<u64>> = (0..send.len())
             .map(|rank| if is_sent(rank, counts[rank]) { vec![0; counts[rank] + SEAL] } else { Vec::new() })
             .collect();
-        let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: Place::Host };
+        let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: MemorySpace::Host };
         let regions = (
             sealed.iter().map(|words| region(words.as_ptr() as u64, words.len())).collect(),
             received.iter_mut().map(|words| region(words.as_mut_ptr() as u64, words.len())).collect(),
         );
-        // SAFETY: both live until the call has returned, which is after `finish`, and are not touched before.
+        // SAFETY: both live until the call has returned, which is after `finish`, and are not accessed before.
         unsafe { self.link.exchange(&regions, || ())? };
         let opened = received.iter().enumerate().map(|(rank, message)| match message.is_empty() {
             true if rank == me => Ok(send[rank].clone()),
@@ -70,7 +70,7 @@ impl Engine {
         self.ask(Operation::Get, references, raw.width(), |places| raw.get("get_many", places))
     }
 
-    /// What these references, of before the set was saved, are now.
+    /// Converts references from before the set was saved to current ones.
     pub(super) fn loaded_references(&mut self, raw: &RawTable, saved: &[Reference]) -> Result<Vec<Reference>> {
         let words = |places: &[crate::Reference]| {
             let now = raw.loaded_references(places)?;
@@ -85,7 +85,7 @@ impl Engine {
         Ok(now.collect())
     }
 
-    /// What the tables of the references' ranks `answer`: so many words for each reference, one after another.
+    /// Asks the ranks that own the references, which `answer` with a fixed number of words for each. Returns them in order.
     fn ask(
         &mut self,
         operation: Operation,
@@ -102,26 +102,26 @@ impl Engine {
         }
         let mut record = self.link.record().failed(refused.as_ref());
         record.rows = wanted.iter().map(|wanted| wanted.len() as u64).collect();
-        let records = self.link.tell(operation, record)?;
+        let records = self.link.exchange_records(operation, record)?;
         agree(&records, refused)?;
         let me = self.link.rank();
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
         let asked = self.exchange_words(wanted.clone(), &asked)?;
 
-        // Each rank's by themselves: those of another that are bad are that rank's error.
-        let (mut failed, mut found, mut told) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
+        // Each rank's references separately: invalid references of another rank are that rank's error.
+        let (mut failed, mut found, mut counts) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
             let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
             match answer(&places) {
                 Ok(words) => found[rank] = packed(&words),
-                Err(Error::StaleReferences { stale, .. }) => told[rank] = STALE | stale,
-                Err(Error::InvalidReferences { invalid, .. }) => told[rank] = INVALID | invalid,
+                Err(Error::StaleReferences { stale, .. }) => counts[rank] = STALE | stale,
+                Err(Error::InvalidReferences { invalid, .. }) => counts[rank] = INVALID | invalid,
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         let mut record = self.link.record().failed(failed.as_ref());
-        record.rows = told.clone();
-        let records = self.link.tell(operation, record)?;
+        record.rows = counts.clone();
+        let records = self.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         let bad = |rank: usize| records[rank].rows[me];
         let due: Vec<usize> =
@@ -146,7 +146,7 @@ impl Engine {
     }
 }
 
-/// Words by two; the last one with a zero, if it is alone.
+/// Packs words in pairs; an odd last word is paired with a zero.
 fn packed(words: &[u32]) -> Vec<u64> {
     let mut packed = vec![0u64; words.len().div_ceil(2)];
     bytemuck::cast_slice_mut(&mut packed)[..words.len()].copy_from_slice(words);

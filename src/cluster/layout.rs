@@ -1,63 +1,68 @@
-//! Where the runs of a round, and the answers to them, lie in the memory of the rank that offers them.
+//! Layout of the runs of a round, and of the answers to them, in the memory of the rank that offers them.
 //!
-//! How long runs are is known only when the vectors are in them. So each has room for what its owner may expect of so many
-//! vectors, and some more. Where that is too little, because equal vectors are many, all are laid out again by their lengths.
+//! The lengths of runs are known only after the vectors have been sorted into them. So each run gets the capacity that its owner
+//! is expected to need, plus a margin. If that is too little, because many vectors are equal, all runs are laid out again with
+//! their real lengths.
 
 use super::record::Wants;
 use super::view::{message_bytes, reply_content};
 use crate::layout::rank::LINE_BYTES;
 
-/// Rows of a run beyond what is expected: this part of it, and so many. Of n vectors without equal ones, deviations are below
-/// sqrt(n): six of them are less than that.
+/// Margin of a run beyond its expected number of rows: this part of it, plus a constant. For n distinct vectors the standard
+/// deviation is below sqrt(n), and six of those are less than the margin.
 const SPARE_PART: u64 = 16;
 const SPARE_ROWS: u64 = 1024;
 
-/// By owner.
+/// Layout of a round, by owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Rows that the run has room for.
+    /// Capacity of each run, in rows.
     pub capacities: Vec<u64>,
-    /// Where its message begins: bytes from the first one's begin on.
+    /// Byte offset of each run's message from the first one.
     pub runs: Vec<u64>,
-    /// Where the message of the answers to it begins.
+    /// Byte offset of each message of answers.
     pub answers: Vec<u64>,
 }
 
 impl Layout {
-    /// For runs of at most `capacities` rows, in memory of `room` bytes for the runs and for the answers to them.
+    /// Layout of runs of at most `capacities` rows. `available`: bytes available for the runs, and for the answers to them.
     ///
     /// # Panics
     ///
     /// If the last run, or the last answers, end beyond that memory.
-    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
+    pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, available: [u64; 2]) -> Self {
         let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
-        // The place of an answer tells its owner and row. So answers have places even if no rank asks for them.
+        // The place of an answer implies its owner and row. So answers have places even if no rank requests them.
         let answer_bytes = |rows: &u64| message_bytes(reply_content(*rows, wants).max(*rows)) + LINE_BYTES;
         let ends = [capacities.iter().map(run_bytes).sum::<u64>(), capacities.iter().map(answer_bytes).sum()];
-        assert!(ends[0] <= room[0] && ends[1] <= room[1], "{ends:?} bytes of runs and answers are within {room:?}");
+        assert!(
+            ends[0] <= available[0] && ends[1] <= available[1],
+            "{ends:?} bytes of runs and answers are within {available:?}"
+        );
         let runs = starts(capacities.iter().map(run_bytes));
         let answers = starts(capacities.iter().map(answer_bytes));
         Self { capacities, runs, answers }
     }
 
-    /// For `count` vectors of which none is known yet. `bounds`: the least hash that each rank owns (`owners::check_bounds`).
-    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, room: [u64; 2]) -> Self {
+    /// Layout for `count` vectors before any of them is known. `bounds`: the smallest hash that each rank owns
+    /// (`owners::check_bounds`).
+    pub(super) fn for_any(count: u64, bounds: &[u64], row_bytes: u64, wants: Wants, available: [u64; 2]) -> Self {
         let ends = bounds.iter().skip(1).map(|bound| u128::from(*bound)).chain([1 << 64]);
         let capacity = |(bound, end): (&u64, u128)| {
             let expected = ((u128::from(count) * (end - u128::from(*bound))) >> 64) as u64;
             count.min(expected + expected / SPARE_PART + SPARE_ROWS)
         };
-        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, room)
+        Self::of(bounds.iter().zip(ends).map(capacity).collect(), row_bytes, wants, available)
     }
 
-    /// Bytes that the runs of at most so many vectors take, and the answers to them, however they are laid out.
+    /// Largest number of bytes of the runs of a round, and of the answers to them, in any layout.
     pub(super) fn most_bytes(round: u64, ranks: u64, row_bytes: u64) -> [u64; 2] {
         let rows = (ranks * round).min(round + round / SPARE_PART + SPARE_ROWS * ranks);
         [rows * row_bytes + 3 * LINE_BYTES * ranks, rows * 9 + 4 * LINE_BYTES * ranks]
     }
 }
 
-/// Where each of these messages starts, which lie one after another.
+/// Byte offsets of messages that lie one after another.
 pub(super) fn starts(bytes: impl Iterator<Item = u64>) -> Vec<u64> {
     bytes.scan(0, |start, bytes| Some(std::mem::replace(start, *start + bytes))).collect()
 }
@@ -73,7 +78,7 @@ mod tests {
         wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
     }
 
-    /// Bounds that own more than all hashes would need it.
+    /// Such bounds would need it if they owned more than all hashes.
     #[test]
     fn more_than_there_is_memory_for_is_a_panic() {
         let all = Wants { outcomes: true, references: true };

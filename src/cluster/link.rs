@@ -1,4 +1,4 @@
-//! The connection as the table uses it: in step with the others, or ended.
+//! The connection as the table uses it: it is in step with the other ranks, or has ended.
 
 use super::record::{Operation, Record};
 use super::stats::Traffic;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 pub(super) struct Link {
     transport: Box<dyn Transport>,
-    /// Records so far: the same on all ranks.
+    /// Number of records so far, equal on all ranks.
     sequence: u64,
     /// Why the connection has ended.
     ended: Option<Error>,
@@ -40,12 +40,12 @@ impl Link {
         Record::new(self.ranks())
     }
 
-    /// Gives all ranks this record, and gets theirs, by rank.
+    /// Sends this record to all ranks, and returns the records of all, by rank.
     ///
     /// # Errors
     ///
     /// [`Error::Connection`], [`Error::OutOfStep`]: the connection has ended.
-    pub(super) fn tell(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
+    pub(super) fn exchange_records(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
         self.ended.clone().map_or(Ok(()), Err)?;
         self.sequence += 1;
         let (sequence, began) = (self.sequence, Instant::now());
@@ -60,18 +60,18 @@ impl Link {
         self.unless_ended(records)
     }
 
-    /// Begins an exchange, does `meanwhile`, and ends the exchange: on GPUs for what is enqueued from then on on the streams of
-    /// the regions.
+    /// Begins an exchange, runs `meanwhile`, and ends the exchange. On GPUs it ends for work that is enqueued on the streams of
+    /// the regions from then on.
     ///
     /// # Safety
     ///
-    /// As of [`Transport::begin`] and [`Transport::finish_enqueued`], whatever `meanwhile` does.
+    /// As for [`Transport::begin`] and [`Transport::finish_enqueued`], whatever `meanwhile` does.
     pub(super) unsafe fn exchange<T>(
         &mut self,
         (send, receive): &(Vec<Region>, Vec<Region>),
         meanwhile: impl FnOnce() -> T,
     ) -> Result<T> {
-        /// Ends the exchange also if `meanwhile` panics: the others may not copy from memory that is about to be freed.
+        /// Ends the exchange even if `meanwhile` panics: the others must not copy from memory that is about to be freed.
         struct Begun<'a>(&'a mut dyn Transport);
         impl Drop for Begun<'_> {
             fn drop(&mut self) {
@@ -82,7 +82,7 @@ impl Link {
             }
         }
         let transport = Begun(&mut *self.transport);
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         let begun = unsafe { transport.0.begin(send, receive) };
         let done = match &begun {
             Ok(()) => Some(meanwhile()),
@@ -99,7 +99,7 @@ impl Link {
         self.unless_ended(result)
     }
 
-    /// The result; if it is an error, the connection ends for all.
+    /// Returns the result. If it is an error, the connection ends for all ranks.
     pub(super) fn unless_ended<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.transport.abort(&format!("has met an error: {error}"));
@@ -109,7 +109,7 @@ impl Link {
     }
 }
 
-/// An error if a rank has failed: `own` if this one has, else what the first one says.
+/// Returns an error if a rank has failed: `own` if this one has, otherwise the message of the first rank that has.
 pub(super) fn agree(records: &[Record], own: Option<Error>) -> Result<()> {
     if let Some(error) = own {
         return Err(error);

@@ -1,11 +1,11 @@
 //! Ranks that are threads of one process: messages are copied from the sender's memory to the receiver's.
 //!
-//! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message.
-//! Memory of an exchange is not: the receiver copies from where it is, and the sender's `finish` waits until all of its messages
-//! were taken. If the sender gives up, it takes back those that nobody has begun to copy, and waits for those that somebody
-//! has: that takes as long as a copy, whatever else has gone wrong.
+//! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message. The
+//! memory of an exchange is not copied into it: the receiver copies from the sender's memory, and the sender's `finish` waits
+//! until all of its messages were taken. If the sender gives up, it takes back the messages that no rank has begun to copy, and
+//! waits for the copies that are under way. That takes as long as a copy, whatever else has gone wrong.
 
-use super::transport::{Place, Region, Transport, deadline};
+use super::transport::{MemorySpace, Region, Transport, deadline};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::{SharedEvent, SharedStream};
 use crate::{Error, Result};
@@ -36,11 +36,11 @@ use std::time::{Duration, Instant};
 pub struct Local {
     rank: usize,
     shared: Arc<Shared>,
-    /// Messages of the exchange that is under way: how many were sent, and where what comes goes to, by rank.
+    /// Destinations, by sender, of the messages of the exchange that is under way.
     receive: Option<Vec<Region>>,
-    /// For how long its thread does not sleep when it waits.
+    /// Time for which a waiting thread polls before it sleeps.
     awake: Duration,
-    /// Streams that what is sent in this exchange is used on; and by sender, what is passed when its message is copied.
+    /// Streams of the memory that this rank sends in this exchange; and, by sender, the event after the copy of its message.
     #[cfg(feature = "cuda")]
     sending: Vec<SharedStream>,
     #[cfg(feature = "cuda")]
@@ -51,30 +51,30 @@ struct Shared {
     ranks: usize,
     timeout: Duration,
     state: Mutex<State>,
-    /// Any change of the state.
+    /// Notified after each change of the state.
     changed: Condvar,
 }
 
 struct State {
-    /// By sender, then receiver; oldest first.
+    /// Messages by sender, then receiver; oldest first.
     boxes: Vec<VecDeque<Message>>,
-    /// Messages of each sender that somebody copies from now.
+    /// By sender: number of its messages that are being copied now.
     copied_from: Vec<usize>,
-    /// By sender: copies of its messages that were enqueued, and the sender does not know of yet.
+    /// By sender: enqueued copies of its messages, which the sender has not yet waited for.
     #[cfg(feature = "cuda")]
     enqueued: Vec<Vec<SharedEvent>>,
     gone: Vec<bool>,
     ended: Option<Error>,
-    /// Messages that each rank has sent.
+    /// Number of messages that each rank has sent.
     sent: Vec<u64>,
     faults: Vec<Fault>,
 }
 
 struct Message {
     content: Content,
-    /// Not there for the receiver before.
+    /// The receiver does not see the message before this time.
     from_when: Option<Instant>,
-    /// Not there before another has come.
+    /// The receiver does not see the message before another one has arrived.
     behind: bool,
 }
 
@@ -83,7 +83,7 @@ enum Content {
     Memory(Region),
 }
 
-/// For tests: what goes wrong with the message of this number, from 0, that a rank sends.
+/// For tests: a fault of one message. The messages that a rank sends are numbered from 0.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -92,51 +92,51 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// See [`Fault`].
+/// Kinds of a [`Fault`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It never comes.
+    /// The message never arrives.
     Lost,
-    /// It comes later.
+    /// The message arrives late.
     Late(Duration),
-    /// It comes after the next one to the same rank.
+    /// The message arrives after the next one to the same rank.
     Overtaken,
-    /// It comes to the next rank instead.
+    /// The message goes to the next rank instead.
     Misrouted,
-    /// It ends in its middle.
+    /// The message ends in its middle.
     Half,
-    /// Its second half is zeros, and it is as long as it is to be.
+    /// The message has its full length, but its second half is zeros.
     HalfZeros,
     /// The rank ends the connection instead.
     Abort,
-    /// The rank goes away without a word.
+    /// The rank ends without telling the others.
     Gone,
 }
 
-/// The time-out, if none is chosen: longer than what a rank may have to do between two messages.
+/// Default time-out: longer than the time that a rank may need between two messages.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// For how long a thread that waits does not sleep. On a GPU it is the GPU that works meanwhile, and not other threads, and what
-/// the others wait for are often puts.
+/// Time for which a waiting thread does not sleep. With GPUs it is longer: meanwhile the GPU works, not other threads, and the
+/// wait is often for puts.
 const AWAKE: Duration = Duration::from_micros(50);
 #[cfg(feature = "cuda")]
 const AWAKE_ON_GPU: Duration = Duration::from_millis(1);
 
 impl Local {
-    /// So many ranks, at least one, by number, whose calls wait for each other for two minutes at most.
+    /// Creates `count` ranks (at least one), in order. A call waits at most two minutes for the other ranks.
     pub fn ranks(count: usize) -> Vec<Self> {
         Self::with_timeout(count, TIMEOUT)
     }
 
-    /// The same with another time-out: how long a call waits for a message that does not come. Longer than the longest time
-    /// that one rank may work on while others wait for it: a round's find-or-puts, a growth, and what the program does between
-    /// its calls.
+    /// Creates ranks with another time-out: how long a call waits for a message that does not arrive. The time-out must exceed
+    /// the longest time that one rank works while others wait for it: the find-or-puts of a round, a growth, and the work of the
+    /// program between its calls.
     pub fn with_timeout(count: usize, timeout: Duration) -> Vec<Self> {
         Self::with_faults(count, timeout, Vec::new())
     }
 
-    /// The same with faults on purpose.
+    /// Creates ranks with injected faults.
     #[doc(hidden)]
     pub fn with_faults(count: usize, timeout: Duration, faults: Vec<Fault>) -> Vec<Self> {
         let count = count.max(1);
@@ -164,7 +164,7 @@ impl Local {
         (0..count).map(rank).collect()
     }
 
-    /// Tells how many messages this rank has sent so far: those that a [`Fault`] may be of.
+    /// Number of messages that this rank has sent so far, to which the numbers of [`Fault`]s refer.
     #[doc(hidden)]
     pub fn watch(&self) -> impl Fn() -> u64 + Send + Sync + use<> {
         let (rank, shared) = (self.rank, self.shared.clone());
@@ -172,12 +172,12 @@ impl Local {
     }
 
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        // The next rank first, so that not all ranks take from the same one at a time.
+        // Begins with the next rank, so that not all ranks take from the same one at the same time.
         let (rank, ranks) = (self.rank, self.shared.ranks);
         (1..ranks).map(move |distance| (rank + distance) % ranks)
     }
 
-    /// Puts a message into the box for a rank; or does with it what a fault wants.
+    /// Puts a message into the box for a rank, or applies a fault to it.
     fn send(&self, to: usize, content: Content) -> Result<()> {
         let ranks = self.shared.ranks;
         let mut state = self.shared.lock();
@@ -192,7 +192,7 @@ impl Local {
             Some(FaultKind::Lost) => return Ok(()),
             Some(FaultKind::Late(delay)) => message.from_when = Some(Instant::now() + delay),
             Some(FaultKind::Overtaken) => message.behind = true,
-            // Of two ranks there is nobody else: then it is lost.
+            // Between two ranks there is no other receiver: then the message is lost.
             Some(FaultKind::Misrouted) => match self.others().find(|other| *other != to) {
                 Some(other) => to = other,
                 None => return Ok(()),
@@ -229,7 +229,7 @@ impl Local {
             let now = Instant::now();
             match state.take(at, now) {
                 Ok(message) => break message,
-                // What it has sent before is taken, and nothing comes any more.
+                // All messages that it sent have been taken, and no more will come.
                 Err(_) if state.gone[from] && state.boxes[at].is_empty() => {
                     state.end(from, "is gone");
                 }
@@ -259,8 +259,8 @@ impl Local {
         used
     }
 
-    /// Waits until all memory that was sent has been copied; after an end of the connection, until nobody copies from it any
-    /// more, or ever will.
+    /// Waits until all memory that was sent has been copied. After the connection has ended: until no rank copies from the memory
+    /// any more, or ever will.
     fn wait_until_taken(&self) -> Result<()> {
         let began = Instant::now();
         let deadline = deadline(began, self.shared.timeout);
@@ -292,8 +292,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits for a change, for so long at most. At first after `began` the thread only lets others run: to be woken takes it
-    /// longer than most messages take to come.
+    /// Waits for a change, up to a given time. At first after `began` the thread only yields: waking a thread takes longer than
+    /// most messages take to arrive.
     fn wait<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -318,7 +318,7 @@ impl State {
         self.ended.get_or_insert_with(|| Error::Connection { rank, reason: reason.into() });
     }
 
-    /// Ends the connection by what a rank has met: all others hear that it was that rank, if it was its device.
+    /// Ends the connection with the error of a rank. If its device failed, all others learn that it was that rank.
     fn end_by(&mut self, rank: usize, error: &Error) {
         match error {
             Error::Connection { rank, reason } => self.end(*rank, reason),
@@ -326,7 +326,7 @@ impl State {
         }
     }
 
-    /// The next message of a box; or when there will be one, if that is known.
+    /// Returns the next message of a box, or the time at which there will be one, if that is known.
     fn take(&mut self, at: usize, now: Instant) -> Result<Message, Option<Instant>> {
         let messages = &mut self.boxes[at];
         if messages.len() > 1 && messages[0].behind {
@@ -349,14 +349,14 @@ impl Message {
 }
 
 impl Content {
-    /// A copy that ends in zeros.
+    /// Copy of the content with zeros in its second half.
     fn with_half_zeros(&self) -> Self {
         let mut bytes: Box<[u8]> = match self {
             Self::Record(record) => record.clone(),
             Self::Memory(region) => {
                 let mut bytes = vec![0; region.bytes].into_boxed_slice();
-                let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: Place::Host };
-                // SAFETY: the sender's memory stays until it was taken, which it is here; `bytes` is as long.
+                let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host };
+                // SAFETY: the sender's memory stays until it was taken, which happens here; `bytes` has the same length.
                 let _ = unsafe { copy(region, &to) };
                 bytes
             }
@@ -374,23 +374,23 @@ impl Content {
     }
 }
 
-/// Copies as many bytes as `to` has. Waits until they are there.
+/// Copies `to.bytes` bytes, and waits until the copy is done.
 ///
 /// # Safety
 ///
-/// Both are that long, and nobody else writes to them meanwhile, or reads `to`.
+/// Both regions have equal lengths. Nothing else writes to either meanwhile, or reads `to`.
 unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
     debug_assert!(from.bytes == to.bytes);
     match (&from.place, &to.place) {
-        (Place::Host, Place::Host) => {
-            // SAFETY: the caller's.
+        (MemorySpace::Host, MemorySpace::Host) => {
+            // SAFETY: the caller guarantees the contract.
             unsafe { std::ptr::copy_nonoverlapping(from.address as *const u8, to.address as *mut u8, to.bytes) };
             Ok(())
         }
         #[cfg(feature = "cuda")]
-        (_, Place::Gpu(stream)) | (Place::Gpu(stream), _) => {
+        (_, MemorySpace::Gpu(stream)) | (MemorySpace::Gpu(stream), _) => {
             reach(from, to);
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees the contract.
             unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
         }
     }
@@ -454,14 +454,14 @@ impl Transport for Local {
 }
 
 impl Local {
-    /// Copies what was sent to this rank, and waits until what it has sent is copied, or until both are enqueued.
+    /// Copies the messages to this rank. Then waits until its own messages are copied, or until all copies are enqueued.
     fn end_exchange(&mut self, waits: bool) -> Result<()> {
         let receive = self.receive.take().expect("an exchange was begun");
         let _ = waits; // copies within the host's memory are not enqueued
         #[cfg(feature = "cuda")]
         for (from, to) in receive.iter().enumerate().filter(|(_, to)| !waits && to.bytes > 0) {
-            if let (Place::Gpu(stream), None) = (&to.place, &self.copied[from]) {
-                // Without an event the copy is waited for.
+            if let (MemorySpace::Gpu(stream), None) = (&to.place, &self.copied[from]) {
+                // Without an event, the copy is waited for.
                 self.copied[from] = crate::backend::cuda::new_event(stream).ok().map(Arc::new);
             }
         }
@@ -472,7 +472,7 @@ impl Local {
                     #[cfg(feature = "cuda")]
                     if let (Content::Memory(source), false, Some(copied)) = (content, waits, &self.copied[from])
                         && source.bytes == to.bytes
-                        && let (Place::Gpu(_), Place::Gpu(stream)) = (&source.place, &to.place)
+                        && let (MemorySpace::Gpu(_), MemorySpace::Gpu(stream)) = (&source.place, &to.place)
                     {
                         reach(source, to);
                         // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`order_copies`).
@@ -483,64 +483,65 @@ impl Local {
                     let source = match content {
                         content if content.len() != to.bytes => return Err(unexpected(from, self.rank, content, to.bytes)),
                         Content::Memory(region) => region.clone(),
-                        // As a fault has made it.
+                        // A record where memory is expected: a fault made it.
                         Content::Record(bytes) => {
-                            Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: Place::Host }
+                            Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host }
                         }
                     };
-                    // SAFETY: as long as each other; the sender's stays until this has returned (`wait_until_taken`), the
-                    // receiver's is this rank's alone until `finish` has returned (both by the contract of `begin`).
+                    // SAFETY: both have the same length. The sender's memory stays until this has returned (`wait_until_taken`).
+                    // The receiver's memory is used by this rank alone until `finish` has returned (both by the contract of
+                    // `begin`).
                     unsafe { copy(&source, to) }
                 })?;
             }
             Ok(())
         };
         let received: Result<()> = receive_all();
-        self.told_if_failed(&received);
+        self.end_if_failed(&received);
         let done = received.and(self.wait_until_taken());
         #[cfg(feature = "cuda")]
         let done = self.end_copies(&receive, waits, done);
         done
     }
 
-    /// Ends the connection after an error of this rank's, and says so.
-    fn told_if_failed(&self, done: &Result<()>) {
+    /// If this rank has failed, ends the connection with its error.
+    fn end_if_failed(&self, done: &Result<()>) {
         if let Err(error) = done {
             self.shared.lock().end_by(self.rank, error);
             self.shared.changed.notify_all();
         }
     }
 
-    /// Lets the streams of what this rank has sent come after the copies of it that are enqueued. If that fails, or something
-    /// has before, or if it is told to, it waits for all copies here: nothing is under way after an error.
+    /// Makes the streams of the memory that this rank has sent wait for the copies that are enqueued from it. If that fails, if
+    /// an earlier step failed, or if requested, waits here for all copies, so that nothing is under way after an error.
     #[cfg(feature = "cuda")]
     fn end_copies(&self, receive: &[Region], waits: bool, done: Result<()>) -> Result<()> {
-        use crate::backend::cuda::{let_come_after, wait_for, wait_for_event};
-        // Kept until the end: who waits must know of all of them.
+        use crate::backend::cuda::{make_stream_wait, wait_for, wait_for_event};
+        // Kept until the end, because a wait must include all of them.
         let copies = std::mem::take(&mut self.shared.lock().enqueued[self.rank]);
         let mut done = done;
         if !waits && done.is_ok() {
             let mut pairs = copies.iter().flat_map(|copied| self.sending.iter().map(move |stream| (stream, copied)));
-            done = pairs.try_for_each(|(stream, copied)| let_come_after(stream, copied));
+            done = pairs.try_for_each(|(stream, copied)| make_stream_wait(stream, copied));
         }
         if waits || done.is_err() {
             let of_others = copies.iter().map(|copied| wait_for_event(copied));
             let streams = streams_of(receive);
             let waited = of_others.chain(streams.iter().map(|stream| wait_for(stream)));
-            // All of them, also behind one that fails.
+            // Waits for all of them, even after one that fails.
             done = waited.fold(done, Result::and);
         }
-        self.told_if_failed(&done);
+        self.end_if_failed(&done);
         done
     }
 }
 
-/// The streams of regions that have memory of a GPU, each once.
+/// Distinct streams of the regions in GPU memory.
 #[cfg(feature = "cuda")]
 fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
     let mut streams: Vec<SharedStream> = Vec::new();
     for region in regions.iter().filter(|region| region.bytes > 0) {
-        if let Place::Gpu(stream) = &region.place
+        if let MemorySpace::Gpu(stream) = &region.place
             && !streams.iter().any(|known| Arc::ptr_eq(known, stream))
         {
             streams.push(stream.clone());
@@ -549,11 +550,11 @@ fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
     streams
 }
 
-/// Two regions of GPUs: each may use the other's memory, if it can.
+/// Gives two GPUs access to each other's memory, if they support it.
 #[cfg(feature = "cuda")]
 fn reach(from: &Region, to: &Region) {
-    if let (Place::Gpu(one), Place::Gpu(other)) = (&from.place, &to.place) {
-        crate::backend::cuda::let_reach_each_other(one, other);
+    if let (MemorySpace::Gpu(one), MemorySpace::Gpu(other)) = (&from.place, &to.place) {
+        crate::backend::cuda::enable_peer_access(one, other);
     }
 }
 
@@ -565,8 +566,8 @@ fn unexpected(from: usize, to: usize, content: &Content, needed: usize) -> Error
 impl Drop for Local {
     fn drop(&mut self) {
         if self.receive.is_some() {
-            // A panic between `begin` and `finish`: nobody may copy from what is about to be freed.
-            self.abort("has given up in the middle of an exchange");
+            // A panic between `begin` and `finish`: no rank may copy from memory that is about to be freed.
+            self.abort("gave up in the middle of an exchange");
             let _ = self.wait_until_taken();
             #[cfg(feature = "cuda")]
             let _ = self.end_copies(&[], true, Ok(()));

@@ -15,28 +15,28 @@ const MAGIC: u64 = 0x7761_7270_7365_7422;
 
 /// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MessageKind {
     Run = 1,
     Reply = 2,
 }
 
 /// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Out,
     In,
 }
 
-/// Lengths and places of all messages of a kind that go one way, by the other rank.
+/// Lengths and offsets of all messages of a kind in one direction, by the other rank.
 struct Places<'a> {
-    kind: Kind,
-    way: Way,
+    kind: MessageKind,
+    way: Direction,
     bytes: Vec<u64>,
     starts: Vec<u64>,
     memory: &'a RankMemory,
 }
 
-/// Bytes of a run of so many rows of `width` words.
+/// Bytes of a run of `rows` rows of `width` words.
 fn run_bytes(width: usize, rows: u64) -> u64 {
     message_bytes(4 * width as u64 * rows)
 }
@@ -48,7 +48,7 @@ pub(super) fn run_stamps(buffers: &Buffers, round: usize) -> Vec<Stamp> {
     let stamp = |rank: usize| Stamp {
         magic: MAGIC,
         sequence: sender.sequence,
-        kind: Kind::Run as u32,
+        kind: MessageKind::Run as u32,
         from: sender.rank as u32,
         to: rank as u32,
         width: buffers.width as u32,
@@ -75,22 +75,22 @@ impl<'a> Messages<'a> {
     pub(super) fn runs(&self) -> (Vec<Region>, Vec<Region>) {
         let sender = Sender { rank: self.rows.own, sequence: self.rows.sequence };
         assert_eq!(self.buffers.of(self.round).sender, sender, "runs are stamped as they are announced");
-        let [send, receive] = [Way::Out, Way::In].map(|way| self.regions(&self.places(Kind::Run, way)));
+        let [send, receive] = [Direction::Out, Direction::In].map(|way| self.regions(&self.places(MessageKind::Run, way)));
         (send, receive)
     }
 
     /// Memory that each reply is sent from, and memory that the replies to this rank go to.
     pub(super) fn replies(&self) -> (Vec<Region>, Vec<Region>) {
-        let [out, back] = [Way::Out, Way::In].map(|way| self.regions(&self.places(Kind::Reply, way)));
+        let [out, back] = [Direction::Out, Direction::In].map(|way| self.regions(&self.places(MessageKind::Reply, way)));
         (out, back)
     }
 
-    /// Addresses of a rank's run, which is to be put, and of the answers to it.
+    /// Addresses of a rank's run, whose vectors are put or searched here, and of the answers to it.
     pub(super) fn run_of(&self, rank: usize) -> Run {
         let (memory, rows) = (self.buffers.of(self.round), self.rows);
         let count = rows.from(rank);
         let (vectors, answers) = if rank == rows.own {
-            // The answers are made where those of others come to.
+            // The answers to the rank's own run are written where those of other ranks arrive.
             let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
             (memory.send.address + run, memory.replies_in.address + answers)
         } else {
@@ -113,10 +113,10 @@ impl<'a> Messages<'a> {
     /// Bytes of the round's messages to other ranks, and from them.
     pub(super) fn exchanged(&self) -> [u64; 2] {
         let bytes = |kind, way| self.places(kind, way).bytes.iter().sum::<u64>();
-        [Way::Out, Way::In].map(|way| bytes(Kind::Run, way) + bytes(Kind::Reply, way))
+        [Direction::Out, Direction::In].map(|way| bytes(MessageKind::Run, way) + bytes(MessageKind::Reply, way))
     }
 
-    /// Bytes of the runs from each rank. A rank's own run goes nowhere.
+    /// Bytes of the runs from each rank. A rank's own run is not sent.
     fn received_bytes(&self) -> Vec<u64> {
         let (rows, width) = (self.rows, self.buffers.width);
         (0..self.buffers.ranks).map(|rank| if rank == rows.own { 0 } else { run_bytes(width, rows.from(rank)) }).collect()
@@ -129,24 +129,26 @@ impl<'a> Messages<'a> {
         (0..rows.ranks()).map(|rank| if rank == rows.own { 0 } else { bytes(rank) }).collect()
     }
 
-    fn places(&self, kind: Kind, way: Way) -> Places<'a> {
+    fn places(&self, kind: MessageKind, way: Direction) -> Places<'a> {
         let (memory, rows, width, ranks) = (self.buffers.of(self.round), self.rows, self.buffers.width, self.buffers.ranks);
         let to_others = |bytes: &dyn Fn(u64) -> u64| -> Vec<u64> {
             (0..ranks).map(|rank| if rank == rows.own { 0 } else { bytes(rows.to(rank)) }).collect()
         };
         let (bytes, starts, memory) = match (kind, way) {
-            (Kind::Run, Way::Out) => (to_others(&|count| run_bytes(width, count)), memory.layout.runs.clone(), &memory.send),
-            (Kind::Run, Way::In) => {
+            (MessageKind::Run, Direction::Out) => {
+                (to_others(&|count| run_bytes(width, count)), memory.layout.runs.clone(), &memory.send)
+            }
+            (MessageKind::Run, Direction::In) => {
                 let bytes = self.received_bytes();
                 let starts = starts(bytes.iter().copied());
                 (bytes, starts, &memory.receive)
             }
-            (Kind::Reply, Way::Out) => {
+            (MessageKind::Reply, Direction::Out) => {
                 let bytes = self.reply_bytes();
                 let starts = starts(bytes.iter().copied());
                 (bytes, starts, &memory.replies_out)
             }
-            (Kind::Reply, Way::In) => {
+            (MessageKind::Reply, Direction::In) => {
                 let bytes = to_others(&|count| message_bytes(reply_content(count, rows.wants[rows.own])));
                 (bytes, memory.layout.answers.clone(), &memory.replies_in)
             }
@@ -159,7 +161,7 @@ impl<'a> Messages<'a> {
     fn stamps(&self, places: &Places<'_>) -> Vec<Stamp> {
         let rows = self.rows;
         let stamp = |rank: usize| {
-            let is_out = places.way == Way::Out;
+            let is_out = places.way == Direction::Out;
             let (from, to) = if is_out { (rows.own, rank) } else { (rank, rows.own) };
             Stamp {
                 magic: MAGIC,
@@ -168,7 +170,7 @@ impl<'a> Messages<'a> {
                 from: from as u32,
                 to: to as u32,
                 width: self.buffers.width as u32,
-                rows: if (places.kind == Kind::Run) == is_out { rows.to(rank) } else { rows.from(rank) },
+                rows: if (places.kind == MessageKind::Run) == is_out { rows.to(rank) } else { rows.from(rank) },
                 bytes: places.bytes[rank],
                 at: places.memory.address + places.starts[rank],
             }
@@ -192,10 +194,10 @@ impl<'a> Messages<'a> {
 pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong: u64) -> Result<()> {
     let messages = Messages::new(buffers, round, rows);
     if buffers.device.is_host() || rows.are_answered() {
-        let replies = messages.stamps(&messages.places(Kind::Reply, Way::Out));
-        return check(buffers, round, rows, Kind::Run, &replies);
+        let replies = messages.stamps(&messages.places(MessageKind::Reply, Direction::Out));
+        return check(buffers, round, rows, MessageKind::Run, &replies);
     }
-    let stamps = messages.stamps(&messages.places(Kind::Run, Way::In));
+    let stamps = messages.stamps(&messages.places(MessageKind::Run, Direction::In));
     if stamps.is_empty() {
         return Ok(());
     }
@@ -210,15 +212,15 @@ pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong
 
 /// Returns an error unless the replies that came are the expected ones.
 pub(super) fn check_replies(buffers: &mut Buffers, round: usize, rows: &Rows) -> Result<()> {
-    check(buffers, round, rows, Kind::Reply, &[])
+    check(buffers, round, rows, MessageKind::Reply, &[])
 }
 
 /// Returns an error unless each message that came is the expected one. Writes the stamps `own`, of messages that this rank sends,
 /// by the same copy.
-fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: Kind, own: &[Stamp]) -> Result<()> {
+fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: MessageKind, own: &[Stamp]) -> Result<()> {
     let stream = stream_of(round);
     let messages = Messages::new(buffers, round, rows);
-    let stamps = messages.stamps(&messages.places(kind, Way::In));
+    let stamps = messages.stamps(&messages.places(kind, Direction::In));
     if stamps.is_empty() {
         return Ok(());
     }
@@ -244,13 +246,13 @@ fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: Kind, own: &[St
     }
 }
 
-/// Error for what a kernel has found: a rank's number plus 1.
+/// Error for a wrong message that a kernel has found: `number` is the rank plus 1.
 pub(super) fn another_message(number: u64) -> Error {
-    let reason = "has sent another message than the one that is due, or a part of it".into();
+    let reason = "has sent an unexpected or incomplete message".into();
     Error::Connection { rank: number as usize - 1, reason }
 }
 
-/// A run that is to be put: addresses in device memory, 0 for answers that are not wanted.
+/// A received run: addresses in device memory; 0 for answers that are not requested.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub count: u64,

@@ -1,9 +1,8 @@
-//! One set spread over several ranks: GPUs, or parts of a CPU. Every vector has one rank that owns it, and only that rank stores
-//! it.
+//! One set spread over several ranks: GPUs, or parts of a CPU. One rank owns each vector, and only that rank stores it.
 //!
-//! A *rank* is one of several participants that each have a [`Table`], an ordinary [`warpset::Table`](crate::Table) on a device
-//! of theirs in it, and a [`Transport`] to the others. [`Local`] connects threads of one process. Operations are *collective*:
-//! every rank calls the same ones in the same order, each with a batch of its own, which may be empty.
+//! A *rank* is one of several participants. Each has a [`Table`], which contains an ordinary [`warpset::Table`](crate::Table) on
+//! a device, and a [`Transport`] to the others. [`Local`] connects threads of one process. Operations are *collective*: every
+//! rank calls the same ones in the same order, each with its own batch, which may be empty.
 //!
 //! ```
 //! # fn main() -> Result<(), warpset::Error> {
@@ -29,38 +28,38 @@
 //!
 //! # What a find-or-put of a batch does
 //!
-//! Batches are cut into *rounds*, of a size that all ranks agree on. A rank that has no more vectors takes part with none. In a
-//! round each rank
+//! Batches are cut into *rounds*, of a size that all ranks agree on. A rank that has no more vectors takes part with an empty
+//! round. In a round each rank
 //!
 //! 1. finds the owner of each of its vectors, and copies it to one *run* for each owner (cuda/warpset/cluster/partition.cuh: one
 //!    pass of a kernel on a GPU, so that a batch in its memory never passes through the host);
-//! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, what it wants to hear of
-//!    its rows, and whether it has vectors for another round. All know all of this, so all decide alike: whether to go on, and
-//!    whether to grow first;
-//! 3. sends each run to its owner, and puts its own meanwhile;
-//! 4. puts the runs that it gets, each as a batch of its table;
-//! 5. sends outcomes, and references, back to those who want them;
-//! 6. gives every vector of the round what has become of it.
+//! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, which results it
+//!    requests, and whether it has vectors for another round. All ranks know all of this, so all decide alike: whether to go on,
+//!    and whether to grow first;
+//! 3. sends each run to its owner, and meanwhile puts its own;
+//! 4. puts the runs that it receives, each as a batch of its table;
+//! 5. sends outcomes, and references, back to the ranks that requested them;
+//! 6. stores the results of every vector of the round.
 //!
-//! Rounds overlap: while a table puts the vectors of one, those of the next are sorted and sent, and the answers to those of the
-//! one before are sent back. Tables that may grow in between (and GPUs, where the host wants to know what is new) do one round
-//! after the other.
+//! Rounds overlap: while a table puts the vectors of one round, those of the next are sorted and sent, and the answers of the
+//! previous one are sent back. Rounds do not overlap for tables that may grow in between, and on GPUs if the host requests the
+//! new references.
 //!
-//! After the last round all tell what has become of the rows of each rank here, and so know the sums over all ranks
-//! ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes. The
-//! last one is left out if nobody wants outcomes ([`DeviceBatch`]).
+//! After the last round each rank reports the outcomes of every rank's rows in its table, so all ranks know the sums over all
+//! ranks ([`Batch::total`]). So a batch of one round costs four exchanges: two of a few words, one of vectors, one of outcomes.
+//! The last one is omitted if no rank requests outcomes ([`DeviceBatch`]).
 //!
 //! # Why one `New`
 //!
-//! The owner of a vector is a function of nothing but the vector and of numbers that all ranks have in common and that do not
-//! change as long as the cluster is there. So whoever offers the vector, and whenever, offers it to the same table. Of all rows
-//! that bring it there, in whatever runs and rounds, that table says `New` to one (its own promise), and that row was sent by one
-//! rank for one vector. With [`Builder::deduplicate`] that vector may represent equal ones: they get `Seen`. A vector that is
-//! rejected gets `Full` on its rank, for all that it represents, and is stored nowhere, as no other rank would ever store it.
+//! The owner of a vector depends only on the vector, and on numbers that are equal on all ranks and constant for the life of the
+//! cluster. So all ranks always offer a vector to the same table. Among all rows that bring it there, in any run and round, that
+//! table reports `New` for exactly one (its own guarantee), and one rank sent that row for one vector. With
+//! [`Builder::deduplicate`] that vector may represent equal ones, which get `Seen`. A rejected vector gets `Full` on its rank,
+//! together with all vectors that it represents. It is not stored anywhere, as no other rank would ever store it.
 //!
-//! Whole vectors: what a rank puts is a row of a run whose first and last line bear the stamp of this round, this sender and this
-//! receiver, and which is as long as the sender has said. Anything else is not put, and ends the connection, at the end of the
-//! operation at the latest.
+//! Whole vectors: a rank puts only rows of a run whose first and last line carry the stamp of this round, this sender and this
+//! receiver, and whose length is the announced one. Any other message is not put, and ends the connection, at the latest at the
+//! end of the operation.
 //!
 //! # What crosses the wire
 //!
@@ -71,51 +70,52 @@
 //! | its reply, if outcomes are wanted | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
 //! | nothing, if there is no row | 0 |
 //!
-//! Runs begin at a line of 128 bytes, and are whole lines. Vectors that the rank itself owns do not cross: 1 - 1/n of all vectors
-//! do for n ranks. With [`Builder::deduplicate`] equal vectors of a round cross once, and outcomes always.
+//! Runs begin at a line of 128 bytes, and are whole lines. Vectors that the offering rank itself owns do not cross, so with n
+//! ranks a share of 1 - 1/n of all vectors crosses. With [`Builder::deduplicate`] equal vectors of a round cross once, and
+//! outcomes always cross.
 //!
 //! # Owners
 //!
-//! The owner is chosen by the hash of all words of the vector, with seeds that only the cluster has. They are drawn by rank 0,
-//! and differ from those of every table in it: bits that choose a bucket are no help in choosing an owner, and the other way
-//! round. If they were, each rank would use only a part of its buckets.
+//! The owner is chosen by a hash of all words of the vector, with seeds that only the cluster has. Rank 0 draws them, and they
+//! differ from those of every table in it. So bits that choose an owner say nothing about the bucket, and conversely. Otherwise
+//! each rank would use only a part of its buckets.
 //!
-//! Ranks own equal shares of all hashes. So the table of each has as many slots as that of any other, or [`Builder::build`] is an
-//! error on all; [`Shares::BySlots`] divides by slots instead. With 2^20 vectors or more on a rank, shares differ from what they
-//! should be by less than a percent ([`Stats::balance`]).
+//! Ranks own equal shares of all hashes. So all tables must have equal numbers of slots, or [`Builder::build`] returns an error
+//! on all ranks; [`Shares::BySlots`] divides by slots instead. With 2^20 vectors or more on a rank, the real shares differ from
+//! these by less than a percent ([`Stats::balance`]).
 //!
 //! # Memory
 //!
-//! Of each rank besides its table, for rounds of r vectors of w words and n ranks, of which three may be under way: 3 times
-//! r (17/16 (4 w + 9) + 4) bytes for what it sends and what it is answered, and 3 times (n - 1) r (4 w + 9) for what it gets
-//! (used up only if all vectors of all ranks have one owner). On a GPU r (4 w + 13) more for batches from host memory, and 8 n r
-//! from the first batch on of which the host wants to know what is stored here. With [`Builder::deduplicate`] r 20 to 28 more.
-//! That is 64 MiB on a CPU, of which only what is used is ever touched. On a GPU it is 1/32 of its free memory, 4 GiB at most
-//! (without the 8 n r). [`Builder::round`] chooses r instead. Nothing is allocated once an operation has begun but the results
-//! that it returns (and tables that grow), so that a rank does not run out of memory halfway.
+//! On each rank besides its table, for rounds of r vectors of w words and n ranks, with up to three rounds under way: 3 r (17/16
+//! (4 w + 9) + 4) bytes for what it sends and the answers to it, and 3 (n - 1) r (4 w + 9) bytes for what it receives (fully used
+//! only if all vectors of all ranks have one owner). On a GPU another r (4 w + 13) for batches from host memory, and 8 n r from
+//! the first batch on for which the host requests the vectors that are new on this rank. With [`Builder::deduplicate`] another 20
+//! r to 28 r. In all that is 64 MiB of addresses on a CPU, and only the used part is ever touched. On a GPU it is 1/32 of its
+//! free memory, at most 4 GiB (without the 8 n r). [`Builder::round`] chooses r instead. Once an operation has begun, nothing is
+//! allocated except the results that it returns (and tables that grow), so that a rank does not run out of memory halfway.
 //!
 //! # Growth
 //!
 //! Tables with [`grows(true)`](crate::TableBuilder::grows) double on all ranks as soon as one would be too full, so that the
-//! shares stay as they were. If one cannot, nobody's batch fails: vectors go into what slots there are, and [`Batch::error`]
-//! says which rank could not grow, and why.
+//! shares stay as they were. If one cannot, no batch fails: vectors use the remaining slots, and [`Batch::error`] says which rank
+//! could not grow, and why.
 //!
 //! # Failures
 //!
-//! - A rank is given a batch that it refuses (a ragged one, say). It tells the others in the record of its first round. It gets
-//!   its error, they get [`Error::Rank`]. Nothing was put, and all may go on.
-//! - A rank fails between rounds (its device reports an error, say). The same, with the next record. What has been put is stored,
-//!   and nobody is told that it is new.
-//! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. What has
-//!   been put is stored, and nobody is told that it is new.
-//! - Ranks call different operations: [`Error::OutOfStep`], or [`Error::Connection`] that tells of it, on all. The connection
-//!   ends.
-//! - A rank goes away, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or another than
-//!   the one that is due: [`Error::Connection`] on all who wait for it, each within the time-out. The connection ends.
+//! - A rank refuses its batch (for example, because it is not a whole number of vectors). It tells the others in the record of
+//!   its first round. The rank gets its error, the others get [`Error::Rank`]. Nothing was put, and all may go on.
+//! - A rank fails between rounds (for example, its device reports an error): the same errors, with the next record. Vectors that
+//!   were put are stored, but are not reported as new to any rank.
+//! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. Vectors
+//!   that were put are stored, but are not reported as new to any rank.
+//! - Ranks call different operations: [`Error::OutOfStep`], or an [`Error::Connection`] that mentions it, on all ranks. The
+//!   connection ends.
+//! - A rank ends, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or not the expected
+//!   one: [`Error::Connection`] on all ranks that wait for it, each within the time-out. The connection ends.
 //!
-//! Whatever happens, the rank's own table has all that was stored, can be read ([`Table::local`]) and taken
-//! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. After an end of
-//! the connection during a batch, any part of the batch may be stored, and nobody was told `New` for it.
+//! In all cases the rank's own table has everything that was stored, can be read ([`Table::local`]) and taken
+//! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. If the connection
+//! ends during a batch, any part of the batch may be stored, and no vector of it was reported as `New`.
 
 mod batch;
 mod buffers;
@@ -156,7 +156,7 @@ pub use nccl::Nccl;
 pub use rendezvous::Rendezvous;
 pub use stats::{RankStats, Stats, Traffic};
 pub use table::Table;
-pub use transport::{Place, Region, Transport};
+pub use transport::{MemorySpace, Region, Transport};
 
 #[cfg(doc)]
 use crate::Error;

@@ -1,4 +1,4 @@
-//! Which rank owns which hashes.
+//! Ownership of hashes by ranks.
 
 use crate::layout::options::SeedPair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -7,19 +7,20 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 pub(super) struct Owners {
     /// Number from which the seeds of the owners' hash are made.
     pub seed: u64,
-    /// Least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     pub bounds: Vec<u64>,
     /// All ones; tests clear bits to force collisions.
     pub hash_mask: u64,
 }
 
-/// Seeds of the hash that chooses the owner of a vector of at most `width` words, made from one number that all ranks have.
+/// Seeds of the hash that chooses the owner of a vector of at most `width` words, derived from a number that all ranks have.
 pub(super) fn seeds(seed: u64, width: usize) -> Vec<SeedPair> {
     let mut random = StdRng::seed_from_u64(seed);
     (0..=width).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect()
 }
 
-/// A seed for these seeds: from the system's entropy, or made from the seed of a table, from which that table's own differ.
+/// Draws a number for these seeds: from the system's entropy, or derived from the seed of a table, but different from the table's
+/// own.
 pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
     match seed_of_table {
         // Any bijection other than the identity: the table draws from `seed` itself.
@@ -28,7 +29,7 @@ pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
     }
 }
 
-/// The least hash that each rank owns, for shares in proportion to `weights`, of which none is 0: the first is 0.
+/// Smallest hash that each rank owns, for shares in proportion to `weights`. No weight is 0, and the first bound is 0.
 pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let mut before = 0u128;
@@ -41,8 +42,8 @@ pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
     bounds
 }
 
-/// An error that names the ranks unless these bounds divide all hashes: the first is 0, and none is less than the one before. A
-/// rank may own no hash.
+/// Returns an error that names the ranks unless these bounds divide all hashes: the first is 0, and none is less than the one
+/// before. A rank may own no hash.
 pub(super) fn check_bounds(bounds: &[u64]) -> Result<(), String> {
     if let Some(first @ 1..) = bounds.first() {
         return Err(format!("rank 0 owns hashes from {first:#x} on, and no rank those before"));

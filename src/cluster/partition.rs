@@ -1,4 +1,4 @@
-//! Vectors to runs by owner, and answers to vectors: what a round begins and ends with.
+//! Sorting of vectors into runs by owner, at the start of a round, and distribution of the answers at its end.
 
 use super::buffers::{Buffers, layout_at, stream_of};
 use super::layout::Layout;
@@ -9,7 +9,7 @@ use super::record::Wants;
 use super::view::CURSOR_STEP;
 use crate::Result;
 use crate::backend::RankMemory;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::{Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 
 /// Sorts the vectors of a round by owner, and collects the answers to them.
@@ -17,11 +17,11 @@ pub(super) struct Partition {
     hash_mask: u64,
     /// Seeds of the owners' hash, in device memory.
     seeds: RankMemory,
-    /// Least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     bounds: Vec<u64>,
     /// `bounds` in device memory.
     bounds_there: RankMemory,
-    /// Hash set of the vectors of a round, which finds equal ones; `None` unless they are looked for.
+    /// Hash set of the vectors of a round, which finds equal ones; `None` without deduplication.
     filter: Option<RankMemory>,
     /// Vectors of a round from host memory; `None` on the host. Free again once the round is sorted.
     vectors: Option<RankMemory>,
@@ -66,12 +66,12 @@ impl Partition {
         self.asked = asked;
     }
 
-    /// Least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     pub(super) fn bounds(&self) -> &[u64] {
         &self.bounds
     }
 
-    /// Whether equal vectors of a round are looked for.
+    /// Whether equal vectors of a round are found and sent once.
     pub(super) fn deduplicates(&self) -> bool {
         self.filter.is_some()
     }
@@ -158,7 +158,7 @@ impl Partition {
         let counters = memory.counters.address;
         let view = self.view(buffers, round);
         // SAFETY:
-        // - the vectors are `count` rows, and stay until the stream has passed this: `Engine` keeps them borrowed, and waits;
+        // - the vectors are `count` rows, and stay until the stream has passed this: `RankEngine` keeps them borrowed, and waits;
         // - all memory is as large as the view says, in which `count` is at most `most` (`new`, `Buffers::new`, and the assertion
         //   in `sort`); the runs have space for as many rows as the capacities say (the assertion in `Layout::of`).
         unsafe { buffers.device.partition(stream, Kernel::Scatter, &view)? };
@@ -203,7 +203,7 @@ impl Partition {
         &mut self,
         buffers: &Buffers,
         round: usize,
-        search: Search,
+        search: SearchMode,
         mut output: Output<'_>,
     ) -> Result<[u64; 2]> {
         let (device, stream, count) = (&*buffers.device, stream_of(round), buffers.of(round).count);
@@ -224,9 +224,10 @@ impl Partition {
             return Ok([0; 2]);
         }
         let view = PartitionView { outcomes, references, owners, ..self.view(buffers, round) };
-        let kernel = if search == Search::Find { Kernel::GatherFound } else { Kernel::GatherPut };
-        // SAFETY: as in `scatter`, but that vectors are not read; the replies have a row for each place (`check_replies`), the
-        // results an element for each vector: slices of the caller's, which are borrowed, or buffers, until `Engine` has waited.
+        let kernel = if search == SearchMode::Find { Kernel::GatherFound } else { Kernel::GatherPut };
+        // SAFETY: as in `scatter`, except that vectors are not read. The replies have a row for each place (`check_replies`). The
+        // results have an element for each vector: they are slices of the caller, which stay borrowed until `RankEngine` has
+        // waited, or buffers.
         unsafe { device.partition(stream, kernel, &view)? };
         if let (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_places, of_ranks])) = (output, &self.results)
         {

@@ -7,7 +7,7 @@ use super::record::Answered;
 use crate::backend::{Launch, RankMemory, Waves};
 use crate::core::table::RawTable;
 use crate::layout::HostBatch;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::Stream;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ impl Puts {
         self.fresh = fresh;
         self.last_put = None;
         if fresh == Fresh::Host && !buffers.device.is_host() && self.fresh_memory.is_none() {
-            // As many as all ranks may send in a round.
+            // Capacity: all vectors that all ranks may send in a round.
             self.fresh_memory = Some(buffers.device.allocate(8 * buffers.ranks as u64 * buffers.most as u64)?);
         }
         let bytes = (buffers.ranks * size_of::<Counts>()) as u64 + 8;
@@ -54,7 +54,7 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         (round, rows, rank): (usize, &Rows, usize),
         is_last: bool,
         fresh: &mut Vec<u64>,
@@ -76,7 +76,7 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         run: Run,
         rank: usize,
         fresh: &mut Vec<u64>,
@@ -92,7 +92,7 @@ impl Puts {
                 (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
             )
         };
-        let wanted = search == Search::FindOrPut && self.fresh == Fresh::Host;
+        let wanted = search == SearchMode::FindOrPut && self.fresh == Fresh::Host;
         let before = fresh.len();
         fresh.resize(before + if wanted { count } else { 0 }, 0);
         let mut batch =
@@ -110,13 +110,13 @@ impl Puts {
         &mut self,
         buffers: &Buffers,
         raw: &RawTable,
-        search: Search,
+        search: SearchMode,
         launch: Launch,
         run: Run,
         rank: usize,
     ) -> Result<()> {
         let (new_references, new_capacity) = match self.fresh {
-            _ if search == Search::Find => (0, 0),
+            _ if search == SearchMode::Find => (0, 0),
             Fresh::Unwanted => (0, 0),
             Fresh::Gpu { address, capacity } => (address, capacity),
             // Allocated by `begin`.
@@ -126,7 +126,7 @@ impl Puts {
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
-            // Behind those of the run before.
+            // Behind the references of the run before.
             if let Some(last) = self.last_put.filter(|last| *last != rank) {
                 let [from, to] = [last, rank].map(|rank| counts_of(rank) + NEW_REFERENCES_AT);
                 buffers.device.copy_number(Stream::Puts, &mut self.answered, from, to)?;
@@ -140,12 +140,12 @@ impl Puts {
             references: run.references,
             new_references,
             new_capacity,
-            // Zeros at first: `begin`.
+            // Zeroed by `begin`.
             counts: self.answered.address + counts_of(rank),
             ..BatchView::default()
         };
         // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
-        // until the stream has passed the kernel, as memory that is freed waits for that, and `Engine` for the caller's.
+        // until the stream has passed the kernel, as memory that is freed waits for that, and `RankEngine` for the caller's.
         unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch) }
     }
 
@@ -153,7 +153,7 @@ impl Puts {
     /// references of new vectors if they are wanted in device memory, and an error if a message was a wrong one.
     pub(super) fn answered(&mut self, buffers: &Buffers) -> Result<(Vec<Answered>, u64, Option<Error>)> {
         let mut words = vec![0u64; buffers.ranks * size_of::<Counts>() / 8 + 1];
-        // Most of what is under way is over when this is read: one wait, and not one for each stream.
+        // Most work under way is over when this is read, so there is one wait instead of one for each stream.
         let read = buffers.device.read(Stream::Puts, &self.answered, 0, &mut words);
         buffers.device.synchronize()?;
         read?;

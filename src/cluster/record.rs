@@ -1,10 +1,10 @@
-//! What every rank tells all others before each round: all decide by the same numbers, and so alike.
+//! The record that every rank sends to all others before each round. All ranks decide by the same numbers, so they decide alike.
 
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
-/// What ranks do together.
+/// Operations that ranks carry out together.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only batches in the memory of a GPU are like this"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -55,10 +55,10 @@ impl Operation {
     }
 }
 
-/// Numbers that a record has room for.
+/// Numbers that a record can carry.
 pub(super) const NUMBERS: usize = 16;
 
-/// The part that has the same length for any number of ranks.
+/// Head of a record. Its length does not depend on the number of ranks.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
@@ -66,54 +66,54 @@ pub(super) struct Head {
     sequence: u64,
     operation: u32,
     rank: u32,
-    /// 0, or the rank has failed and `text` says how.
+    /// Not 0 if the rank has failed; `text` then has its message.
     failed: u32,
     flags: u32,
-    /// Of the rank's table.
+    /// Vectors stored in the rank's table.
     pub stored: u64,
     pub slots: u64,
     pub nodes: u64,
     pub node_slots: u64,
-    /// Vectors of the rank's batch so far. And of those of them that others represented, how many were hits (put: new; found:
-    /// stored), and how many were rejected.
+    /// Vectors of the rank's batch so far. Then, among those that others represented: hits (put: new; find: stored), and rejected
+    /// ones.
     pub offered: u64,
     pub copies_hit: u64,
     pub copies_full: u64,
-    /// What the operation wants to tell besides.
+    /// Further numbers of the operation.
     pub values: [u64; NUMBERS],
     text: [u8; 128],
-    /// Of all other words, the rows included.
+    /// Checksum of all other words, including the rows.
     sum: u64,
 }
 
 const MAGIC: u64 = 0x7761_7270_7265_6332;
 
-/// What a rank wants to hear of the rows that it sends.
+/// Results that a rank requests for the rows that it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
-    /// Their outcomes; else how many had which.
+    /// Outcomes of the rows; otherwise only the number of each outcome.
     pub outcomes: bool,
-    /// Their references, too.
+    /// References of the rows, too.
     pub references: bool,
 }
 
-/// Bits of `flags`: what the rank wants; whether it has vectors for another round; whether no round may begin before the one
-/// before it has ended.
+/// Bits of `flags`: the requested results; whether the rank has vectors for another round; whether no round may begin before the
+/// one before it has ended.
 const OUTCOMES: u32 = 1;
 const REFERENCES: u32 = 2;
 const MORE: u32 = 4;
 const IN_TURN: u32 = 8;
 
-/// What a rank's table has made of another's rows: hits, rejected ones, and those that were so for want of a node.
+/// Results of another rank's rows in a rank's table: hits, rejected rows, and rows rejected because a node was missing.
 pub(super) type Answered = [u64; 3];
 
 /// One rank's record.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub head: Head,
-    /// How many rows the rank has for each.
+    /// Number of rows that the rank has for each rank.
     pub rows: Vec<u64>,
-    /// What has become of each rank's rows here: in the last record of an operation.
+    /// In the last record of an operation: results of each rank's rows in this rank's table.
     pub answered: Vec<Answered>,
 }
 
@@ -146,24 +146,24 @@ impl Record {
         self
     }
 
-    /// Says that the rank has failed, if it has.
+    /// Marks the record as that of a failed rank, if there is an error.
     pub(super) fn failed(mut self, error: Option<&Error>) -> Self {
         if let Some(error) = error {
             self.head.failed = 1;
-            let (text, room) = (error.to_string(), self.head.text.len());
-            let end = (0..=text.len().min(room)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            let (text, capacity) = (error.to_string(), self.head.text.len());
+            let end = (0..=text.len().min(capacity)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             self.head.text[..end].copy_from_slice(&text.as_bytes()[..end]);
         }
         self
     }
 
-    /// What the rank says of its failure.
+    /// Text of the rank's failure.
     pub(super) fn failure(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.head.text);
         (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
     }
 
-    /// As bytes, of the same number for all ranks.
+    /// Converts to bytes, of a length that is equal for all ranks.
     pub(super) fn into_bytes(self, operation: Operation, sequence: u64, rank: usize) -> Vec<u8> {
         let mut head = self.head;
         (head.magic, head.sequence, head.operation, head.rank) = (MAGIC, sequence, operation as u32, rank as u32);
@@ -174,13 +174,16 @@ impl Record {
         [bytemuck::bytes_of(&head), bytemuck::cast_slice(&numbers)].concat()
     }
 
-    /// The record that rank `rank` has sent, while this one was in this operation.
+    /// Parses the record that rank `rank` has sent while this rank was in this operation.
     pub(super) fn from_bytes(bytes: &[u8], operation: Operation, sequence: u64, rank: usize) -> Result<Self> {
         let (head, numbers) = bytes.split_at(size_of::<Head>());
         let (mut head, numbers): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));
         let stated = std::mem::take(&mut head.sum);
         if head.magic != MAGIC || stated != sum(bytemuck::bytes_of(&head), &numbers) {
-            return Err(Error::Connection { rank, reason: "has sent a record that is damaged, or of another version".into() });
+            return Err(Error::Connection {
+                rank,
+                reason: "has sent a record that is damaged or of another version of warpset".into(),
+            });
         }
         if head.rank as usize != rank {
             let reason = format!("has sent a record of rank {}", head.rank);
@@ -196,12 +199,12 @@ impl Record {
     }
 }
 
-/// What has become of the batch of a rank, by the last records of all.
-pub(super) fn tally_of(records: &[Record], rank: usize, search: Search) -> Tally {
+/// Tally of the batch of a rank, from the last records of all ranks.
+pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> Tally {
     let sum = |number: usize| records.iter().map(|record| record.answered[rank][number]).sum::<u64>();
     let (Head { offered, copies_hit, copies_full, .. }, hits) = (records[rank].head, sum(0));
     match search {
-        Search::Find => Tally { seen: hits + copies_hit, ..Tally::default() },
+        SearchMode::Find => Tally { seen: hits + copies_hit, ..Tally::default() },
         _ => {
             let full = sum(1) + copies_full;
             Tally { new: hits, seen: offered - hits - full, full, full_nodes: sum(2) }
@@ -209,7 +212,7 @@ pub(super) fn tally_of(records: &[Record], rank: usize, search: Search) -> Tally
     }
 }
 
-/// Of all 8-byte words, each with its place.
+/// Checksum of 8-byte words, each combined with its position.
 fn sum(head: &[u8], rows: &[u64]) -> u64 {
     let words = head.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
     words.chain(rows.iter().copied()).fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29))
@@ -244,8 +247,8 @@ mod tests {
         (records[0].answered, records[1].answered) = (vec![[5, 1, 1], [9, 9, 9]], vec![[7, 2, 0], [9, 9, 9]]);
         (records[0].head.offered, records[0].head.copies_full, records[0].head.copies_hit) = (100, 4, 6);
         let put = Tally { new: 12, seen: 81, full: 7, full_nodes: 1 };
-        assert_eq!(tally_of(&records, 0, Search::FindOrPut), put);
-        assert_eq!(tally_of(&records, 0, Search::Find), Tally { seen: 18, ..Tally::default() });
+        assert_eq!(tally_of(&records, 0, SearchMode::FindOrPut), put);
+        assert_eq!(tally_of(&records, 0, SearchMode::Find), Tally { seen: 18, ..Tally::default() });
     }
 
     #[test]

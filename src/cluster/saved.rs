@@ -1,4 +1,4 @@
-//! Saving a set by ranks, and loading it: each rank has a part of its own, which begins with what belongs to all parts.
+//! Saving a set by ranks, and loading it. Each rank has its own part, which begins with the data common to all parts.
 //!
 //! ```text
 //! head, of 8-byte words, little-endian
@@ -22,7 +22,7 @@
 use super::batch::Reference;
 use super::builder::{Builder, Config, Shares};
 use super::engine::DeviceRounds;
-use super::engine::Engine;
+use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners::Owners;
 use super::owners::check_bounds;
@@ -37,20 +37,20 @@ use std::io::{ErrorKind, Read, Write};
 const MAGIC: u64 = u64::from_le_bytes(*b"wpranks\0");
 const VERSION: u64 = 1;
 
-/// Words before the bounds, and the most ranks that a head is read for.
+/// Words before the bounds; and the largest number of ranks in a head that is accepted.
 const FIXED: usize = 8;
 const MOST_RANKS: u64 = 1 << 20;
 
-/// What the parts of one save have in common, but for the rank.
+/// Properties that the parts of one save have in common. Only the rank differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Head {
     rank: u64,
-    /// Drawn by rank 0 for each save.
+    /// Random number that rank 0 draws for each save.
     save: u64,
     seed: u64,
     hash_mask: u64,
     shares: u64,
-    /// The least hash that each rank owns.
+    /// Smallest hash that each rank owns.
     bounds: Vec<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Head {
         bytes
     }
 
-    /// Reads a head, and no byte more.
+    /// Reads a head, and no byte beyond it.
     fn read(from: &mut impl Read) -> Result<Self> {
         let mut bytes = vec![0; 8 * FIXED];
         read_all(from, &mut bytes, 0, 8 * (FIXED as u64 + 2))?;
@@ -98,7 +98,7 @@ impl Head {
     }
 }
 
-/// Fills `bytes`, which begin with byte `at` of at least so many.
+/// Fills `bytes` from a file at offset `at`. The file must have at least `needed` bytes.
 fn read_all(from: &mut impl Read, bytes: &mut [u8], at: u64, needed: u64) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -116,19 +116,19 @@ fn read_all(from: &mut impl Read, bytes: &mut [u8], at: u64, needed: u64) -> Res
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Writes this rank's part of the set to a place of its own, as [`warpset::Table::save`](crate::Table::save) writes a table.
+    /// Writes this rank's part of the set to its own writer, as [`warpset::Table::save`](crate::Table::save) writes a table.
     /// Collective. [`Builder::load`] makes one set of all parts of one save again.
     ///
     /// # Errors
     ///
-    /// As of [`warpset::Table::save`](crate::Table::save) on the rank that it is of, [`Error::Rank`] on the others: then the
-    /// parts that were written make no set. After [`Error::SelfDeadlock`] on a rank none has written anything.
+    /// As for [`warpset::Table::save`](crate::Table::save) on the rank concerned, [`Error::Rank`] on the others. Then the parts
+    /// that were written do not make a set. After [`Error::SelfDeadlock`] on a rank no rank has written anything.
     /// [`Error::Connection`], [`Error::OutOfStep`].
     pub fn save(&mut self, mut to: impl Write) -> Result<()> {
-        // No rank writes anything if the thread of one holds its table.
+        // No rank writes anything if the calling thread of any rank holds its table.
         let held = self.local.raw.check_not_held("save").err();
         let record = self.engine.link.record().values([rand::rng().next_u64()]).failed(held.as_ref());
-        let records = self.engine.link.tell(Operation::Save, record)?;
+        let records = self.engine.link.exchange_records(Operation::Save, record)?;
         agree(&records, held)?;
         let Config { seed, hash_mask, shares, .. } = self.config;
         let bounds = self.engine.device.partition.bounds().to_vec();
@@ -138,35 +138,35 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Save, saved).map(drop)
     }
 
-    /// What references to the set are now, in order, that were given before it was saved, to whichever ranks' vectors.
-    /// Collective: a rank that asks for none gives none.
+    /// Converts references that were given before the set was saved, on any rank, to current references, in order. Collective: a
+    /// rank without references passes none.
     ///
     /// # Errors
     ///
-    /// As of [`warpset::Table::loaded_references`](crate::Table::loaded_references) for all that this rank asks for; the others
-    /// get what they ask for. [`InvalidReferences`](Error::InvalidReferences) if there are no such ranks, and then
-    /// [`Error::Rank`] on the others. [`Error::Connection`], [`Error::OutOfStep`].
+    /// As for [`warpset::Table::loaded_references`](crate::Table::loaded_references), for all references that this rank passes;
+    /// the other ranks get their results. [`InvalidReferences`](Error::InvalidReferences) if a reference names a rank that does
+    /// not exist, and then [`Error::Rank`] on the others. [`Error::Connection`], [`Error::OutOfStep`].
     pub fn loaded_references(&mut self, saved: &[Reference]) -> Result<Vec<Reference>> {
         self.engine.loaded_references(&self.local.raw, saved)
     }
 }
 
 impl<S: Storage, K: Key> Builder<S, K> {
-    /// The set that was [saved](Table::save), on any devices: each rank gives the part of the rank of its number. Of this builder
-    /// count the kind of table, its width, [`round`](Self::round) and [`deduplicate`](Self::deduplicate); all else is as it was
-    /// when the set was saved. Collective.
+    /// Loads a set that was [saved](Table::save), on any devices. Each rank passes the part of the rank with its number. From
+    /// this builder, the kind of table, its width, [`round`](Self::round) and [`deduplicate`](Self::deduplicate) are used;
+    /// everything else is as it was when the set was saved. Collective.
     ///
-    /// References from before become those of now by [`loaded_references`](Table::loaded_references).
+    /// [`loaded_references`](Table::loaded_references) converts references from before the save to current ones.
     ///
     /// # Errors
     ///
-    /// [`Error::File`], [`Error::Io`] and those of [`warpset::Table::load`](crate::Table::load) on the rank that they are of, and
-    /// [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts are of other ranks, of another number of ranks, or of
-    /// different saves. [`Error::Connection`], [`Error::OutOfStep`]. Then there is no table on any rank.
+    /// [`Error::File`], [`Error::Io`] and the errors of [`warpset::Table::load`](crate::Table::load) on the rank concerned, and
+    /// [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts belong to other ranks, to another number of ranks, or to
+    /// different saves. [`Error::Connection`], [`Error::OutOfStep`]. Then no rank has a table.
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport));
         let (rank, ranks) = (link.rank(), link.ranks());
-        // No rank reads its table before all have the right heads.
+        // No rank reads its table before all have correct heads.
         let head = Head::read(&mut from).and_then(|head| {
             let pairs = [("the number of ranks", ranks, head.bounds.len()), ("the rank of a part", rank, head.rank as usize)];
             match pairs.into_iter().find(|(_, own, saved)| own != saved) {
@@ -181,14 +181,14 @@ impl<S: Storage, K: Key> Builder<S, K> {
             [head.save, u64::from(crc32fast::hash(&of_all.to_bytes()))]
         });
         let record = link.record().values(values).failed(head.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, head.as_ref().err().cloned())?;
         let head = head?;
         for (rank, record) in records.iter().enumerate() {
             let other = record.head.values;
             if other[..2] != values {
                 let (own, other) = (format!("{:#x}", values[0]), format!("{:#x}", other[0]));
-                return Err(Error::RanksDiffer { what: "the save that their parts are of", rank, own, other });
+                return Err(Error::RanksDiffer { what: "the save that their parts belong to", rank, own, other });
             }
         }
 
@@ -206,17 +206,17 @@ impl<S: Storage, K: Key> Builder<S, K> {
             Config { shares: head.shares, ..config }
         });
         let record = link.record().values(config.values()).failed(loaded.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, loaded.as_ref().err().cloned())?;
         let configs: Vec<Config> = records.iter().map(Config::of).collect();
-        // Slots differ where devices do.
+        // The number of slots may differ between devices.
         config.check(&configs, false)?;
         let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
         let owners = Owners { seed: head.seed, bounds: head.bounds.clone(), hash_mask: head.hash_mask };
         let made = DeviceRounds::new(device, width, ranks, round as usize, self.deduplicates(), owners);
         let record = link.record().failed(made.as_ref().err());
-        let records = link.tell(Operation::Load, record)?;
+        let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, made.as_ref().err().cloned())?;
-        Ok(Table { engine: Engine { link, device: made? }, config: Config { round, ..config }, local: loaded? })
+        Ok(Table { engine: RankEngine { link, device: made? }, config: Config { round, ..config }, local: loaded? })
     }
 }

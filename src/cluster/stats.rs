@@ -1,4 +1,4 @@
-//! What a cluster says of itself.
+//! Statistics of a cluster.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// By rank.
+    /// Statistics of each rank, by rank.
     pub ranks: Vec<RankStats>,
 }
 
@@ -52,7 +52,7 @@ impl Stats {
         self.stored() as f64 / self.slots() as f64
     }
 
-    /// The fill of the fullest table / the fill of all together: 1 if all are equally full; NaN if nothing is stored.
+    /// Fill of the fullest table / fill of all together: 1 if all are equally full; NaN if nothing is stored.
     pub fn balance(&self) -> f64 {
         let fullest = self.ranks.iter().map(|rank| rank.stored as f64 / rank.slots as f64).fold(0.0, f64::max);
         fullest / self.fill()
@@ -74,7 +74,7 @@ impl fmt::Display for Stats {
     }
 }
 
-/// What one rank has exchanged with the others since its table was made.
+/// Traffic of one rank with the others since its table was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -83,12 +83,13 @@ pub struct Traffic {
     pub rounds: u64,
     /// Vectors that this rank has offered or looked for.
     pub offered: u64,
-    /// How many of them were sent to another rank: not its own, and (if these are looked for) not equal to another of the round.
+    /// Number of these that were sent to another rank: vectors that this rank does not own and, with deduplication, that do not
+    /// equal another one of the round.
     pub sent: u64,
-    /// Bytes of runs and replies to other ranks, stamps and filling included.
+    /// Bytes of runs and replies to other ranks, including stamps and padding.
     pub bytes_sent: u64,
     /// Bytes of runs and replies from other ranks.
     pub bytes_received: u64,
-    /// Time spent waiting for others, copies included that the host waits for.
+    /// Time spent waiting for others, including copies that the host waits for.
     pub waited: Duration,
 }

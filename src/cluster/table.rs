@@ -1,60 +1,60 @@
-//! The set, as callers see it.
+//! The set as its callers use it.
 
 use super::batch::{Batch, Reference, Request};
 use super::builder::Config;
-use super::engine::{Answers, Engine, Offer, sums};
+use super::engine::{Answers, Offer, RankEngine, sums};
 use super::link::{Link, agree};
 use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation, Record};
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
 use crate::core::table::RawTable;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::table::key_words as words;
 use crate::{Error, Key, Outcome, Result, Storage};
 use std::fmt;
 
 /// A rank's part of a set that is spread over several ranks; see [the module](crate::cluster).
 ///
-/// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the
-/// others to make theirs. Errors that concern all are errors on all. Batches differ from rank to rank, and may be empty.
+/// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the other
+/// ranks to make theirs. Errors that concern all ranks are returned on all. Batches differ between ranks, and may be empty.
 ///
-/// `K` and `S` are as of [`warpset::Table`](crate::Table).
-pub struct Table<K, S> {
-    pub(super) engine: Engine,
+/// `K` and `S` are those of [`warpset::Table`](crate::Table).
+pub struct Table<K: Key, S> {
+    pub(super) engine: RankEngine,
     pub(super) config: Config,
     pub(super) local: crate::Table<K, S>,
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// This rank's number.
+    /// Number of this rank.
     pub fn rank(&self) -> usize {
         self.engine.link.rank()
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.engine.link.ranks()
     }
 
-    /// This rank's table: what it owns. To be read, by as many threads as you like. Vectors that are put into it directly may
-    /// have another owner, which would not know of them. Not collective.
+    /// Table of this rank, with the vectors that it owns. Any number of threads may read it. Do not put vectors into it directly:
+    /// another rank may own them, and would not know of them. Not collective.
     pub fn local(&self) -> &crate::Table<K, S> {
         &self.local
     }
 
-    /// Ends the connection for this rank, and gives its table. Not collective.
+    /// Ends the connection for this rank, and returns its table. Not collective.
     pub fn into_local(self) -> crate::Table<K, S> {
         self.local
     }
 
-    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank has the number
-    /// that it had. Collective on the new connection.
+    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank must have the
+    /// number that it had. Collective on the new connection.
     ///
     /// # Errors
     ///
-    /// [`Error::RanksDiffer`] if not all ranks are of one cluster, or have other numbers; [`Error::Connection`]. Then the tables
-    /// are not connected.
+    /// [`Error::RanksDiffer`] if the ranks are not those of one cluster, or have other numbers; [`Error::Connection`]. Then the
+    /// tables are not connected.
     pub fn reconnect(&mut self, transport: impl Transport + 'static) -> Result<()> {
         let mut link = Link::new(Box::new(transport));
         for (what, own, other) in [("ranks", self.ranks(), link.ranks()), ("the number of this rank", self.rank(), link.rank())] {
@@ -68,21 +68,24 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(())
     }
 
-    /// Find-or-put for each vector of this rank's batch: is it stored on any rank, and if not, put it where it belongs.
+    /// Find-or-put for each vector of this rank's batch: looks for the vector on its owner, and puts it there if it is not
+    /// stored.
     ///
-    /// `vectors`: as of [`warpset::Table::find_or_put_many`](crate::Table::find_or_put_many). Returns when the batches of all
+    /// `vectors`: as for [`warpset::Table::find_or_put_many`](crate::Table::find_or_put_many). Returns when the batches of all
     /// ranks are put. Collective.
     ///
     /// # Errors
     ///
     /// [`Error::RaggedVectors`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
-    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then some of any rank's batch may be stored, and so
-    /// it is with [`Error::Connection`]. That a table is full is no error but an outcome; [`Batch::complete`] makes it one.
+    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be stored. The
+    /// same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
+    /// error.
     pub fn find_or_put_many(&mut self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::default())
     }
 
-    /// The same, with what `request` asks for besides.
+    /// Puts the vectors of all ranks as [`find_or_put_many`](Self::find_or_put_many) does, and also returns what `request` asks
+    /// for.
     ///
     /// # Errors
     ///
@@ -93,7 +96,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let offer = Offer {
             fresh,
             numbers: request.numbers,
-            ..offer(Operation::FindOrPut, Search::FindOrPut, raw, &vectors, request.references)
+            ..offer(Operation::FindOrPut, SearchMode::FindOrPut, raw, &vectors, request.references)
         };
         let mut answers = Answers::default();
         self.engine.find_or_put(raw, &vectors, &offer, &mut answers)?;
@@ -120,7 +123,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(answers.outcomes.into_iter().map(|outcome| outcome == Outcome::Seen as u8).collect())
     }
 
-    /// Where each vector is stored, if it is. Collective.
+    /// Location of each stored vector; `None` for a vector that is not stored. Collective.
     ///
     /// # Errors
     ///
@@ -132,28 +135,28 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     fn find(&mut self, operation: Operation, vectors: &[K::Element], references: bool) -> Result<Answers> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
-        let offer = offer(operation, Search::Find, raw, &vectors, references);
+        let offer = offer(operation, SearchMode::Find, raw, &vectors, references);
         let mut answers = Answers::default();
         answers.make(&offer, raw.width());
         self.engine.rounds(raw, &offer, &mut answers)?;
         Ok(answers)
     }
 
-    /// The vectors at these references, one after another, from whichever ranks have them. Collective.
+    /// The vectors at these references, one after another, on any ranks. Collective.
     ///
     /// # Errors
     ///
-    /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that has given them (for the others this is no error
-    /// unless a reference is to a rank that there is not); [`Error::Rank`], [`Error::Connection`].
+    /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that passed them (on the others this is no error,
+    /// unless a reference names a rank that does not exist); [`Error::Rank`], [`Error::Connection`].
     pub fn get_many(&mut self, references: &[Reference]) -> Result<Vec<K::Element>> {
         Ok(crate::table::key_elements(self.engine.get(&self.local.raw, references)?))
     }
 
-    /// How many vectors are stored on all ranks. Collective.
+    /// Number of vectors stored on all ranks. Collective.
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`], [`Error::Connection`]; what the device reports.
+    /// [`Error::Rank`], [`Error::Connection`]; errors of the device.
     pub fn len(&mut self) -> Result<u64> {
         let stored = self.local.raw.stored("len").map(|[vectors, _]| [vectors]);
         Ok(self.gather(Operation::Length, stored)?.into_iter().map(|[stored]| stored).sum())
@@ -168,7 +171,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(self.len()? == 0)
     }
 
-    /// How full the ranks' tables are, the same on all. Looks at every slot. Collective.
+    /// Fill of the ranks' tables, with equal results on all ranks. Looks at every slot. Collective.
     ///
     /// # Errors
     ///
@@ -189,7 +192,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(Stats { ranks: self.gather(Operation::Stats, own)?.into_iter().map(of).collect() })
     }
 
-    /// What this rank has exchanged with the others so far. Not collective.
+    /// Traffic of this rank with the others so far. Not collective.
     pub fn traffic(&self) -> Traffic {
         self.engine.link.traffic
     }
@@ -198,21 +201,21 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not; none is after
-    /// [`Error::SelfDeadlock`] on a rank.
+    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not. After [`Error::SelfDeadlock`] on a
+    /// rank, none has been cleared.
     pub fn clear(&mut self) -> Result<()> {
-        // All are here: none clears its table while another does something else, or cannot clear its own.
+        // All ranks are here: none clears its table while another does something else, or cannot clear its own.
         self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
-    /// Makes every rank's table one of at least `slots` slots, which may be another number on each. Makes references stale.
-    /// Shares stay as they were. Collective.
+    /// Grows every rank's table to at least `slots` slots; the number may differ between ranks. Makes references stale. Shares
+    /// stay as they were. Collective.
     ///
     /// # Errors
     ///
-    /// As [`warpset::Table::reserve`](crate::Table::reserve) on the rank that it is of, and [`Error::Rank`] on the others: then
-    /// some tables have grown, and others not; none has after [`Error::SelfDeadlock`] on a rank.
+    /// As for [`warpset::Table::reserve`](crate::Table::reserve) on the rank concerned, and [`Error::Rank`] on the others. Then
+    /// some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
     pub fn reserve(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
         let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };
@@ -220,34 +223,34 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
     }
 
-    /// The sums over all ranks of what each passes, at most 16 numbers: what a search agrees on between its batches. Wraps around
-    /// where a sum is too large. Collective.
+    /// Sums, over all ranks, of the numbers that each passes, at most 16. Searches use it to agree between batches. Wraps around
+    /// on overflow. Collective.
     ///
     /// # Errors
     ///
     /// [`Error::Connection`], [`Error::OutOfStep`].
     pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
-        Ok(sums(&self.tell(Operation::Sum, Ok(own))?))
+        Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))
     }
 
     /// Numbers of all ranks, by rank.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
-        let records = self.tell(operation, own)?;
+        let records = self.exchange_numbers(operation, own)?;
         Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
     }
 
-    fn tell<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<Record>> {
+    fn exchange_numbers<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<Record>> {
         let (values, failed) = own.map_or_else(|error| ([0; N], Some(error)), |values| (values, None));
         let record = self.engine.link.record().values(values).failed(failed.as_ref());
-        let records = self.engine.link.tell(operation, record)?;
+        let records = self.engine.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         Ok(records)
     }
 }
 
-/// What a rank offers by a host batch; why it does not, if its vectors are none.
-fn offer<'a>(operation: Operation, search: Search, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
+/// Offer of a rank for a host batch. If its words are not whole vectors, the offer carries the error instead.
+fn offer<'a>(operation: Operation, search: SearchMode, raw: &RawTable, words: &'a [u32], references: bool) -> Offer<'a> {
     let refused = raw.count(words).err();
     let input = Input::Host(if refused.is_none() { words } else { &[] });
     Offer {

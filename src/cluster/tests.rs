@@ -1,10 +1,10 @@
-//! Of what no batch from the host does: it wants outcomes.
+//! Tests of a case that no host batch has, because host batches request outcomes.
 
 use super::engine::{Answers, Offer};
 use super::plan::{Fresh, Input};
 use super::record::Operation;
 use super::{Builder, Local};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::{BucketTable, Device, Tally};
 
 /// Without outcomes nothing is sent back, and tallies are those of a batch that wants them: of one rank, and of all.
@@ -34,7 +34,8 @@ fn tallies_need_no_replies() {
                         };
                         let (mut put, mut found) = (Answers::default(), Answers::default());
                         let raw = &set.local.raw;
-                        let offers = [offer(Operation::FindOrPut, Search::FindOrPut), offer(Operation::Contains, Search::Find)];
+                        let offers =
+                            [offer(Operation::FindOrPut, SearchMode::FindOrPut), offer(Operation::Contains, SearchMode::Find)];
                         for (offer, answers) in offers.iter().zip([&mut put, &mut found]) {
                             answers.make(offer, WIDTH);
                             set.engine.rounds(raw, offer, answers).unwrap();
@@ -79,7 +80,7 @@ fn owners_need_no_replies() {
                     let mut set = builder.build(&Device::cpu_with_threads(1), transport).unwrap();
                     let offer = Offer {
                         operation: Operation::FindOrPut,
-                        search: Search::FindOrPut,
+                        search: SearchMode::FindOrPut,
                         input: Input::Host(words),
                         outcomes: false,
                         references: false,

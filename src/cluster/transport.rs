@@ -1,6 +1,6 @@
-//! What carries messages between ranks.
+//! Transports, which carry messages between ranks.
 
-pub use crate::backend::Place;
+pub use crate::backend::MemorySpace;
 
 use crate::Result;
 use crate::backend::{Rank, RankMemory};
@@ -10,54 +10,55 @@ use std::time::{Duration, Instant};
 
 /// A rank's connection to the other ranks: of a process, a host or several.
 ///
-/// Every rank makes the same calls in the same order, and a call may wait for the others to make theirs. Whatever goes wrong, no
-/// call waits for ever: a rank that is gone, that has aborted, or that stalls for longer than a time-out of the transport's is an
-/// [`Error::Connection`](crate::Error::Connection) on all ranks. After such an error every further call is an error at once. So
-/// it is for the others after a rank has dropped its transport, as soon as they wait for something that it has not sent.
+/// Every rank makes the same calls in the same order, and a call may wait for the others to make theirs. No call waits for ever:
+/// if a rank ends, aborts, or stalls for longer than the transport's time-out, all ranks get an
+/// [`Error::Connection`](crate::Error::Connection). After such an error every further call fails at once. If a rank drops its
+/// transport, the others get the error as soon as they wait for something that it has not sent.
 ///
-/// It may be dropped as soon as no exchange is under way.
+/// A transport may be dropped when no exchange is under way.
 pub trait Transport: Send {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// Number of ranks.
     fn ranks(&self) -> usize;
 
-    /// Gives every rank what all have passed as `own`, which is of the same length on all of them: in `all`, rank after rank.
-    /// Memory of the host, some kilobytes at most.
+    /// Collects in `all` the bytes that each rank passes as `own`, rank after rank. All ranks pass the same number of bytes, in
+    /// host memory, some kilobytes at most.
     ///
     /// # Errors
     ///
     /// [`Error::Connection`](crate::Error::Connection).
     fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()>;
 
-    /// Begins an exchange: `send[r]` goes to rank r, and what rank r sends comes to `receive[r]`, which is as long as that.
-    /// Either may be empty; those of the rank itself are. What was enqueued before on the stream of a region in a GPU's
-    /// memory comes before it. At most one exchange is under way.
+    /// Begins an exchange: `send[r]` goes to rank r, and the message of rank r goes to `receive[r]`, which has its length. Either
+    /// may be empty; those of the rank itself are. For a region in GPU memory, the exchange comes after the work that was
+    /// enqueued on its stream before. At most one exchange is under way.
     ///
     /// # Safety
     ///
-    /// The memory of the regions stays, what is sent is not written, and what is received is not touched, until
-    /// [`finish`](Self::finish) has returned, whatever it has returned; or [`finish_enqueued`](Self::finish_enqueued), and the
-    /// regions' streams have passed what was enqueued until then.
+    /// Until the exchange has ended, the memory of the regions stays allocated, sent memory is not written, and received memory
+    /// is not accessed. The exchange has ended when [`finish`](Self::finish) has returned, with any result; or when
+    /// [`finish_enqueued`](Self::finish_enqueued) has returned, and the regions' streams have passed the work enqueued until
+    /// then.
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish). It must be called all the same.
+    /// As [`finish`](Self::finish). `finish` must be called even after an error.
     unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()>;
 
-    /// Waits until the exchange that was begun is done: what came is there, also for the host, and what was sent may be written
-    /// again.
+    /// Waits until the exchange that was begun is done. Then the received data is there, for the host too, and sent memory may be
+    /// written again.
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region has room for. Then
-    /// what was to be received may have been written to or not.
+    /// [`Error::Connection`](crate::Error::Connection); also if a rank sends more or less than the region's length. Then the
+    /// regions to be received may or may not have been written.
     fn finish(&mut self) -> Result<()>;
 
-    /// As [`finish`](Self::finish), for who goes on on the GPU: what came to its memory may be there only for what is enqueued on
-    /// the stream of its region from now on, and what was sent from there may be written only by that. After an error nothing is
-    /// under way, and regions of the host's memory are as after `finish`.
+    /// As [`finish`](Self::finish), for callers that continue on the GPU. Data received in GPU memory is there for work that is
+    /// enqueued on the stream of its region from now on, and only such work may write to memory sent from the GPU. After an error
+    /// nothing is under way. Regions in host memory are as after `finish`.
     ///
     /// # Errors
     ///
@@ -66,10 +67,10 @@ pub trait Transport: Send {
         self.finish()
     }
 
-    /// Ends the connection: all ranks' calls, those under way included, are errors that say why.
+    /// Ends the connection: the calls of all ranks, including those under way, fail with this reason.
     fn abort(&mut self, reason: &str);
 
-    /// Sums on all ranks what all pass.
+    /// Sums the values that all ranks pass.
     ///
     /// # Errors
     ///
@@ -98,18 +99,18 @@ pub trait Transport: Send {
 /// A piece of memory that a [`Transport`] reads or writes.
 #[derive(Clone)]
 pub struct Region {
-    /// Where it starts.
+    /// Address of the first byte.
     pub address: u64,
-    /// How long it is.
+    /// Length in bytes.
     pub bytes: usize,
-    /// What kind of memory it is.
-    pub place: Place,
+    /// Kind of memory of the region.
+    pub place: MemorySpace,
 }
 
 impl Region {
-    /// No memory: nothing to send or to receive.
+    /// Empty region: nothing to send or to receive.
     pub fn empty() -> Self {
-        Self { address: 0, bytes: 0, place: Place::Host }
+        Self { address: 0, bytes: 0, place: MemorySpace::Host }
     }
 }
 
@@ -119,14 +120,14 @@ impl fmt::Debug for Region {
     }
 }
 
-/// When a time-out that begins then has passed; of one that is longer than clocks count, in a hundred years.
+/// End of a time-out that begins at `began`. If it exceeds the range of the clock: in a hundred years.
 pub(super) fn deadline(began: Instant, timeout: Duration) -> Instant {
     const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     began.checked_add(timeout).unwrap_or_else(|| began + LONG)
 }
 
 impl Region {
-    /// A piece of a rank's memory, which a transport uses in order with a stream.
+    /// Region in a rank's memory, which a transport uses in the order of a stream.
     pub(super) fn of(rank: &dyn Rank, stream: Stream, memory: &RankMemory, offset: u64, bytes: u64) -> Self {
         memory.check(offset, bytes);
         Self { address: memory.address + offset, bytes: bytes as usize, place: rank.place(stream) }

@@ -1,27 +1,114 @@
-//! What a table knows of the arrays beside its rows.
+//! Arrays of values that belong to a table's rows, and changes of their numbers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The arrays of a table, each by the number from which on its values are void.
+/// The arrays of a table. For each, the changes of its numbers since it was last used.
 #[derive(Default)]
-pub(crate) struct Arrays(Mutex<Vec<Weak<AtomicU64>>>);
+pub(crate) struct Arrays(Mutex<Vec<Weak<Mutex<Renumbering>>>>);
 
-impl Arrays {
-    pub(super) fn add(&self) -> Arc<AtomicU64> {
-        let kept = Arc::new(AtomicU64::new(u64::MAX));
-        let mut arrays = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        arrays.retain(|array| array.strong_count() > 0);
-        arrays.push(Arc::downgrade(&kept));
-        kept
+/// Changes of the numbers of an array since it was last used. First, the values from `kept` on become void, that is, zeros. Then,
+/// if there is `from`, number i gets the value that had the number `from[i]`, or a void one if there was none; all values behind
+/// these are void.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Renumbering {
+    pub kept: u64,
+    pub from: Option<Vec<u64>>,
+}
+
+impl Renumbering {
+    /// Marks a value that did not exist before.
+    pub(super) const NO_NUMBER: u64 = u64::MAX;
+
+    /// No change.
+    pub(super) fn none() -> Self {
+        Self { kept: u64::MAX, from: None }
     }
 
-    /// Numbers from `rows` on are taken back. The caller has the table exclusively.
+    /// Takes back the numbers from `rows` on.
+    fn keep(&mut self, rows: u64) {
+        match &mut self.from {
+            None => self.kept = self.kept.min(rows),
+            Some(from) => from.truncate(rows as usize),
+        }
+    }
+
+    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain.
+    fn renumber(&mut self, rows: &[u64]) {
+        self.from = Some(match &self.from {
+            None => rows.to_vec(),
+            Some(before) => rows.iter().map(|row| before.get(*row as usize).copied().unwrap_or(Self::NO_NUMBER)).collect(),
+        });
+    }
+}
+
+/// Locks a mutex whose value no panic leaves half changed.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Arrays {
+    pub(super) fn add(&self) -> Arc<Mutex<Renumbering>> {
+        let added = Arc::new(Mutex::new(Renumbering::none()));
+        let mut arrays = locked(&self.0);
+        arrays.retain(|array| array.strong_count() > 0);
+        arrays.push(Arc::downgrade(&added));
+        added
+    }
+
+    /// Takes back the numbers from `rows` on. The caller has the table exclusively.
     pub(super) fn keep(&self, rows: u64) {
-        let arrays = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for kept in arrays.iter().filter_map(Weak::upgrade) {
-            // Relaxed: an array looks at it with the table's lock, which the caller has exclusively.
-            kept.fetch_min(rows, Ordering::Relaxed);
+        self.change(|numbers| numbers.keep(rows));
+    }
+
+    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain. The caller has the
+    /// table exclusively.
+    pub(super) fn renumber(&self, rows: &[u64]) {
+        self.change(|numbers| numbers.renumber(rows));
+    }
+
+    /// Adds a change to all arrays. An array reads its changes under the table's lock, which the caller has exclusively.
+    fn change(&self, change: impl Fn(&mut Renumbering)) {
+        locked(&self.0).iter().filter_map(Weak::upgrade).for_each(|array| change(&mut locked(&array)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Applies changes to an array, one after another and all together.
+    #[test]
+    fn changes_add_up() {
+        type Change = fn(&mut Renumbering);
+        let changes: [Change; 6] = [
+            |numbers| numbers.keep(7),
+            |numbers| numbers.renumber(&[0, 2, 5, 6, 8]),
+            |numbers| numbers.keep(4),
+            |numbers| numbers.renumber(&[1, 3, 4]),
+            |numbers| numbers.keep(9),
+            |numbers| numbers.renumber(&[0, 2]),
+        ];
+        fn apply(values: &mut [u32], numbers: &Renumbering) {
+            let before: Vec<u32> = values.iter().zip(0..).map(|(value, at)| if at < numbers.kept { *value } else { 0 }).collect();
+            for (at, value) in values.iter_mut().enumerate() {
+                let from = numbers.from.as_ref().map_or(at as u64, |from| from.get(at).copied().unwrap_or(u64::MAX));
+                *value = before.get(from as usize).copied().unwrap_or(0);
+            }
+        }
+        for first in 0..changes.len() {
+            for last in first..changes.len() {
+                let start: Vec<u32> = (1..=12).collect();
+                let (mut one_by_one, mut together) = (start.clone(), start);
+                let mut all = Renumbering::none();
+                for change in &changes[first..=last] {
+                    let mut one = Renumbering::none();
+                    change(&mut one);
+                    apply(&mut one_by_one, &one);
+                    change(&mut all);
+                }
+                apply(&mut together, &all);
+                assert_eq!(one_by_one, together, "{first} to {last}");
+            }
         }
     }
 }

@@ -1,48 +1,49 @@
-//! Batches from host slices: what is offered, in parts, and what is reported.
+//! Batches from host slices: their vectors, offered in parts, and their results.
 
 use super::memory::HostMemory;
 use crate::host::Workers;
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
-use crate::layout::rows::Closing;
+use crate::layout::rows::HoleClosing;
 use crate::{Device, Error, Outcome, Reference, Result, Tally};
 use std::fmt;
 use std::mem::ManuallyDrop;
 
-/// The results of one [`find_or_put_many`](crate::Table::find_or_put_many).
+/// Results of one [`find_or_put_many`](crate::Table::find_or_put_many).
 ///
-/// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) makes an error of that.
+/// A vector may be [`Full`](Outcome::Full): not stored. [`complete`](Self::complete) turns that into an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "vectors may be `Full`, which is: not stored; `complete` makes an error of that"]
+#[must_use = "add `.complete(&table)?`: vectors may be `Full`, that is, not stored, and `complete` turns that into an error"]
 pub struct Batch {
-    /// How many vectors had which outcome.
+    /// Number of vectors with each outcome.
     pub tally: Tally,
-    /// The outcome of each vector, by position. Empty unless asked for, and if results went into
-    /// [`Buffers`](crate::Buffers) (so are the other two).
+    /// Outcome of each vector, by position. Empty unless requested, and if the results went into [`Buffers`](crate::Buffers); the
+    /// same holds for the next two fields.
     pub outcomes: Vec<Outcome>,
-    /// Where each vector is stored, by position (`None` where its outcome is [`Outcome::Full`]); empty unless asked for.
+    /// Location of each vector, by position (`None` if its outcome is [`Outcome::Full`]).
     pub references: Vec<Option<Reference>>,
-    /// Where the new vectors are stored, in no order; empty unless asked for.
+    /// Locations of the new vectors, in no order.
     pub new_references: Vec<Reference>,
     /// Whether the [progress callback](crate::Request::progress), or an [`error`](Self::error), ended the batch before all of its
-    /// vectors were offered. The results are those of the first [`tally.offered()`](Tally::offered) vectors then. Of the others
-    /// nothing is known (after an error some may have been stored), which [`complete`](Self::complete) makes an error of, too.
+    /// vectors were offered. Then the results are those of the first [`tally.offered()`](Tally::offered) vectors. Nothing is
+    /// known about the others (after an error some may have been stored). [`complete`](Self::complete) turns that into an error,
+    /// too.
     pub stopped: bool,
-    /// What went wrong after something was put. One of these:
+    /// Error that occurred after something was put. One of these:
     ///
     /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](crate::Table::relocate), did
-    ///   not: out of memory, for example. Vectors then went into the slots that were left, and are [`Full`](Outcome::Full) if
-    ///   there were none;
+    ///   not do so; for example, out of memory. Vectors then used the remaining slots, and are [`Full`](Outcome::Full) if there
+    ///   were none;
     /// - why the batch has [`stopped`](Self::stopped);
-    /// - why the batch could not find its vectors again after it had made the table grow. References are stale then.
+    /// - why the batch could not find its vectors again after it had made the table grow. Then its references are stale.
     pub error: Option<Error>,
     /// Vectors of the batch, offered or not.
     pub(crate) given: u64,
 }
 
 impl Batch {
-    /// The positions of the vectors with this outcome.
+    /// Positions of the vectors with this outcome.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -55,17 +56,17 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If outcomes were not asked for, or went into [`Buffers`](crate::Buffers): there are none here to tell.
+    /// If outcomes were not requested, or went into [`Buffers`](crate::Buffers): then the batch does not have them.
     pub fn positions(&self, outcome: Outcome) -> impl Iterator<Item = usize> + '_ {
         assert!(
             !self.outcomes.is_empty() || self.tally.offered() == 0,
-            "the batch has no outcomes: none were asked for (`Request::outcomes`), or they are in its `Buffers`"
+            "the batch has no outcomes: none were requested (`Request::outcomes`), or they are in its `Buffers`"
         );
         self.outcomes.iter().enumerate().filter(move |(_, of)| **of == outcome).map(|(at, _)| at)
     }
 }
 
-/// The results of a batch, whose vectors are offered a part at a time: those of the caller's [`Buffers`], or new ones.
+/// Results of a batch whose vectors are offered in parts, in the caller's [`Buffers`] or in new ones.
 pub(crate) struct Results<'a> {
     buffers: &'a mut Buffers,
     count: usize,
@@ -83,7 +84,7 @@ impl Drop for Results<'_> {
     }
 }
 
-/// What a request asks for.
+/// Results that a request asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     pub outcomes: bool,
@@ -92,7 +93,7 @@ pub(crate) struct Wanted {
 }
 
 impl<'a> Results<'a> {
-    /// Memory for what a request asks for.
+    /// Allocates memory for the results that a request asks for.
     pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
         let results = Self { buffers, count, wanted, retries, finished: false };
@@ -102,7 +103,7 @@ impl<'a> Results<'a> {
         Ok(results)
     }
 
-    /// The batch of vectors whose results these are.
+    /// Batch of these vectors that writes its results here.
     pub(crate) fn batch<'b>(
         &'b mut self,
         vectors: &'b [u32],
@@ -127,8 +128,8 @@ impl<'a> Results<'a> {
         self.wanted.references || self.wanted.new_references
     }
 
-    /// Corrects the references of vectors that have been moved since, the first ones: `now` has where each of them is. `new` of
-    /// them were new.
+    /// Corrects the references of the first vectors, which have been moved since: `now` has their locations. `new` of them were
+    /// new.
     pub(crate) fn locate_again(&mut self, now: &[Option<Reference>], new: usize) {
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
@@ -136,7 +137,7 @@ impl<'a> Results<'a> {
         if new_references.is_empty() {
             return;
         }
-        // Another call may have removed some: then there are fewer than were new.
+        // Another call may have removed some of them: then there are fewer.
         let new_references = &mut new_references[..new];
         new_references.fill(0);
         let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
@@ -144,7 +145,7 @@ impl<'a> Results<'a> {
     }
 
     /// Corrects the references to rows that were moved when holes were closed.
-    pub(crate) fn rows_moved(&mut self, closing: &Closing, generation: Generation) {
+    pub(crate) fn rows_moved(&mut self, closing: &HoleClosing, generation: Generation) {
         if closing.moves.is_empty() {
             return;
         }
@@ -156,7 +157,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Leaves the results in the buffers: those of the first vectors, as many as were offered.
+    /// Leaves the results in the buffers, shortened to the vectors that were offered.
     pub(crate) fn finish(mut self, tally: Tally) {
         let wanted = self.wanted;
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
@@ -164,10 +165,10 @@ impl<'a> Results<'a> {
         outcomes.truncate(offered(wanted.outcomes));
         references.truncate(offered(wanted.references));
         new_references.truncate(if wanted.new_references { tally.new as usize } else { 0 });
-        // A sum, which compilers make fast, and by several threads: one takes a tenth of the time of a whole batch for it.
+        // A sum, which compilers make fast, by several threads: one thread would need a tenth of the time of a whole batch.
         let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
-        // A vector that was new to this call and has been removed since by another has no reference.
+        // A vector that was new to this call, and that another call has removed since, has no reference.
         if !Workers::get().all(new_references, |bits| bits.iter().fold(0, |none, bits| none | u8::from(*bits == 0)) == 0) {
             let (mut kept, new) = (0, &mut new_references[..]);
             for at in 0..new.len() {
@@ -182,11 +183,11 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Memory for the results of batches, which a caller who repeats batches uses again: see [`Request::into`](crate::Request::into).
+/// Memory for the results of batches, for callers that repeat batches: see [`Request::into`](crate::Request::into).
 ///
-/// It grows to what the largest batch needs, and stays. Each batch replaces the results of the one before, also if it fails: then
-/// there are none. The GPU writes to buffers that are made by [`pinned`](Self::pinned) without a copy in between. What else makes
-/// batches faster: [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
+/// The memory grows to the needs of the largest batch, and is kept. Each batch replaces the results of the one before. If it
+/// fails, there are no results. If the buffers are made by [`pinned`](Self::pinned), the GPU writes to them without a copy in
+/// between. For more about fast batches see [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -220,14 +221,14 @@ impl fmt::Debug for Buffers {
 }
 
 impl Buffers {
-    /// Buffers that have no memory yet.
+    /// Returns buffers without memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Buffers whose memory is pinned (page-locked), once there is some: the GPU writes results to it by itself.
+    /// Returns buffers that will allocate pinned (page-locked) memory. The GPU writes results to it directly.
     ///
-    /// On a CPU the same as [`new`](Self::new).
+    /// On a CPU equal to [`new`](Self::new).
     pub fn pinned(device: &Device) -> Self {
         Self {
             outcomes: HostMemory::pinned(&device.machine),
@@ -236,32 +237,32 @@ impl Buffers {
         }
     }
 
-    /// The outcome of each vector of the last batch, by position; empty unless asked for.
+    /// Outcome of each vector of the last batch, by position; empty unless requested.
     pub fn outcomes(&self) -> &[Outcome] {
-        // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, which all bytes have (asserted by `finish`; a batch that has
-        // not come so far leaves none).
+        // SAFETY: `Outcome` is `repr(u8)` with the values 1 to 3, and all bytes have such values (asserted by `finish`; a batch
+        // that did not finish leaves none).
         unsafe { std::slice::from_raw_parts(self.outcomes.as_ptr().cast(), self.outcomes.len()) }
     }
 
-    /// Where each vector of the last batch is stored, by position; empty unless asked for.
+    /// Location of each vector of the last batch, by position; empty unless requested.
     pub fn references(&self) -> &[Option<Reference>] {
         bytemuck::cast_slice(&self.references)
     }
 
-    /// Where the new vectors of the last batch are stored, in no order; empty unless asked for.
+    /// Locations of the new vectors of the last batch, in no order; empty unless requested.
     pub fn new_references(&self) -> &[Reference] {
-        // SAFETY: `Reference` is `repr(transparent)` over `NonZeroU64`, and no element is 0 (`finish` has seen to it).
+        // SAFETY: `Reference` is `repr(transparent)` over `NonZeroU64`, and no element is 0 (`finish` has removed zeros).
         unsafe { std::slice::from_raw_parts(self.new_references.as_ptr().cast(), self.new_references.len()) }
     }
 
-    /// Shows no results: of a batch that is not done yet, or has failed.
+    /// Hides the results of a batch that is not done yet, or has failed.
     pub(crate) fn hide(&mut self) {
         self.outcomes.truncate(0);
         self.references.truncate(0);
         self.new_references.truncate(0);
     }
 
-    /// The results as vectors of their own, if the memory is not pinned.
+    /// Converts the results to vectors. Pinned memory is copied.
     pub(crate) fn into_vectors(self) -> (Vec<Outcome>, Vec<Option<Reference>>, Vec<Reference>) {
         let (mut outcomes, mut new) =
             (ManuallyDrop::new(self.outcomes.into_vec()), ManuallyDrop::new(self.new_references.into_vec()));
@@ -273,14 +274,14 @@ impl Buffers {
     }
 }
 
-/// Whether each vector of a look-up is stored, in place of its outcome.
+/// Converts the outcomes of a look-up, in place, to whether each vector is stored.
 pub(crate) fn are_seen(outcomes: Vec<u8>) -> Vec<bool> {
     let mut outcomes = ManuallyDrop::new(outcomes);
     Workers::get().for_each_mut(&mut outcomes, |piece| {
         piece.iter_mut().for_each(|outcome| *outcome = u8::from(*outcome == Outcome::Seen as u8));
     });
-    // SAFETY: every byte is 0 or 1 by now, as a `bool` is; so size, alignment and capacity are the same; and the bytes have no
-    // owner any more.
+    // SAFETY: every byte is 0 or 1 by now, as in a `bool`. So size, alignment and capacity are equal. The bytes have no other
+    // owner.
     unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) }
 }
 
@@ -298,7 +299,7 @@ mod tests {
 
     const VECTORS: [u32; 10] = [1, 1, 2, 2, 1, 1, 3, 3, 2, 2];
 
-    /// Two parts, as a table would fill them in.
+    /// Two parts, filled in as a table would do.
     fn filled(buffers: &mut Buffers, generation: Generation) -> Results<'_> {
         let spec = Spec::bucket(2, 8).unwrap();
         let mut results = Results::new(buffers, 5, ALL, true).unwrap();
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn parts_make_one_batch() {
         let (mut buffers, generation) = (Buffers::new(), Generation::next());
-        // The second one in the same memory.
+        // The second batch uses the same memory.
         for _ in 0..2 {
             filled(&mut buffers, generation).finish(TALLY);
             use Outcome::*;
@@ -362,12 +363,12 @@ mod tests {
         results.finish(TALLY);
         assert_eq!(buffers.references(), located);
         assert_eq!(buffers.new_references(), [now.reference(1), now.reference(2)]);
-        // One of them is removed meanwhile.
+        // One of the vectors is removed meanwhile.
         let mut results = filled(&mut buffers, now);
         results.locate_again(&[None, located[1], None, None, located[4]], 2);
         results.finish(TALLY);
         assert_eq!(buffers.new_references(), [now.reference(2)]);
-        // Only the first one was put before the growth.
+        // Only the first vector was put before the growth.
         let mut results = filled(&mut buffers, now);
         results.locate_again(&[Some(now.reference(9))], 1);
         results.finish(TALLY);

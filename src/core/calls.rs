@@ -1,21 +1,22 @@
-//! Calls of an indexed table that are under way, and kernels.
+//! Calls of an indexed table that are under way, and its kernels.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Who may have references to rows, besides those that got them from calls that have returned: calls under way, and kernels.
+/// Calls and kernels under way that may have references to rows, in addition to the callers that got references from calls that
+/// have returned.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// How many are under way, in the low half, and how many ever began, in the high one. In one number: a call that counted in
-    /// one place, and not yet in the other, would be seen by nobody.
+    /// Lower half: calls under way. Upper half: calls that ever began. They are one number because a call that had counted in one
+    /// of two numbers, and not yet in the other, would be overlooked.
     counts: AtomicU64,
-    /// A view was handed out, or a batch put on a stream: kernels may be at work at any time.
+    /// Set when a view was handed out, or a batch was put on a stream: kernels may run at any time.
     pub(super) has_kernels: AtomicBool,
 }
 
 /// A call that may get references to rows, or put rows.
 pub(super) struct Call<'a> {
     pub(super) calls: &'a Calls,
-    /// If it was alone when it began: its number, and how many rows there were.
+    /// Set if no other call was under way when it began: its number, and the number of rows then.
     pub(super) alone: Option<(u32, u64)>,
 }
 
@@ -26,24 +27,24 @@ impl Drop for Call<'_> {
 }
 
 impl Calls {
-    /// Counts a call. Gives its number if it is alone.
+    /// Counts a call. Returns its number if no other is under way.
     pub(super) fn begin(&self) -> Option<u32> {
         let before = self.counts.fetch_add((1 << 32) + 1, Ordering::SeqCst);
         (before as u32 == 0).then_some((before >> 32) as u32)
     }
 
-    /// A call that does not close holes itself, and during which nobody does.
+    /// Begins a call that does not close holes itself. No holes are closed during it.
     pub(super) fn overlap(&self) -> Call<'_> {
         self.begin();
         Call { calls: self, alone: None }
     }
 
-    /// Whether no call has begun after the one of this number. (2^32 would have to begin for another one to be taken for it.)
+    /// Whether no call has begun after the one with this number. (2^32 calls would have to begin before the number repeats.)
     pub(super) fn is_last(&self, number: u32) -> bool {
         (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
     }
 
-    /// From now on kernels may have references.
+    /// Notes that kernels may have references from now on.
     pub(crate) fn note_kernels(&self) {
         self.has_kernels.store(true, Ordering::SeqCst);
     }
@@ -58,14 +59,14 @@ mod tests {
         let calls = Calls::default();
         let first = calls.begin().unwrap();
         assert!(calls.is_last(first));
-        // The other one has the first one's references, also when it has ended.
+        // The second call has the first one's references, even when it has ended.
         assert_eq!(calls.begin(), None);
         drop(Call { calls: &calls, alone: None });
         assert!(!calls.is_last(first));
         drop(Call { calls: &calls, alone: None });
         let next = calls.begin().unwrap();
         assert!(calls.is_last(next) && next != first);
-        // However many there were.
+        // For any number of earlier calls.
         calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
         let last = calls.begin().unwrap();
         assert!(last == u32::MAX && calls.is_last(last));

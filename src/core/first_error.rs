@@ -1,12 +1,11 @@
-//! The error that a batch reports.
+//! The first error of a batch, which it reports.
 
 use crate::{Error, Result};
 
 /// First error of a batch that wanted more slots.
 #[derive(Default)]
 pub(super) struct FirstError {
-    /// The first error of a growth or a relocation. The table does not grow ahead of vectors then: they go into what slots there
-    /// are.
+    /// First error of a growth or a relocation. After it, the table does not grow ahead of vectors: they use the remaining slots.
     pub error: Option<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables that grow: every vector is rehashed into a larger one.
+//! Growth of tables: every vector is rehashed into a larger table.
 
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
@@ -7,30 +7,30 @@ use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Outcome, Result, Tally};
 
-/// An automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
+/// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
-/// The same for cuckoo tables, whose searches stay short.
+/// Load factor at which cuckoo tables grow. Their searches stay short.
 pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// An automatic growth makes a table at most so many times as large as what must be stored in it.
+/// Limit of an automatic growth: the table's size, as a multiple of what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
-/// The vectors of a batch that were rejected, and memory for what comes of them when they are offered again.
+/// Rejected vectors of a batch, and memory for their results when they are offered again.
 pub(super) struct Rejected {
     positions: Vec<u64>,
     words: Vec<u32>,
     outcomes: Vec<u8>,
-    /// If the batch has them.
+    /// References, if the batch reports them.
     references: Option<Vec<u64>>,
     new_references: Option<Vec<u64>>,
 }
 
 impl Rejected {
-    /// Those of a batch that has outcomes.
+    /// Rejected vectors of a batch that has outcomes.
     pub(super) fn of(batch: &HostBatch<'_>, width: usize) -> Result<Self> {
         let outcomes = batch.outcomes.as_deref().unwrap_or_default();
         let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
@@ -48,10 +48,11 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// How many of `offered` vectors may be put without passing the fill at which the table grows, all being new; grows until
-    /// that is a fair share. How many nodes they need is not known before; but a node table that is nearly full grows too.
+    /// Returns how many of `offered` vectors can be put, if all are new, without exceeding the fill at which the table grows.
+    /// Grows until that is a fair part of them. The number of nodes that they need is not known in advance, but a node table that
+    /// is nearly full grows too.
     pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> usize {
-        // Duplicates leave slots over, so a part may be much smaller than the batch; but not so small that parts get many.
+        // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while first_error.error.is_none() {
             let size = self.size();
@@ -70,8 +71,7 @@ impl RawTable {
         offered
     }
 
-    /// Offers the vectors of a batch that were rejected again, with more slots for them: after relocating keys, or growing.
-    /// `tally` is the sum of the outcomes so far.
+    /// Offers the rejected vectors of a batch again, after relocating keys or growing. `tally` is the sum of the outcomes so far.
     pub(super) fn retry_rejected(
         &self,
         mut batch: HostBatch<'_>,
@@ -79,7 +79,7 @@ impl RawTable {
         first_error: &mut FirstError,
     ) -> Result<Tally> {
         let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
-        // A batch that was stopped has no more.
+        // A batch that was stopped has no further outcomes.
         batch.outcomes = Some(&mut outcomes[..tally.offered() as usize]);
         if self.options.is_cuckoo() {
             tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
@@ -90,9 +90,9 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Grows, and offers the vectors that were rejected again, until none is; or until growing would not help: a table with that
-    /// many free slots that rejects a vector does not lack slots. (Such vectors are made against the table's seed; or node
-    /// references end.)
+    /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with that
+    /// many free slots rejects a vector, then slots are not what it lacks. (Such vectors are made against the table's seed; or
+    /// node references have run out.)
     fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, first_error: &mut FirstError) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
@@ -113,9 +113,10 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Offers rejected vectors of a batch once more, and writes there what comes of them. `tally` is the sum of its outcomes.
+    /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of its outcomes.
     ///
-    /// Their references, too: not every growth makes those of the others stale, so that all are looked for again.
+    /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
+    /// up again.
     pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
         let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
         let mut again = HostBatch {
@@ -127,7 +128,7 @@ impl RawTable {
         };
         let found = {
             let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
-            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut Progress::none())?.tally()
+            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
             let Some(all) = all else { return };
@@ -151,20 +152,20 @@ impl RawTable {
     }
 
     pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
-        // Another thread may grow the table first, and to less than this.
+        // Another thread may grow the table first, and to a smaller size than this.
         loop {
             let size = self.size();
             if size.slots >= capacity {
                 return Ok(());
             }
-            // Nodes in proportion, as far as references to them reach.
+            // Nodes in proportion, up to the limit of references to them.
             let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
             self.grow_from(call, size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
         }
     }
 
-    /// Grows the node table alone to `nodes` slots or more. Slots for vectors are added only if roots no longer fit theirs.
-    /// Does nothing in a table without nodes, or with enough.
+    /// Grows the node table alone to at least `nodes` slots. Slots for vectors are added only if roots no longer fit theirs. Does
+    /// nothing in a table without nodes, or with enough.
     pub(crate) fn reserve_nodes(&self, nodes: u64) -> Result<()> {
         loop {
             let size = self.size();
@@ -175,7 +176,7 @@ impl RawTable {
         }
     }
 
-    /// Forgets the rows of an indexed table from number `rows` on.
+    /// Removes the rows of an indexed table from number `rows` on.
     pub(crate) fn truncate(&self, rows: u64) -> Result<()> {
         let mut sized = self.sized_exclusively("truncate")?;
         sized.store.synchronize()?;
@@ -193,8 +194,9 @@ impl RawTable {
         self.size_of(&self.look())
     }
 
-    /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects what is stored already: roots of a table whose
-    /// slots are all full need not fit as many slots of another layout, which they get when only the nodes grow.
+    /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects vectors that are already stored. That can happen
+    /// if only the nodes grow: the slots get another layout, and the roots of a full table need not fit the same number of slots
+    /// in it.
     pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, mut to: Size) -> Result<()> {
         loop {
             match self.grow_from(call, from, to) {
@@ -208,7 +210,7 @@ impl RawTable {
         }
     }
 
-    /// Grows a table of one size to another; nothing if another thread has grown it meanwhile.
+    /// Grows a table from one size to another. Does nothing if another thread has grown it meanwhile.
     pub(crate) fn grow_from(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
@@ -227,22 +229,20 @@ impl RawTable {
         Ok(())
     }
 
-    /// Puts all vectors of `from`, which has `slots` slots, into `larger`, which is empty.
+    /// Puts all vectors of `from`, which has `slots` slots, into the empty table `larger`.
     ///
-    /// An error, with the numbers, if some find no slot there: those of a table that was nearly full and whose slots grow by
-    /// little or not at all. Keys of a cuckoo table are relocated before that.
+    /// Returns an error with the numbers if some find no slot there: this happens if a table was nearly full, and its slots grow
+    /// by little or not at all. Keys of a cuckoo table are relocated first.
     fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
         let rehashed = from.store.rehash_into(&*larger.store, 0..slots)?;
         if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
             return Ok(());
         }
-        let ([offered, _], [stored, _]) = (from.store.stored()?, larger.store.stored()?);
-        let (rejected, for_nodes) = (offered.saturating_sub(stored), rehashed.full_nodes);
-        Err(Error::TableFull { rejected, for_nodes, offered, stored, slots: self.slots_of(larger), cause: None })
+        Err(no_slots(from, larger, self.slots_of(larger), rehashed.full_nodes)?)
     }
 
-    /// What a table of this size is compiled for, and its buckets. Roots of more nodes have more bits. Where these do not fit the
-    /// slots that the caller has chosen, there are more slots, so that a bucket tells more of a root.
+    /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
+    /// slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
     fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let chunk_bytes = self.device.chunk_bytes(self.options.claimed_words());
         let spec = self.options.spec(chunk_bytes, to)?;
@@ -256,12 +256,18 @@ impl RawTable {
     }
 }
 
+/// The error with the number of vectors of a table that found no slot in another one, which has `slots` slots.
+pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> Result<Error> {
+    let ([offered, _], [stored, _]) = (from.store.stored()?, to.store.stored()?);
+    Ok(Error::TableFull { rejected: offered.saturating_sub(stored), for_nodes, offered, stored, slots, cause: None })
+}
+
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
     use crate::{CompactTreeTable, Device, RootTable};
 
-    /// A table is to become one of fewer slots than it has keys. It stays as it was, and the error has the numbers.
+    /// A growth to fewer slots than the table has keys: the table stays as it was, and the error has the numbers.
     #[test]
     fn cuckoo_tables_whose_keys_find_no_slots_stay_as_they_were() {
         for (threads, capacity) in [(1, 1000), (4, 1 << 15)] {
@@ -284,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Slots and nodes are all taken, and only more nodes are asked for: roots have more bits then, and another place.
+    /// Slots and nodes are all taken, and only more nodes are requested: roots then have more bits, and other slots.
     #[test]
     fn full_tables_grow_although_their_slots_are_too_few() {
         let mut rejected = 0;

@@ -1,23 +1,23 @@
-//! The rows of an indexed table, as the host sees them: how many there are, and how holes among them are closed.
+//! Rows of an indexed table as the host uses them: their number, and how holes among them are closed.
 
 use super::calls::Call;
 use super::lock::{Alone, Shared};
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl RawTable {
-    /// Begins a call of an indexed table; none of others.
+    /// Begins a call of an indexed table; none for other tables.
     pub(super) fn begin_call(&self, call: &'static str) -> Result<Option<Call<'_>>> {
         let sized = self.sized(call)?;
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
-        // Sequentially consistent: of two calls that overlap, the later one sees the other, and is seen by it at its end. (Those
-        // that look at these numbers hold the table's lock for writing, and so have met all that have returned.)
+        // Sequentially consistent: of two calls that overlap, the later one sees the earlier one, which sees it at its own end.
+        // (Calls that read these numbers hold the table's lock for writing, so they come after all calls that have returned.)
         let number = self.calls.begin();
         let mut call = Call { calls: &self.calls, alone: None };
         if let Some(number) = number {
@@ -26,22 +26,23 @@ impl RawTable {
         Ok(Some(call))
     }
 
-    /// Closes the holes among the rows, if since this call began no other one has, and no kernel can have. Those of earlier calls
-    /// only if they are to be `filled`. Gives what has moved, and what has failed.
-    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(Closing, Generation)>, Result<()>) {
+    /// Closes the holes among the rows, if no other call began since this call did, and no kernel can have. Holes of earlier
+    /// calls are closed only if `filled`. Returns the rows that moved, and an error if there was one.
+    pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(HoleClosing, Generation)>, Result<()>) {
         let (mut sized, closing) = match self.holes_to_close(&call, filled) {
             Ok(Some(found)) => found,
             nothing => return (None, nothing.map(drop)),
         };
-        // Nobody has set values of the numbers that are taken back, so those in memory are zeros; unless a kernel wrote too far.
+        // No value of the numbers that are taken back has been set, so those in memory are zeros; unless a kernel wrote too far.
         self.arrays.keep(closing.given);
         let (moved, closed) = sized.store.close_holes(&closing);
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
-    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, Closing)>> {
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, HoleClosing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
-        // Whoever has the table now (the caller itself, if it has its rows) may have it for long: nobody waits for that.
+        // Another thread that has the table now (or this thread itself, if it holds the table's rows) may keep it for long. Do
+        // not wait for it.
         let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
         if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
             return Ok(None);
@@ -57,29 +58,29 @@ impl RawTable {
         Ok(counts.close(rows, filled).map(|closing| (sized, closing)))
     }
 
-    /// The numbers below that of the last row that are no vector's, from low to high.
+    /// Numbers below that of the last row that no vector has, in increasing order.
     pub(crate) fn holes(&self) -> Result<Vec<u64>> {
         let sized = self.sized("holes")?;
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
-        let mut room = given.saturating_sub(stored);
+        let mut capacity = given.saturating_sub(stored);
         loop {
-            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, room)?;
-            if count <= room {
+            let (mut holes, count) = sized.store.list_holes(sized.store.dense()..given, capacity)?;
+            if count <= capacity {
                 holes.sort_unstable();
                 return Ok(holes);
             }
-            // Rows that are being put are taken for holes, too.
-            room = count;
+            // Rows that are being put count as holes, too.
+            capacity = count;
         }
     }
 
-    /// The table as it is now, and how many of its rows are stored without a hole before them. It neither grows nor is cleared
-    /// while this is held, but rows may be added. Waits for nobody but those who have the table exclusively.
+    /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
+    /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
     pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
-        // A batch that is under way must not move what is seen here.
+        // A batch that is under way must not move the rows that are seen here.
         let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively(call) {
-            // So that it need not be found out again.
+            // Stored, so that it is not computed again.
             let rows = self.dense_rows_of(&sized, true)?;
             sized.store.set_dense(rows);
         }
@@ -92,15 +93,15 @@ impl RawTable {
         let dense = sized.store.dense();
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
-        let is_settled = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
-        if dense == given || (is_settled && stored == given) {
+        let is_unchanging = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        if dense == given || (is_unchanging && stored == given) {
             return Ok(given);
         }
         let (holes, _) = sized.store.list_holes(dense..given, given - dense)?;
         Ok(holes.into_iter().min().unwrap_or(given))
     }
 
-    /// Makes an index of the rows before `last`, of the size that `parameters` say. References stay what they are.
+    /// Builds an index of the rows before `last`, of the size given by `parameters`. References are unchanged.
     pub(super) fn reindex(&self, sized: &mut Sized, parameters: &Parameters<'_>, last: u64) -> Result<()> {
         let counts = sized.store.reindex(parameters, last)?;
         if counts.full > 0 {
@@ -119,13 +120,13 @@ mod tests {
     use crate::backend::cpu::CpuStore;
     use crate::{Device, IndexedTable, Reference, Request};
 
-    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and its references to them. Row 2 is a hole that is no spare.
+    /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and the references to them. Row 2 is a hole that is not a spare.
     fn with_a_hole() -> (IndexedTable, Vec<Reference>) {
         let table = IndexedTable::builder(1).capacity(100).build(&Device::cpu_with_threads(1)).unwrap();
         let put = |words: &[u32]| table.find_or_put_many_with(words, Request::new().references(true)).unwrap().references;
         let mut references = put(&[0, 10]);
         assert_eq!(CpuStore::of(&*table.raw.look().store).unwrap().lose_a_row(), 2);
-        // Not alone, so the hole stays.
+        // A kernel may be at work, so the hole stays.
         table.raw.calls.note_kernels();
         references.extend(put(&[30, 40]));
         (table, references.into_iter().flatten().collect())
@@ -144,7 +145,7 @@ mod tests {
         let hole = table.reference(2).unwrap();
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
-        // Neither growth nor truncation gives it to anybody, or loses what comes after it.
+        // Neither growth nor truncation gives the number to another vector, or loses the rows behind it.
         table.grow(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
     }
 
-    /// A batch under way moves no row whose number somebody may have by looking at rows or at values.
+    /// A batch under way moves no row whose number another thread may know from the rows or the values.
     #[test]
     fn rows_that_were_looked_at_stay() {
         type Look = fn(&IndexedTable, &[Reference]);

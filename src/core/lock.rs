@@ -1,17 +1,18 @@
-//! The lock of a table: any number of threads share it, or one has it alone. It knows which thread holds it.
+//! The lock of a table: any number of threads share it, or one has it exclusively. It knows which threads hold it.
 //!
-//! A guard may be held for long by a caller of the library: in what [`Table::rows`](crate::Table::rows) returns, say, or while a
-//! closure of the caller runs. With a plain lock, a call of the same thread that needs the lock alone would wait for ever. So
-//! would a call that shares it, if another thread waits to have it alone. This lock prevents both:
+//! A caller of the library may hold a guard for long: for example, in the value that [`Table::rows`](crate::Table::rows) returns,
+//! or while a closure of the caller runs. With a plain lock, a call of that thread that needs the lock exclusively would wait for
+//! ever. So would a call that shares it, if another thread waits for exclusive access. This lock prevents both:
 //!
-//! - A thread that holds the lock in any way and asks to have it alone gets [`Error::SelfDeadlock`].
-//! - A thread that shares the lock may share it once more, at once, even if another thread waits to have it alone.
-//! - A thread that has it alone, and lends `&T` to a writer of the caller ([`Frozen`]), gets the error if it asks to share it.
+//! - A thread that holds the lock in any way and requests it exclusively gets [`Error::SelfDeadlock`].
+//! - A thread that shares the lock may share it again at once, even if another thread waits for exclusive access.
+//! - A thread that has the lock exclusively, and passes `&T` to a writer of the caller ([`Frozen`]), gets the error if it
+//!   requests to share it.
 //!
-//! Other threads that come wait behind one that waits to have the lock alone, so that one is not kept waiting for ever.
+//! Other threads queue behind a thread that waits for exclusive access, so that it does not wait for ever.
 //!
-//! Guards are not `Send`: a guard is dropped by the thread that took it, whose list of guards it is in. The list decides about
-//! errors only. What a guard gives back on its drop is what it took, so memory safety rests on `state` alone: also if a guard is
+//! Guards are not `Send`: a guard is dropped by the thread that took it, whose list of guards contains it. The list decides about
+//! errors only. A dropped guard releases exactly what it acquired, so memory safety rests on `state` alone, even if a guard is
 //! forgotten, or is dropped so late in the life of its thread that the list is gone.
 //!
 //! Cost: a compare-and-swap, a decrement, and a push and a pop of the thread's own list. `cargo bench --bench calls` on a cloud
@@ -27,22 +28,22 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A thread has the lock alone, and may change the value.
+/// A thread has the lock exclusively, and may change the value.
 const ALONE: u64 = 1 << 63;
-/// The thread that has a `Frozen` keeps all others out. It counts among those that share the lock.
+/// A thread has a `Frozen`, which excludes all others. It also counts among the threads that share the lock.
 const CLOSED: u64 = 1 << 62;
-/// At least one thread waits to have the lock alone.
+/// At least one thread waits for exclusive access.
 const WANTED: u64 = 1 << 61;
 /// The bits below count the guards that share the lock.
 const SHARED: u64 = WANTED - 1;
 
 pub(crate) struct TableLock<T> {
-    /// Differs between all locks of the process: unlike an address, which a later lock may have again.
+    /// Differs between all locks of the process. An address would not: a later lock may have it again.
     id: u64,
     state: AtomicU64,
-    /// Number of threads that wait to have the lock alone.
+    /// Number of threads that wait for exclusive access.
     waiting: Mutex<u64>,
-    /// Notified when a thread that waits may go on.
+    /// Notified when a waiting thread may proceed.
     changed: Condvar,
     value: UnsafeCell<T>,
 }
@@ -50,7 +51,7 @@ pub(crate) struct TableLock<T> {
 // SAFETY: `state` lets several threads have `&T` at once, which needs `T: Sync`, or one of them `&mut T`, which needs `T: Send`.
 unsafe impl<T: Send + Sync> Sync for TableLock<T> {}
 
-// As of `std::sync::RwLock`: a panic while the lock was held leaves a value that may be used (`core::table` sees to it).
+// As for `std::sync::RwLock`: a panic while the lock was held leaves a usable value (`core::table` guarantees that).
 impl<T> UnwindSafe for TableLock<T> {}
 impl<T> RefUnwindSafe for TableLock<T> {}
 
@@ -61,7 +62,7 @@ enum Mode {
     Frozen,
 }
 
-/// A guard of the calling thread.
+/// A guard that the calling thread holds.
 struct Held {
     lock: u64,
     /// The operation that took it.
@@ -70,11 +71,11 @@ struct Held {
 }
 
 thread_local! {
-    /// The guards that this thread has, of all locks. Nearly always none or one.
+    /// Guards of all locks that this thread holds. Nearly always none or one.
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `look` on the thread's guards. None if the thread is ending and has destroyed the list: then nothing is known.
+/// Runs `look` on the thread's guards. None if the thread is ending and has destroyed the list: then the guards are unknown.
 fn held<R>(look: impl FnOnce(&mut Vec<Held>) -> R) -> Option<R> {
     HELD.try_with(|held| look(&mut held.borrow_mut())).ok()
 }
@@ -91,12 +92,12 @@ impl<T> TableLock<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::SelfDeadlock`] if this thread has it alone.
+    /// [`Error::SelfDeadlock`] if this thread has it exclusively.
     pub(crate) fn share(&self, call: &'static str) -> Result<Shared<'_, T>> {
         self.share_if(call, |mode| mode == Mode::Shared)
     }
 
-    /// Shares the lock to look at the value. Also a thread that has a `Frozen` may do so.
+    /// Shares the lock to look at the value. A thread that has a `Frozen` may do so, too.
     ///
     /// # Panics
     ///
@@ -106,7 +107,7 @@ impl<T> TableLock<T> {
     }
 
     fn share_if(&self, call: &'static str, is_allowed: impl Fn(Mode) -> bool) -> Result<Shared<'_, T>> {
-        // In one go for a thread that has no guard of this lock.
+        // In one step for a thread that has no guard of this lock.
         let entered = held(|held| {
             let mut own = held.iter().filter(|guard| guard.lock == self.id).peekable();
             let again = own.peek().is_some();
@@ -117,9 +118,9 @@ impl<T> TableLock<T> {
             Ok(again)
         });
         let again = entered.transpose()?.unwrap_or(false);
-        // A thread that has a guard keeps others from having the lock alone. It must not wait for those who want that.
+        // A thread that already has a guard excludes exclusive access. It must not wait for threads that wait for that.
         let barred = if again { ALONE } else { ALONE | CLOSED | WANTED };
-        // Relaxed: the compare-and-swap looks again.
+        // Relaxed: the compare-and-swap checks it again.
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             if state & barred != 0 {
@@ -127,7 +128,7 @@ impl<T> TableLock<T> {
                 state = self.state.load(Ordering::Relaxed);
                 continue;
             }
-            // Acquire, with the release of the thread that had the lock alone: what it has changed is seen.
+            // Acquire, paired with the release of the thread that had the lock exclusively: its changes are visible.
             match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Ok(Shared { lock: self, call, thread: PhantomData }),
                 Err(now) => state = now,
@@ -135,7 +136,7 @@ impl<T> TableLock<T> {
         }
     }
 
-    /// Waits for the lock, and has it alone, for the operation `call`.
+    /// Waits for exclusive access, for the operation `call`.
     ///
     /// # Errors
     ///
@@ -148,13 +149,13 @@ impl<T> TableLock<T> {
         Ok(self.alone(call))
     }
 
-    /// An error if this thread holds the lock, so that `take` would give one.
+    /// Returns the error that `take` would return if this thread holds the lock.
     pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
         let newest = held(|held| held.iter().rev().find(|guard| guard.lock == self.id).map(|guard| guard.call));
         newest.flatten().map_or(Ok(()), |held| Err(Error::SelfDeadlock { call, held }))
     }
 
-    /// Has the lock alone, if no thread holds it now, this one included.
+    /// Takes the lock exclusively, if no thread, including this one, holds it now.
     pub(crate) fn try_take(&self, call: &'static str) -> Option<Alone<'_, T>> {
         self.try_enter_alone().then(|| self.alone(call))
     }
@@ -165,18 +166,18 @@ impl<T> TableLock<T> {
     }
 
     fn try_enter_alone(&self) -> bool {
-        // Acquire, with the releases of all who had the lock: what they have done, or read, comes before.
+        // Acquire, paired with the releases of all previous holders: their writes and reads come before.
         self.state.compare_exchange(0, ALONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     fn wait_alone(&self) {
         let mut waiting = self.waiting();
         *waiting += 1;
-        // Relaxed: who gives the lock back changes `state` after this, and sees the bit; or before, and the compare-and-swap
-        // below sees that.
+        // Relaxed: a thread that releases the lock either changes `state` after this, and sees the bit; or before, and then the
+        // compare-and-swap below sees that.
         self.state.fetch_or(WANTED, Ordering::Relaxed);
         loop {
-            // Others that want the lock alone keep the bit.
+            // Keep the bit if others wait for exclusive access.
             let bit = if *waiting > 1 { WANTED } else { 0 };
             // Acquire: as in `try_enter_alone`.
             if self.state.compare_exchange(WANTED, ALONE | bit, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -190,7 +191,7 @@ impl<T> TableLock<T> {
     #[cold]
     fn wait_while(&self, barred: u64) {
         let mut waiting = self.waiting();
-        // Relaxed: the bits are cleared before the mutex is taken to notify, so the last look before a wait sees them, or the
+        // Relaxed: the bits are cleared before the mutex is taken to notify. So the last check before a wait sees that, or the
         // wait is notified.
         while self.state.load(Ordering::Relaxed) & barred != 0 {
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -201,18 +202,18 @@ impl<T> TableLock<T> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the threads that wait, after `state` was changed.
+    /// Wakes the waiting threads after `state` was changed.
     #[cold]
     fn notify(&self) {
-        // A thread that has looked at `state` before holds the mutex until it waits.
+        // A thread that has read `state` before holds the mutex until it waits.
         drop(self.waiting());
         self.changed.notify_all();
     }
 
-    /// Takes a guard off the thread's list.
+    /// Removes a guard from the thread's list.
     fn forget(&self, call: &'static str) {
         held(|held| {
-            // The newest one first. Names are compared by address: each guard has the very text that was pushed.
+            // The newest one first. Names are compared by address: each guard has the text that was pushed.
             if let Some(at) = held.iter().rposition(|guard| guard.lock == self.id && std::ptr::eq(guard.call, call)) {
                 held.remove(at);
             }
@@ -243,7 +244,7 @@ impl<T> Deref for Shared<'_, T> {
 impl<T> Drop for Shared<'_, T> {
     fn drop(&mut self) {
         self.lock.forget(self.call);
-        // Release, with the acquire of who has the lock alone next: what was read through this guard was read before.
+        // Release, paired with the acquire of the next exclusive holder: reads through this guard come before it.
         let before = self.lock.state.fetch_sub(1, Ordering::Release);
         if before & SHARED == 1 && before & WANTED != 0 {
             self.lock.notify();
@@ -251,7 +252,7 @@ impl<T> Drop for Shared<'_, T> {
     }
 }
 
-/// The guard of a thread that has the lock alone.
+/// Guard of a thread that has the lock exclusively.
 pub(crate) struct Alone<'a, T> {
     lock: &'a TableLock<T>,
     call: &'static str,
@@ -260,13 +261,13 @@ pub(crate) struct Alone<'a, T> {
 }
 
 impl<'a, T> Alone<'a, T> {
-    /// Keeps other threads out as before, but the value stays as it is, and this thread may [`look`](TableLock::look) at it.
+    /// Continues to exclude other threads, but the value stays unchanged, and this thread may [`look`](TableLock::look) at it.
     pub(crate) fn freeze(self) -> Frozen<'a, T> {
         let Self { lock, call, .. } = self;
         std::mem::forget(self);
         lock.forget(call);
         held(|held| held.push(Held { lock: lock.id, call, mode: Mode::Frozen }));
-        // No guard is counted while a thread has the lock alone, so the lowest bit is 0. Release: as in `drop` of `Alone`.
+        // No guard is counted while a thread has the lock exclusively, so the lowest bit is 0. Release: as in `drop` of `Alone`.
         lock.state.fetch_xor(ALONE | CLOSED | 1, Ordering::Release);
         Frozen { lock, call, thread: PhantomData }
     }
@@ -291,18 +292,36 @@ impl<T> DerefMut for Alone<'_, T> {
 impl<T> Drop for Alone<'_, T> {
     fn drop(&mut self) {
         self.lock.forget(self.call);
-        // Release, with the acquires of those who hold the lock next: they see what this thread has changed.
+        // Release, paired with the acquires of the next holders: they see the changes of this thread.
         self.lock.state.fetch_and(!ALONE, Ordering::Release);
         self.lock.notify();
     }
 }
 
-/// The guard of a thread that keeps all others out and changes nothing, so that it may run code of a caller meanwhile.
+/// Guard of a thread that excludes all others and changes nothing, so that it may run code of a caller meanwhile.
 pub(crate) struct Frozen<'a, T> {
     lock: &'a TableLock<T>,
     call: &'static str,
     /// Not `Send`: see the module.
     thread: PhantomData<*mut ()>,
+}
+
+impl<'a, T> Frozen<'a, T> {
+    /// Makes the guard one that may change the value, as it was before [`Alone::freeze`].
+    ///
+    /// # Panics
+    ///
+    /// If this thread looks at the value.
+    pub(crate) fn thaw(self) -> Alone<'a, T> {
+        let Self { lock, call, .. } = self;
+        // Relaxed: no other thread shares the lock while a thread has a `Frozen`, and what this thread did it sees.
+        assert_eq!(lock.state.load(Ordering::Relaxed) & SHARED, 1, "no guard of this thread looks at a value that it changes");
+        std::mem::forget(self);
+        lock.forget(call);
+        // Only this guard is counted, and the bit is set. Relaxed: nothing passes to another thread.
+        lock.state.fetch_xor(ALONE | CLOSED | 1, Ordering::Relaxed);
+        lock.alone(call)
+    }
 }
 
 impl<T> Deref for Frozen<'_, T> {
@@ -358,13 +377,27 @@ mod tests {
         assert!(lock.try_take("try").is_none());
         let again = lock.share("second").unwrap();
         assert_eq!(refused(lock.take("clear")), Some(("clear", "second")));
-        // In whatever order guards are dropped.
+        // Guards may be dropped in any order.
         drop(shared);
         assert_eq!(refused(lock.take("clear")), Some(("clear", "second")));
         assert_eq!((*again, *lock.look(), *other.take("other").unwrap()), (7, 7, 8));
         drop(again);
         *lock.take("clear").unwrap() += 1;
         assert_eq!(*lock.share("third").unwrap(), 8);
+        assert_eq!(lock.state.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_frozen_value_that_is_thawed_can_be_changed() {
+        let lock = TableLock::new(7);
+        let frozen = lock.take("retain").unwrap().freeze();
+        assert_eq!((*lock.look(), *frozen), (7, 7));
+        let mut alone = frozen.thaw();
+        *alone += 1;
+        assert_eq!(refused(lock.share("put")), Some(("put", "retain")));
+        assert!(lock.try_take("try").is_none());
+        drop(alone);
+        assert_eq!((*lock.share("put").unwrap(), lock.state.load(Ordering::Relaxed)), (8, 1));
         assert_eq!(lock.state.load(Ordering::Relaxed), 0);
     }
 
@@ -376,7 +409,7 @@ mod tests {
         assert_eq!(refused(lock.share("get")), Some(("get", "save")));
         assert_eq!(refused(lock.take("clear")), Some(("clear", "save")));
         assert!(lock.try_take("try").is_none());
-        // A look that outlasts it lets other threads look, and lets none change the value.
+        // A look that outlasts it allows other threads to look, but none to change the value.
         let look = lock.look();
         drop(frozen);
         assert!(lock.share("get").is_ok() && lock.take("clear").is_err());
@@ -394,14 +427,14 @@ mod tests {
         }
     }
 
-    /// Waits until a thread waits to have the lock alone.
+    /// Waits until a thread waits for exclusive access.
     fn until_wanted(lock: &TableLock<u64>) {
         while lock.state.load(Ordering::Relaxed) & WANTED == 0 {
             thread::yield_now();
         }
     }
 
-    /// Would not end with a lock that lets all wait behind one who wants it alone.
+    /// Would not end with a lock in which all threads queue behind one that waits for exclusive access.
     #[test]
     fn who_shares_it_may_share_it_again_while_others_wait() {
         let lock = TableLock::new(0);
@@ -417,7 +450,7 @@ mod tests {
             }
             assert_eq!(refused(lock.take("clear")), Some(("clear", "first")));
             drop(first);
-            // The one that came later sees what the one before it has changed.
+            // The later thread sees the changes of the earlier one.
             assert_eq!(entered.recv().unwrap(), 1);
         });
     }
@@ -480,7 +513,7 @@ mod tests {
         assert_eq!(lock.state.load(Ordering::Relaxed), 0);
     }
 
-    /// A guard in a thread-local variable is dropped when the thread's list may be gone.
+    /// A guard in a thread-local variable may be dropped after the thread's list.
     #[test]
     fn guards_may_be_dropped_while_their_thread_ends() {
         static LOCK: std::sync::LazyLock<TableLock<u64>> = std::sync::LazyLock::new(|| TableLock::new(7));

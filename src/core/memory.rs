@@ -1,4 +1,4 @@
-//! Memory of the host for results: plain, or pinned for a GPU.
+//! Host memory for results: plain, or pinned for a GPU.
 
 use crate::Result;
 use crate::backend::{HostBuffer, Machine};
@@ -7,16 +7,16 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A slice whose memory stays when it gets shorter, and is used again when it gets longer.
+/// A slice that keeps its memory when it is shortened, and reuses it when it is lengthened.
 pub(crate) struct HostMemory<T> {
     memory: Memory<T>,
-    /// Elements that are shown.
+    /// Number of visible elements.
     len: usize,
 }
 
 enum Memory<T> {
     Plain(Vec<T>),
-    /// Of a machine that copies from and to host memory by itself; `None` before the first use.
+    /// Memory of a machine that copies from and to host memory by itself; `None` before the first use.
     Pinned {
         machine: Arc<dyn Machine>,
         memory: Option<Box<dyn HostBuffer>>,
@@ -30,16 +30,16 @@ impl<T> Default for HostMemory<T> {
 }
 
 impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
-    /// Pinned, if the machine has such memory.
+    /// Allocates pinned memory, if the machine has such memory.
     pub(crate) fn pinned(machine: &Arc<dyn Machine>) -> Self {
         Self { memory: Memory::Pinned { machine: machine.clone(), memory: None }, len: 0 }
     }
 
-    /// Makes it so long. What the elements are is not said: zeros, or what they were.
+    /// Sets the length. The elements are zeros or earlier contents.
     ///
     /// # Errors
     ///
-    /// If there is no memory for it: then it is as it was.
+    /// If there is no memory for it. Then the slice is unchanged.
     pub(crate) fn make(&mut self, len: usize) -> Result<()> {
         match &mut self.memory {
             Memory::Plain(memory) => {
@@ -65,7 +65,7 @@ impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
         self.len = self.len.min(len);
     }
 
-    /// The elements as a vector: the memory itself, or of pinned memory a copy.
+    /// Converts to a vector. Plain memory is reused, pinned memory is copied.
     pub(crate) fn into_vec(self) -> Vec<T> {
         match self.memory {
             Memory::Plain(mut memory) => {

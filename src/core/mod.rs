@@ -1,4 +1,4 @@
-//! What a table is, whatever its device: its kind and size, batches, growth and relocation, and what crosses to the device.
+//! The untyped table, for any device: its kind and size, batches, growth and relocation, and the data that crosses to the device.
 
 mod arrays;
 pub(crate) mod batch;
@@ -11,6 +11,7 @@ pub(crate) mod memory;
 mod put;
 pub(crate) mod relocation;
 pub(crate) mod request;
+pub(crate) mod retain;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod values;

@@ -1,17 +1,17 @@
-//! Find-or-put of batches from the host: a request becomes a batch, and the batch is put in parts, between which a table may
-//! grow.
+//! Find-or-put of batches from the host: a request becomes a batch, and the batch is put in parts. A table may grow between the
+//! parts.
 
 use super::batch::{Batch, Buffers, Results};
 use super::first_error::FirstError;
 use super::request::Request;
 use super::table::{FIND_OR_PUT, RawTable};
 use crate::layout::generation::Generation;
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
 
 impl RawTable {
-    /// The number of vectors in `words`; an error unless everything in the request has the length that so many vectors need, and
-    /// nothing is stale that must not be.
+    /// Returns the number of vectors in `words`. Returns an error unless every slice of the request has the length that this
+    /// number of vectors needs, and no reference that must be current is stale.
     fn validate(&self, words: &[u32], request: &Request<'_>) -> Result<usize> {
         let count = self.count(words)?;
         let sized = self.sized(FIND_OR_PUT)?;
@@ -26,13 +26,13 @@ impl RawTable {
             (None, Some(_)) => {
                 return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
             }
-            // Compared with whatever is there now: a stale one does no harm.
+            // Parents are compared with the current contents: a stale reference does no harm.
             (_, None) => {}
         }
         Ok(count)
     }
 
-    /// Whether vectors that a batch finds no slot for are offered again, after a growth or a relocation.
+    /// Whether rejected vectors of a batch are offered again, after a growth or a relocation.
     fn retries(&self) -> bool {
         self.options.grows || self.options.is_cuckoo()
     }
@@ -41,18 +41,18 @@ impl RawTable {
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
         let mut own = Buffers::new();
         let buffers = request.buffers.take().unwrap_or(&mut own);
-        // The results of the batch before: also if this one is refused.
+        // Hides the results of the previous batch, even if this one is refused.
         buffers.hide();
         let count = self.validate(words, &request)?;
         let mut results = Results::new(buffers, count, request.wanted, self.retries())?;
         let call = self.begin_call(FIND_OR_PUT)?;
-        let mut progress = Progress::new(request.progress.take(), count);
+        let mut progress = BatchProgress::new(request.progress.take(), count);
         let leaves_holes = request.leaves_holes;
         let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
         let Put { tally, first_error, mut ended_by, moved, .. } = self.put_batch(batch, &mut progress)?;
         let offered = tally.offered() as usize;
-        // If they cannot be found now, their references are stale, which is an error for whoever uses them, and no reason to keep
-        // quiet about outcomes.
+        // If the vectors cannot be found now, their references are stale. Using them is an error later. That is no reason to
+        // withhold the outcomes.
         if results.has_references() && self.retries() && moved.offered > 0 {
             match self.locate(FIND_OR_PUT, &words[..moved.offered * self.width()]) {
                 Ok(now) => results.locate_again(&now, moved.new),
@@ -60,7 +60,7 @@ impl RawTable {
             }
         }
         if let Some(call) = call {
-            // An error leaves holes, and no outcome is less true for that.
+            // An error leaves holes, and does not affect any outcome.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
             if let Some((closing, generation)) = moved {
                 results.rows_moved(&closing, generation);
@@ -70,7 +70,7 @@ impl RawTable {
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
         let error = match first_error.error {
-            // Nobody is told of these otherwise.
+            // No other result mentions these keys.
             Some(keys @ Error::KeysWithoutSlot { .. }) => Some(keys),
             error => ended_by.or(error),
         };
@@ -81,8 +81,8 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// If nothing has been put. After that, what has been is reported with the error.
-    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Put> {
+    /// If nothing has been put. Otherwise the results so far are reported with the error.
+    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Put> {
         let (spec, generation) = {
             let sized = self.look();
             (sized.spec, sized.generation)
@@ -105,9 +105,9 @@ impl RawTable {
             });
             let of_part = match retried {
                 Ok(of_part) => of_part,
-                // That keys are left without a slot, of which nobody is told otherwise, is the more important.
+                // Report `KeysWithoutSlot` in preference: no other result mentions those keys.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
-                    // A growth may have come before it.
+                    // A growth may have preceded the error.
                     put.moved_to(self.look().generation, first);
                     put.ended_by = Some(error);
                     break;
@@ -116,29 +116,29 @@ impl RawTable {
             };
             put.tally += of_part;
             first += of_part.offered() as usize;
-            // Also those that were offered again: another growth may have come between.
+            // Includes vectors that were offered again: another growth may have come between.
             put.moved_to(self.look().generation, first);
         }
         Ok(put)
     }
 }
 
-/// What putting a batch has come to.
+/// Result of putting a batch.
 struct Put {
     tally: Tally,
     first_error: FirstError,
-    /// Why not all was offered, if not because the caller wanted so.
+    /// Why the batch ended early, unless the caller requested that.
     ended_by: Option<Error>,
-    /// Of which the references of all others are.
+    /// Generation of the references of all other vectors.
     generation: Generation,
     moved: Moved,
 }
 
-/// The first vectors of a batch, whose references a growth has made stale.
+/// Leading vectors of a batch whose references a growth has made stale.
 #[derive(Default)]
 struct Moved {
     offered: usize,
-    /// Those of them that were new.
+    /// Number of them that were new.
     new: usize,
 }
 
@@ -147,7 +147,7 @@ impl Put {
         Self { tally: Tally::default(), first_error: FirstError::default(), ended_by: None, generation, moved: Moved::default() }
     }
 
-    /// The table is of this generation when so many have been offered.
+    /// Records that the table has this generation after `offered` vectors have been offered.
     fn moved_to(&mut self, generation: Generation, offered: usize) {
         if generation != self.generation {
             self.generation = generation;

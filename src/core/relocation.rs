@@ -5,13 +5,14 @@ use super::growth::Rejected;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
+use crate::layout::view::Counts;
 use crate::{Error, Result, Tally};
 
 /// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys
-/// that want some.
+/// that need some.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
-/// Slots, at least, whose keys growth offers between two passes of relocation.
+/// Smallest number of slots whose keys growth offers between two passes of relocation.
 const LEAST_SLOTS: u64 = 1 << 12;
 
 /// Whether `part` is at most 1/64 of `whole`.
@@ -20,7 +21,7 @@ fn is_little(part: u64, whole: u64) -> bool {
 }
 
 /// Whether another pass may help keys without a slot: the last one found slots for more than 1/64 of the `wanted` keys, or
-/// relocated more keys than wanted slots. One table asks it about itself, a cluster about the sums over its ranks.
+/// relocated more keys than needed slots. A table decides for itself; a cluster decides by the sums over its ranks.
 pub(crate) fn another_pass_helps(wanted: u64, found: u64, relocated: u64) -> bool {
     !is_little(found, wanted) || relocated > wanted
 }
@@ -32,54 +33,68 @@ impl Sized {
     }
 }
 
-/// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, where they are relocated when some find no slot. Keys
-/// that are there already stay. Nothing else uses either table. False if relocation makes hardly any room any more.
+/// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, and relocates keys there when some find no slot. Keys
+/// that are already in `larger` stay. Nothing else uses either table. Returns false if relocation frees hardly any more slots.
 ///
-/// The keys come from as many slots at a time as the stash has: so about as many are offered again after a pass as it has made
-/// room for.
+/// Offers the keys of as many slots at a time as the stash has. So about as many keys are offered again after a pass as it has
+/// made room for.
 pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Result<bool> {
     let stash = larger.stash_slots();
     let piece = stash.max(LEAST_SLOTS);
-    // Other chains in every pass.
+    // Different chains in every pass.
     let mut seeds = larger.generation.number()..;
     for first in (0..slots).step_by(piece as usize) {
-        let put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
-        let mut wanted = put()?.full;
-        while wanted > 0 {
-            let relocated = match larger.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
-                Ok(relocated) => relocated,
-                // The table that grows still has all keys.
-                Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
-                Err(error) => return Err(error),
-            };
-            let still = put()?.full;
-            let found = wanted.saturating_sub(still);
-            if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
-                return Ok(false);
-            }
-            wanted = still;
+        let mut put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
+        let rejected = put()?.full;
+        if rejected > 0 && !put_by_relocation(larger, rejected, &mut seeds, &mut put)? {
+            return Ok(false);
         }
     }
     Ok(true)
 }
 
+/// Relocates keys of a cuckoo table and calls `put` again, in turn, until `put` rejects no key. `rejected`: number of keys that
+/// found no slot the last time. Nothing else uses the table. Returns false if relocation frees hardly any more slots.
+pub(super) fn put_by_relocation(
+    table: &Sized,
+    rejected: u64,
+    seeds: &mut impl Iterator<Item = u64>,
+    put: &mut impl FnMut() -> Result<Counts>,
+) -> Result<bool> {
+    let (stash, mut wanted) = (table.stash_slots(), rejected);
+    while wanted > 0 {
+        let relocated = match table.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
+            Ok(relocated) => relocated,
+            // The table that the keys come from still has all of them.
+            Err(Error::KeysWithoutSlot { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let still = put()?.full;
+        let found = wanted.saturating_sub(still);
+        if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
+            return Ok(false);
+        }
+        wanted = still;
+    }
+    Ok(true)
+}
+
 impl RawTable {
-    /// Moves keys of a cuckoo table from its stash to the main level. Gives how many; none in other tables.
+    /// Moves keys of a cuckoo table from its stash to the main level. Returns their number; 0 for other tables.
     pub(crate) fn relocate(&self, call: &'static str) -> Result<u64> {
         if !self.options.is_cuckoo() {
             return Ok(0);
         }
         let mut sized = self.sized_exclusively(call)?;
-        // Keys that an earlier relocation has left in no slot, when it met an error.
+        // Keys that an earlier relocation left without a slot, when it met an error.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let Sized { store, generation, .. } = &mut *sized;
         store.relocate(next.number(), &mut || *generation = next)
     }
 
-    /// Relocates keys, and offers those that were rejected again, until none is; or until that makes hardly any difference. A key
-    /// that is still rejected is not stored, and all slots of its walk hold other keys; so it is however often the batch offers
-    /// it.
+    /// Relocates keys, and offers rejected ones again, until none is rejected, or until that makes hardly any difference. A key
+    /// that is still rejected is not stored, and all slots of its walk hold other keys, no matter how often the batch offers it.
     pub(super) fn relocate_and_retry(
         &self,
         batch: &mut HostBatch<'_>,
@@ -91,18 +106,18 @@ impl RawTable {
                 let rejected = Rejected::of(batch, self.width())?;
                 Ok((before, rejected, self.relocate(FIND_OR_PUT)?))
             });
-            // The keys of others: they must not go unnoticed.
+            // These keys may belong to other callers, so the error must be reported.
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
                 return Err(Error::KeysWithoutSlot { keys });
             }
             let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally)?;
-            // Keys that other callers have put meanwhile count too: they may have taken the slots that this has freed, or have
-            // freed some. After an error what has been put by now is reported.
+            // The count includes keys that other callers have put meanwhile: they may have taken the freed slots, or freed some.
+            // After an error the vectors put so far are reported.
             let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            // Few slots of a large table may be all that a few keys want, and each key may be offered many times.
+            // A few keys may need only a few slots of a large table, and each key may be offered many times.
             if is_little(freed, self.look().stash_slots()) && !another_pass_helps(wanted, wanted - tally.full, relocated) {
                 break;
             }

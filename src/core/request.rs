@@ -4,8 +4,8 @@ use crate::layout::batch::Callback;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// What a batch reports of each vector, into which memory, and to whom its progress. What its vectors are changes of, if they
-/// are.
+/// Options of a batch: the results to report for each vector, the memory for them, a progress callback, and, for incremental
+/// batches, the parents of the vectors.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 #[must_use]
 pub struct Request<'a> {
     pub(crate) wanted: Wanted,
-    /// Where results go; none: to vectors of the batch.
+    /// Destination of the results; none: vectors of the batch.
     pub(crate) buffers: Option<&'a mut Buffers>,
     pub(crate) parents: Option<&'a [Reference]>,
     pub(crate) changed: Option<&'a [u32]>,
@@ -43,46 +43,46 @@ impl fmt::Debug for Request<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// Nothing but the tally.
+    /// Requests only the tally.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The outcome of each vector: 1 byte each.
+    /// Requests the outcome of each vector: 1 byte each.
     pub fn outcomes(mut self, wanted: bool) -> Self {
         self.wanted.outcomes = wanted;
         self
     }
 
-    /// Where each vector is stored: 8 bytes each.
+    /// Requests the location of each vector: 8 bytes each.
     pub fn references(mut self, wanted: bool) -> Self {
         self.wanted.references = wanted;
         self
     }
 
-    /// Where the new vectors are stored, and no others: what a breadth-first search wants as its next level.
+    /// Requests the locations of the new vectors only, for example as the next level of a breadth-first search.
     pub fn new_references(mut self, wanted: bool) -> Self {
         self.wanted.new_references = wanted;
         self
     }
 
-    /// Puts the results that are asked for into [`Buffers`], instead of into new vectors: those of the [`Batch`](crate::Batch)
-    /// are empty then. A caller who repeats batches with the same buffers allocates nothing; [`Buffers`] has an example.
+    /// Puts the requested results into [`Buffers`], instead of into new vectors; the vectors of the [`Batch`](crate::Batch) are
+    /// then empty. A caller who repeats batches with the same buffers allocates nothing; [`Buffers`] has an example.
     pub fn into(mut self, buffers: &'a mut Buffers) -> Self {
         self.buffers = Some(buffers);
         self
     }
 
-    /// *Incremental* find-or-put: each vector is a change of a stored one, its parent (the state that it is a successor of, say).
-    /// One reference a vector.
+    /// Makes find-or-put *incremental*: each vector differs in some words from a stored one, its parent (for example, the state
+    /// that it is a successor of). One reference per vector.
     ///
-    /// The results are the same. But a tree table that is also told [what has changed](Self::changed) only touches what lies on
-    /// the ways to changed words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the
-    /// node table is larger than its L2 cache; else looking for all nodes is faster. In other tables parents have no effect.
+    /// The results are unchanged. But a tree table that also gets the [changed words](Self::changed) visits only the nodes above
+    /// these words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the node table is
+    /// larger than its L2 cache; otherwise it is faster to look for all nodes. In other tables parents have no effect.
     ///
-    /// Without masks of what has changed, a CPU compares each vector with its parent. A GPU looks for all nodes, which takes less
-    /// time there. A parent that is not stored, or a stale reference, does no harm then. With masks a stale reference is an error
-    /// ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
+    /// Without masks of the changed words, a CPU compares each vector with its parent. A GPU then looks for all nodes, which
+    /// takes less time there, and a parent that is not stored, or a stale reference, does no harm. With masks a stale reference
+    /// is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -97,44 +97,45 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Unless there are as many parents as vectors, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
+    /// Unless there is one parent for each vector, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
     /// put.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
         self.parents = Some(parents);
         self
     }
 
-    /// Which words may differ from the [parent](Self::parents)'s: for each vector as many words as it takes to have a bit for
-    /// each of its words, bit i % 32 of word i / 32 for word i.
+    /// Sets the words that may differ from the [parent](Self::parents)'s. Each vector has a bit mask: bit i % 32 of mask word i /
+    /// 32 stands for word i of the vector. The mask has as many words as the bits need.
     ///
-    /// This is trusted: a word that is left out counts as the parent's. If it is not, then another vector may be stored than the
-    /// one given. Nor does the search look at what has not changed, so the batch that put the parent must have ended: on another
-    /// stream, before this one begins.
+    /// The masks are trusted: a word whose bit is not set is taken from the parent. If it really differs, another vector may be
+    /// stored than the given one. The search does not look at unchanged words either, so the batch that put the parent must have
+    /// ended (on another stream: before this one begins).
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.changed = Some(masks);
         self
     }
 
-    /// Of an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
-    /// [holes](crate::Table::holes) among these are left as they are. Then what is new to this batch is a range of references,
-    /// as the levels of a search are. Default: holes are filled first. Without effect in other tables.
+    /// For an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
+    /// [holes](crate::Table::holes) among these are left as they are. Then the vectors that are new in this batch are a range of
+    /// references, as the levels of a search are. Default: holes are filled first. No effect on other tables.
     ///
-    /// Holes take rows: of these there are 2^18 more than slots. Batches that find so many holes, and leave them, come to an end
-    /// of the rows before that of the slots, and new vectors are [`Full`](crate::Outcome::Full). A batch of the host alone leaves
-    /// none; one in device memory at most one a thread that it had at work.
+    /// Holes take rows, and there are 2^18 more rows than slots. Batches that find that many holes, and leave them, run out of
+    /// rows before they run out of slots, and new vectors are [`Full`](crate::Outcome::Full). A host batch that runs alone leaves
+    /// no holes; one in device memory leaves at most one for each thread that it had at work.
     pub fn leave_holes(mut self, leave: bool) -> Self {
         self.leaves_holes = leave;
         self
     }
 
-    /// Called with (vectors done, vectors in the batch), on the calling thread, a few times a second or more on long batches. It
-    /// says whether to go on: after a `Break` no more is offered, and the batch has the results of what was
-    /// ([`Batch::stopped`](crate::Batch::stopped)).
+    /// Sets a callback that is called with (vectors done, vectors in the batch), on the calling thread, at least a few times per
+    /// second on long batches. Its result determines whether to continue: after a `Break` no more vectors are offered, and the
+    /// batch has the results of the offered ones ([`Batch::stopped`](crate::Batch::stopped)).
     ///
-    /// Calls that wait until it returns: `clear`, `grow`, `reserve` that grows, `relocate`, `save`, `save_file` and `truncate` of
-    /// the table. The callback itself gets the error [`SelfDeadlock`](crate::Error::SelfDeadlock) from them, and so, in
-    /// [`Batch::error`](crate::Batch::error), does a batch of its own that would make the table grow or relocate keys. It may
-    /// make all other calls. It must not wait for another thread that uses the table.
+    /// These calls on the table wait until the callback returns: `clear`, `grow`, a `reserve` that grows, `relocate`, `save`,
+    /// `save_file` and `truncate`. If the callback itself makes them, they return the error
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). If it makes a batch that would make the table grow or relocate keys, that
+    /// error is in [`Batch::error`](crate::Batch::error). It may make all other calls. It must not wait for another thread that
+    /// uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

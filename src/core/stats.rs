@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How full a table is, and how long its searches are.
+/// Statistics of a table: how full it is, and how long its searches are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -11,14 +11,14 @@ pub struct Stats {
     pub stored: u64,
     /// Bytes of the slots.
     pub bytes: u64,
-    /// `probe_lengths[i]`: how many stored vectors are found in bucket `i + 1` of their probe sequence. The last counts all
-    /// longer.
+    /// `probe_lengths[i]`: number of stored vectors that are found in bucket `i + 1` of their probe sequence. The last element
+    /// also counts all longer ones.
     pub probe_lengths: Vec<u64>,
     /// The longest probe sequence of a stored vector, in buckets; 0 in an empty table.
     pub longest_probe: u64,
-    /// Buckets of the node table looked at to find all nodes of all stored vectors: 0 in a bucket table.
+    /// Buckets of the node table looked at to find all nodes of all stored vectors; 0 in a bucket table.
     pub node_probes: u64,
-    /// Words a vector.
+    /// Words per vector.
     pub width: usize,
     /// Nodes stored: 0 in a bucket table.
     pub nodes: u64,
@@ -37,8 +37,8 @@ impl Stats {
         self.bytes as f64 / self.stored as f64
     }
 
-    /// Words of the stored nodes, roots included, for each word of the stored vectors. 2 / width is the least there can be, 1
-    /// saves nothing, and vectors that share no part come near 2. NaN in an empty table; 1 in a bucket table.
+    /// Words of the stored nodes, including roots, per word of the stored vectors. The minimum is 2 / width; 1 saves nothing;
+    /// vectors that share no part come near 2. NaN in an empty table; 1 in a bucket table.
     pub fn compression_ratio(&self) -> f64 {
         if self.node_slots == 0 {
             return 1.0;
@@ -46,14 +46,14 @@ impl Stats {
         (self.nodes + self.stored) as f64 * 2.0 / (self.stored as f64 * self.width as f64)
     }
 
-    /// Buckets looked at to find a stored vector, on average (those beyond the last bin counted as that bin).
+    /// Average number of buckets looked at to find a stored vector (those beyond the last bin count as that bin).
     pub fn mean_probe(&self) -> f64 {
         let sum: f64 = self.probe_lengths.iter().zip(1..).map(|(count, length)| *count as f64 * f64::from(length)).sum();
         sum / self.stored as f64
     }
 
-    /// Buckets looked at to find a stored vector that is given whole, on average: of a tree table those of its nodes and of its
-    /// root, each a request of the memory system, most of which caches serve. NaN in an empty table.
+    /// Average number of buckets looked at to find a stored vector that is given whole. In a tree table these are buckets of its
+    /// nodes and of its root. Each is a request to the memory system, and caches serve most of them. NaN in an empty table.
     pub fn accesses_per_call(&self) -> f64 {
         self.mean_probe() + self.node_probes as f64 / self.stored as f64
     }

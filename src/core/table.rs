@@ -1,4 +1,4 @@
-//! One table, whatever its device and the type of its keys: it knows words, slots and bytes.
+//! A table of any device and key type: it knows words, slots and bytes.
 
 use super::arrays::Arrays;
 use super::batch::{are_seen, references_of};
@@ -8,14 +8,14 @@ use super::stats::Stats;
 use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::generation::Generation;
 use crate::layout::options::{Options, Parameters, Seeds};
 use crate::layout::rank::Stream;
 use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
 use crate::layout::view::{BatchView, Counts, Geometry};
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
 
@@ -25,20 +25,20 @@ pub(crate) struct RawTable {
     pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
     sized: TableLock<Sized>,
-    /// Of an indexed table: who may have references to its rows.
+    /// Indexed tables only: the calls that may have references to rows.
     pub(crate) calls: Calls,
-    /// Of an indexed table: arrays of values beside its rows.
+    /// Indexed tables only: arrays of values for the rows.
     pub(super) arrays: Arrays,
-    /// If it was loaded, and lies as the table that was saved.
+    /// Set if the table was loaded, and its slots are arranged as in the saved table.
     pub(crate) loaded: Option<Loaded>,
 }
 
-/// The table that a table was loaded from: references to that one are to the same slots of this one.
+/// The saved table that a table was loaded from: references to it name the same slots of this one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    /// The number of its generation.
+    /// Number of its generation.
     pub saved: u64,
-    /// As long as the table is of this one.
+    /// Generation in which this applies.
     pub now: Generation,
 }
 
@@ -49,23 +49,23 @@ pub(crate) struct Sized {
     pub spec: Spec,
     pub buckets: u64,
     pub node_buckets: u64,
-    /// References of another one are stale.
+    /// References of another generation are stale.
     pub generation: Generation,
 }
 
 impl Sized {
-    /// The memory of a table of this size, empty.
+    /// Allocates the empty memory of a table of this size.
     pub(super) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
         Ok(Self::of(device.machine.new_store(parameters)?, parameters))
     }
 
-    /// Of memory that was made of these parameters.
+    /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
         Self { store, spec, buckets, node_buckets, generation: Generation::next() }
     }
 
-    /// An error if a reference is of another generation or another table.
+    /// Returns an error if a reference belongs to another generation or another table.
     pub(super) fn check_references(&self, references: &[Reference]) -> Result<()> {
         match self.generation.stale(references) {
             0 => Ok(()),
@@ -75,21 +75,21 @@ impl Sized {
 
     /// Looks for the vectors of a batch.
     fn find(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        self.store.search_batch(Search::Find, self.generation.tag(), batch, &mut Progress::none())
+        self.store.search_batch(SearchMode::Find, self.generation.tag(), batch, &mut BatchProgress::none())
     }
 
-    /// Vectors and nodes that are stored.
+    /// Numbers of stored vectors and nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         let [vectors, nodes] = self.store.stored()?;
-        // In other tables nothing is counted there.
+        // Other tables do not count nodes.
         Ok([vectors, if self.spec.is_tree() { nodes } else { 0 }])
     }
 }
 
-/// What errors call find-or-put of a batch from the host.
+/// Name of find-or-put of a host batch in errors.
 pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
 
-/// What errors call a batch of several ranks, which puts or looks up what this rank owns.
+/// Name, in errors, of a batch of several ranks, which puts or looks up the vectors that this rank owns.
 pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
 
 impl RawTable {
@@ -117,19 +117,19 @@ impl RawTable {
         self.options.width
     }
 
-    /// The table as it is now, for the operation `call`. It neither grows nor is cleared while this is held.
+    /// Shares the table for the operation `call`. While the guard is held, the table neither grows nor is cleared.
     ///
-    /// An error if the calling thread saves the table, in whose writer this is called.
+    /// Returns an error if the calling thread is saving the table, and this is called from its writer.
     pub(crate) fn sized(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
         self.sized.share(call)
     }
 
-    /// The table as it is now, to look at sizes: also while the calling thread saves it.
+    /// Shares the table to look at sizes. Allowed even while the calling thread saves it.
     pub(crate) fn look(&self) -> Shared<'_, Sized> {
         self.sized.look()
     }
 
-    /// The table as it is now, with every key in a slot, to look at slots; otherwise as `sized`.
+    /// Shares the table with every key in a slot, to look at slots; otherwise as `sized`.
     pub(crate) fn ready(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
         loop {
             let sized = self.sized(call)?;
@@ -141,19 +141,20 @@ impl RawTable {
         }
     }
 
-    /// The table for this thread alone, if no thread has it now.
+    /// Exclusive access, if no thread has the table now.
     pub(super) fn try_sized_exclusively(&self, call: &'static str) -> Option<Alone<'_, Sized>> {
         self.sized.try_take(call)
     }
 
-    /// The table for this thread alone, for the operation `call`: waits until all others are done with it.
+    /// Exclusive access for the operation `call`. Waits until all other operations are done.
     ///
-    /// An error if the calling thread has the table, which it would wait for.
+    /// Returns an error if the calling thread holds the table: it would wait for itself.
     pub(crate) fn sized_exclusively(&self, call: &'static str) -> Result<Alone<'_, Sized>> {
         self.sized.take(call)
     }
 
-    /// An error if `sized_exclusively` would give one now: for who must know before the others of a group begin.
+    /// Returns the error that `sized_exclusively` would return now, for callers that must know before the others of a group
+    /// begin.
     pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
         self.sized.check_not_held(call)
     }
@@ -162,17 +163,17 @@ impl RawTable {
         self.slots_of(&self.look())
     }
 
-    /// Slots of the table as it is now.
+    /// Number of slots of the table.
     pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
         sized.spec.slots(&self.geometry_of(sized), sized.buckets)
     }
 
-    /// The layout of the table as it is now.
+    /// Layout of the table.
     pub(crate) fn geometry_of(&self, sized: &Sized) -> Geometry {
         self.geometry.of_spec(sized.spec)
     }
 
-    /// References are to what has a number below this.
+    /// Upper bound (exclusive) of the numbers of references.
     pub(crate) fn references_of(&self, sized: &Sized) -> u64 {
         if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
@@ -199,18 +200,18 @@ impl RawTable {
         (sized.generation, self.references_of(&sized))
     }
 
-    /// The reference to the vector in a slot, as of now.
+    /// Reference to a slot, in the current generation.
     pub(crate) fn reference(&self, slot: u64) -> Option<Reference> {
         let (generation, slots) = self.generation_and_slots();
         (slot < slots).then(|| generation.reference(slot))
     }
 
-    /// Vectors and nodes that are stored.
+    /// Numbers of stored vectors and nodes.
     pub(crate) fn stored(&self, call: &'static str) -> Result<[u64; 2]> {
         self.ready(call)?.stored()
     }
 
-    /// The number of vectors in `words`, which are keys if the table is one of keys.
+    /// Number of vectors in `words`. In a table of keys, checks the keys.
     pub(crate) fn count(&self, words: &[u32]) -> Result<usize> {
         let width = self.width();
         if !words.len().is_multiple_of(width) {
@@ -222,15 +223,15 @@ impl RawTable {
         Ok(words.len() / width)
     }
 
-    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates: the caller
-    /// does.
-    pub(crate) fn search_once(&self, search: Search, batch: &mut HostBatch<'_>) -> Result<Counts> {
+    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates; that is up to
+    /// the caller.
+    pub(crate) fn search_once(&self, search: SearchMode, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let _call = self.begin_call(CLUSTER_BATCH)?;
         let sized = self.ready(CLUSTER_BATCH)?;
-        sized.store.search_batch(search, sized.generation.tag(), batch, &mut Progress::none())
+        sized.store.search_batch(search, sized.generation.tag(), batch, &mut BatchProgress::none())
     }
 
-    /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References are of the table's
+    /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References have the table's
     /// generation.
     ///
     /// # Safety
@@ -239,25 +240,25 @@ impl RawTable {
     pub(crate) unsafe fn enqueue_once(
         &self,
         (rank, stream): (&dyn Rank, Stream),
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()> {
         self.calls.note_kernels();
         let sized = self.ready(CLUSTER_BATCH)?;
         let batch = BatchView { tag: sized.generation.tag(), ..*batch };
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { rank.enqueue_search(stream, &*sized.store, search, &batch, launch) }
     }
 
-    /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU: also those
-    /// for vectors of another rank, if `is_exchanged`.
-    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU. If
+    /// `is_exchanged`, also the kernels for vectors of another rank.
+    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
     }
 
-    /// Does what moves vectors, and says in `references`, which are of now, where theirs are afterwards. Nothing is done if it
-    /// cannot be told whose they are. An error of what is done is told before one of looking for them.
+    /// Runs `move_them`, which moves vectors, and updates `references`, which must be current. Does nothing if the vectors of the
+    /// references cannot be determined. An error of `move_them` is reported in preference to one of looking for the vectors.
     pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
         if references.is_empty() {
             return move_them();
@@ -265,7 +266,7 @@ impl RawTable {
         let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
         let words = self.get(CLUSTER_BATCH, &places)?;
         let moved = move_them();
-        // Also after an error, which may come when some have moved.
+        // Look even after an error, which may have occurred when some had moved.
         let now = match self.locate(CLUSTER_BATCH, &words) {
             Ok(now) => now,
             Err(error) => return moved.and(Err(error)),
@@ -274,7 +275,7 @@ impl RawTable {
         moved
     }
 
-    /// Where each vector is.
+    /// Location of each vector.
     pub(crate) fn locate(&self, call: &'static str, words: &[u32]) -> Result<Vec<Option<Reference>>> {
         let mut references = zeroed(self.count(words)?)?;
         let _call = self.begin_call(call)?;
@@ -297,7 +298,7 @@ impl RawTable {
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            // Words that are missing: of a vector that is being put meanwhile, perhaps not all.
+            // Missing words: if a vector is being put meanwhile, perhaps only some of its words.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
         }
     }
@@ -330,7 +331,7 @@ impl RawTable {
         })
     }
 
-    /// The vectors stored in a range of slots, and where, if the table is still of this generation.
+    /// Returns the vectors stored in a range of slots, and their locations, if the table still has this generation.
     pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
         let _call = self.begin_call("iter")?;
         let sized = self.ready("iter")?;
@@ -342,13 +343,13 @@ impl RawTable {
     }
 }
 
-/// An error if a key, of two words, has more bits than `key_bits`.
+/// Returns an error if a key, of two words, has more bits than `key_bits`.
 fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
     let mask = u64::MAX >> (64 - key_bits);
     let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
-    // Two passes, of which nearly every batch needs the first only: the one that compilers make fast.
+    // Two passes. Nearly every batch needs only the first, which compilers make fast.
     let fit = |words: &[u32]| words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0;
-    // Pieces are of whole keys.
+    // The pieces contain whole keys.
     if Workers::get().all(words, fit) {
         return Ok(());
     }

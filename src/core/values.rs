@@ -1,13 +1,15 @@
-//! Values beside the rows of an indexed table: an array by number, on the table's device.
+//! Arrays of values for the rows of an indexed table, indexed by number, on the table's device.
 //!
-//! A table knows of its arrays only from which number on their values are void: numbers that it takes back (`clear`, `truncate`,
-//! holes that are closed) are given again, to vectors whose values begin as zeros. An array looks at that, and at how many
-//! numbers there are, when it is next used. So neither a batch nor a growth waits for an array, or fails for want of memory for
-//! one.
+//! A table stores for each array only how its numbers change. Numbers that the table takes back (`clear`, `truncate`, holes that
+//! are closed) are given again, to vectors whose values start as zeros, and `retain` gives new numbers to the rows that stay. An
+//! array checks this, and the current number of references, when it is next used. So neither a batch nor a growth waits for an
+//! array, or fails because there is no memory for one.
 //!
-//! No value ever moves. The only rows that do are those that the batch has put that moves them, before it returns (`Closing`),
-//! and it does so only if nobody else can have their references. Each operation here counts as a call that overlaps with it.
+//! Values move only after `retain`. Otherwise a row moves only if the same batch has put it, before the batch returns
+//! (`HoleClosing`), and only if no other call can have its reference. Each operation here counts as a call that overlaps with
+//! such a batch.
 
+use super::arrays::{Renumbering, locked};
 use super::lock::Shared;
 use super::table::{RawTable, Sized};
 use crate::backend::Values;
@@ -15,16 +17,15 @@ use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Pages are aligned to this at least.
+/// Largest alignment of a value: pages have at least this alignment.
 const MAX_ALIGNMENT: usize = 4096;
 
-/// An array of values beside the rows of a table, which it keeps.
+/// An array of values for the rows of a table. It keeps the table alive.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
-    kept: Arc<AtomicU64>,
+    renumbering: Arc<Mutex<Renumbering>>,
     memory: Mutex<Memory>,
     values: PhantomData<V>,
 }
@@ -35,20 +36,20 @@ pub(crate) struct Memory {
     pub used: u64,
 }
 
-/// Values as a slice: in the array, of a table that stays as it is meanwhile, or copied from another memory.
+/// Values as a slice: in the array itself, while the table stays unchanged, or copied from another memory.
 pub(crate) enum Viewed<'a, V> {
     InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
     Copied(Vec<V>),
 }
 
 impl<V> Array<V> {
-    /// Bytes of so many values: more than there is memory, if they cannot be counted.
+    /// Bytes of `numbers` values; more than any memory has if the product overflows.
     fn bytes_of(numbers: u64) -> u64 {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.memory)
     }
 }
 
@@ -60,16 +61,16 @@ impl<V: Pod> Array<V> {
         }
         let sized = table.sized("by_reference")?;
         let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
-        // While the table's lock is held: what is taken back later is taken back from this one, too.
-        let kept = table.arrays.add();
+        // While the table's lock is held: numbers taken back later are then taken back in this array, too.
+        let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), kept, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
     }
 
-    /// Numbers that the table has given.
+    /// Number of numbers that the table has given.
     pub(crate) fn len(&self) -> Result<u64> {
         let sized = self.table.sized("Values::len")?;
-        // It counts on when there are no rows left.
+        // The counter may exceed the number of rows.
         Ok(sized.store.stored()?[1].min(self.table.references_of(&sized)))
     }
 
@@ -77,21 +78,54 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// The memory, with zeros for what was taken back, and for at least so many values.
+    /// Memory for at least `numbers` values, with every value at its current number, and zeros for numbers that were taken back.
     ///
-    /// While others have slices of `view`, nothing has been taken back: these hold the table's lock.
+    /// While slices of `view` exist, no number has changed: they hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
-        // Relaxed: the caller has the table's lock, so that nobody changes it now, and what was written with that lock is seen.
-        let kept = self.kept.load(Ordering::Relaxed);
-        if kept < memory.used {
-            let void = Self::bytes_of(kept)..Self::bytes_of(memory.used);
-            memory.values.zero(void)?;
-            memory.used = kept;
+        // The caller has the table's lock, so no change is added now.
+        let mut renumbering = locked(&self.renumbering);
+        Self::take_back(&mut memory, renumbering.kept)?;
+        renumbering.kept = u64::MAX;
+        if let Some(from) = &renumbering.from {
+            let left = Self::renumber(&mut memory, from)?;
+            // Recorded now, so that an error below does not repeat it.
+            *renumbering = Renumbering { kept: left, from: None };
+            Self::take_back(&mut memory, left)?;
+            renumbering.kept = u64::MAX;
         }
-        self.kept.store(u64::MAX, Ordering::Relaxed);
         memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
         Ok(memory)
+    }
+
+    /// Sets the values from this number on to zero.
+    fn take_back(memory: &mut Memory, kept: u64) -> Result<()> {
+        if kept < memory.used {
+            memory.values.zero(Self::bytes_of(kept)..Self::bytes_of(memory.used))?;
+            memory.used = kept;
+        }
+        Ok(())
+    }
+
+    /// Moves the value with number `from[i]` to number i. Returns the number from which the values are void.
+    fn renumber(memory: &mut Memory, from: &[u64]) -> Result<u64> {
+        let used = memory.used;
+        let left = used.min(from.len() as u64);
+        // In place, because numbers only decrease.
+        let renumbered = |values: &mut [V]| {
+            for (to, from) in from[..left as usize].iter().enumerate() {
+                values[to] = if *from < used { values[*from as usize] } else { V::zeroed() };
+            }
+        };
+        match memory.values.host_bytes_mut(Self::bytes_of(used)) {
+            Some(bytes) => renumbered(bytemuck::cast_slice_mut(bytes)),
+            None => {
+                let mut values = read(&*memory.values, used)?;
+                renumbered(&mut values);
+                memory.values.write(bytemuck::cast_slice(&values[..left as usize]))?;
+            }
+        }
+        Ok(left)
     }
 
     pub(crate) fn get(&self, references: &[Reference]) -> Result<Vec<V>> {
@@ -99,7 +133,7 @@ impl<V: Pod> Array<V> {
         let sized = self.table.sized("Values::get_many")?;
         let numbers = sized.numbers_of(references)?;
         let memory = self.open(&sized, numbers)?;
-        // SAFETY: writers borrow the array exclusively; and this slice ends with this call.
+        // SAFETY: writers borrow the array exclusively, and this slice ends with the call.
         match unsafe { memory.values.host_bytes(Self::bytes_of(numbers)) } {
             Some(bytes) => {
                 let values: &[V] = bytemuck::cast_slice(bytes);
@@ -111,8 +145,8 @@ impl<V: Pod> Array<V> {
         }
     }
 
-    /// Calls `change` for each position of `references`, in order, with the value; `reads` is whether it looks at that, or at
-    /// what it has made of it before.
+    /// Calls `change` for each position of `references`, in order, with the value. `reads`: whether `change` reads the value, or
+    /// its own earlier result.
     pub(crate) fn change(
         &mut self,
         call: &'static str,
@@ -130,7 +164,7 @@ impl<V: Pod> Array<V> {
             references.iter().enumerate().for_each(|(at, of)| change(at, &mut values[of.slot() as usize]));
             return Ok(());
         }
-        // Each once: of two lanes that write the same value nobody could say which was the last.
+        // Each reference once: if two lanes write the same value, the last writer is undefined.
         let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
         distinct.sort_unstable();
         distinct.dedup();
@@ -142,12 +176,12 @@ impl<V: Pod> Array<V> {
         memory.values.scatter(&*sized.store, &distinct, size_of::<V>(), bytemuck::cast_slice(&changed))
     }
 
-    /// The values of all rows before the first hole.
+    /// Values of all rows before the first hole.
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
         let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
-        // SAFETY: writers borrow the array exclusively, which is borrowed for as long; but for `open`, which writes nothing while
-        // the table's lock is held, as it is with the slice. The array has the memory until it is dropped.
+        // SAFETY: writers borrow the array exclusively, and the slice borrows it. The exception is `open`, which writes nothing
+        // while the table's lock is held, as it is by the slice. The array keeps the memory until it is dropped.
         let bytes: Option<&[u8]> = unsafe { memory.values.host_bytes(Self::bytes_of(rows)) };
         match bytes {
             Some(bytes) => {
@@ -173,14 +207,14 @@ impl<V: Pod> Array<V> {
     }
 }
 
-/// The values at `references`, from memory of another machine.
+/// Copies the values at `references` from the memory of another machine.
 fn gather<V: Pod>(values: &dyn Values, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
 }
 
-/// The first values, from memory of another machine.
+/// Copies the first values from the memory of another machine.
 fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
     let mut copied = zeroed::<V>(count as usize)?;
     values.read(bytemuck::cast_slice_mut(&mut copied))?;
@@ -188,7 +222,7 @@ fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
 }
 
 impl Sized {
-    /// One more than the highest number; an error unless all are references of stored rows.
+    /// Returns the highest number plus one. Returns an error unless all are references to stored rows.
     fn numbers_of(&self, references: &[Reference]) -> Result<u64> {
         self.check_references(references)?;
         let numbers = references.iter().map(|of| of.slot() + 1).max().unwrap_or(0);

@@ -1,22 +1,21 @@
-//! Kernels that are compiled before there is a device.
+//! Kernels that are compiled ahead of use, before a device exists.
 //!
-//! A first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s on an H200, because kernels are compiled
-//! while the context is made. With one after the other it took 1.3 to 1.7 s; if NVRTC's own cache had the model, 0.55 to 0.63 s
-//! instead of 0.45 to 0.54.
+//! On an H200, a first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s, because kernels are
+//! compiled while the context is made. With one after the other it took 1.3 to 1.7 s. If NVRTC's own cache had the model, it took
+//! 0.45 to 0.54 s, and 0.55 to 0.63 s with one after the other.
 
 use crate::backend::cuda::ahead::Jobs;
 use crate::backend::cuda::chunk_bytes;
 use crate::backend::cuda::nvrtc::{Job, Part};
 use crate::{Key, Result, Spec, Storage, TableBuilder};
 
-/// Kernels that threads of their own compile, or find
-/// [on disk](crate::host_batches#compilation-and-the-kernel-cache), before they are asked for.
+/// Kernels that background threads compile ahead of use, or find [on disk](crate::host_batches#compilation-and-the-kernel-cache).
 ///
-/// A program that begins with a table, and kernels for it, waits for the GPU's context first (0.2 to 0.3 s on an H200), and then
-/// for one compilation after the other (0.2 s for a table). None of these needs another: what is begun here is done while
-/// [`Device::gpu`](crate::Device::gpu) makes the context, and [`TableBuilder::build`] and
-/// [`Table::compile`](crate::Table::compile) find it done, or wait for it. They do so on any thread, until this is dropped, which
-/// waits for what nobody has asked for.
+/// A program that starts with a table, and kernels for it, waits for the GPU's context (0.2 to 0.3 s on an H200), and then for
+/// one compilation after the other (0.2 s for a table). None of these needs another. Compilations that are started here run while
+/// [`Device::gpu`](crate::Device::gpu) makes the context. Later, [`TableBuilder::build`] and
+/// [`Table::compile`](crate::Table::compile), on any thread, use the result, or wait for it, as long as this value exists.
+/// Dropping it waits for compilations that were not used.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,7 +39,7 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// }
 /// # Ok(()) }
 /// ```
-#[must_use = "what is begun is waited for when this is dropped"]
+#[must_use = "dropping this waits for the compilations that it started"]
 #[derive(Debug)]
 pub struct Ahead {
     jobs: Jobs,
@@ -53,27 +52,26 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Begins to load NVRTC, if there is a CUDA driver.
+    /// Starts to load NVRTC, if there is a CUDA driver.
     pub fn new() -> Self {
         Self { jobs: Jobs::new() }
     }
 
-    /// Begins to compile what every table of a builder needs on GPUs of a compute capability.
+    /// Starts to compile the kernels that every table of a builder needs, on GPUs of a compute capability.
     ///
     /// Kernels of compact and indexed tables depend on how large the table is: on the builder's `capacity` and `nodes`.
     ///
     /// # Errors
     ///
-    /// Those of [`TableBuilder::build`] that the builder alone is the reason for; and
-    /// [`LibraryNotFound`](crate::Error::LibraryNotFound) if there is no CUDA driver. That something does not compile is told by
-    /// `build`.
+    /// Errors of [`TableBuilder::build`] that depend on the builder alone; [`LibraryNotFound`](crate::Error::LibraryNotFound) if
+    /// there is no CUDA driver. Errors of the compilation are reported by `build`.
     pub fn table<S: Storage, K: Key>(&mut self, builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<()> {
         let spec = spec_of(builder, compute_capability)?;
         self.jobs.begin(&Job::table(spec, Some(Part::Put), compute_capability))
     }
 
-    /// Begins to compile CUDA C++ of your own for tables of a builder, as [`Table::compile`](crate::Table::compile) is told to
-    /// afterwards with the same `name` and `source`.
+    /// Starts to compile your own CUDA C++ for tables of a builder. [`Table::compile`](crate::Table::compile) with the same
+    /// `name` and `source` then uses the result.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
 use crate::backend::cuda::{CudaStore, Gpu};
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// assert_eq!(stream.clone_dtoh(&counts)?[0].tally().new, 2);
 /// # Ok(()) }
 /// ```
-#[must_use = "a batch is nothing until it is given to `find_or_put_device` or `find_device`"]
+#[must_use = "a batch does nothing until it is passed to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
     vectors: &'a dyn Buffer<E>,
     count: usize,
@@ -41,7 +41,8 @@ pub struct DeviceBatch<'a, E = u32> {
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors that reports nothing yet.
     ///
-    /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte if of 2.
+    /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte aligned if it
+    /// is a multiple of 2.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self {
             vectors,
@@ -62,12 +63,12 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// Per vector: the slot of the stored vector that it is a change of, or `u64::MAX`; see
+    /// Per vector: the slot of its parent, the stored vector that it differs from in some words, or `u64::MAX`; see
     /// [`Request::parents`](crate::Request::parents).
     ///
-    /// Slots of this generation of the table: a number from before it grew, was cleared or relocated keys is another vector's by
-    /// now, which nobody can tell by the number. The bits of a [`Reference`](crate::Reference) are no slot's number: with
-    /// them for a parent, the whole vector is looked for.
+    /// Slots of this generation of the table. A slot number from before the table grew, was cleared or relocated keys now belongs
+    /// to another vector, and the number does not show that. The bits of a [`Reference`](crate::Reference) are not a slot number:
+    /// if they are passed for a parent, the whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self
@@ -93,15 +94,15 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// The slots of the new vectors, in no order, appended: from element `counts.new_references` on, as that is when the kernel
-    /// starts. Room for `count`. Those that find no room, because others were there already, are counted but not written. Needs
-    /// [`counts`](Self::counts).
+    /// Appends the slots of the new vectors, in no order, from element `counts.new_references` on (its value when the kernel
+    /// starts). The buffer needs `count` elements. Slots that do not fit, because it already had others, are counted but not
+    /// written. Needs [`counts`](Self::counts).
     pub fn new_references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.new_references = Some(slots);
         self
     }
 
-    /// One element, to which the batch's counts are added. Zero it before, or it has those of several batches together.
+    /// One element, to which the batch's counts are added. Zero it before the batch, or it sums up several batches.
     pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
         self.counts = Some(buffer);
         self
@@ -109,24 +110,24 @@ impl<'a, E> DeviceBatch<'a, E> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns: nothing is copied or waited for.
+    /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns. Nothing is copied or waited for.
     ///
-    /// Buffers are the caller's, of this GPU. Work on them through `cudarc` is ordered by it. The table never grows by itself
-    /// here: watch `counts.full`, or outcome 3, which a key of too many bits for a [`RootTable`](crate::RootTable) gets, too.
-    /// Batches on several streams, and from the host, may overlap.
+    /// The buffers belong to the caller, and are on this GPU. `cudarc` orders work on them. The table never grows by itself here:
+    /// watch `counts.full`, or outcome 3, which a key with too many bits for a [`RootTable`](crate::RootTable) gets, too. Batches
+    /// on several streams, and from the host, may overlap.
     ///
-    /// Streams and buffers are of the very [`CudaContext`](cudarc::driver::CudaContext) that
-    /// [`Device::cuda_context`](crate::Device::cuda_context) gives: another object for the same context of the driver does not
-    /// know of the first one's streams, and would not order work on them. [`Device::from_context`](crate::Device::from_context)
-    /// makes a device of an object of yours.
+    /// Streams and buffers must belong to the very [`CudaContext`](cudarc::driver::CudaContext) object that
+    /// [`Device::cuda_context`](crate::Device::cuda_context) returns: another object for the same driver context does not know
+    /// the first one's streams, and would not order work on them. [`Device::from_context`](crate::Device::from_context) makes a
+    /// device of your own object.
     ///
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
-    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or what the driver
-    /// reports.
+    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the
+    /// driver.
     pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(Search::FindOrPut, "find_or_put_device", stream, batch)
+        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
 
     /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
@@ -136,23 +137,23 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(Search::Find, "find_device", stream, batch)
+        self.search_device(SearchMode::Find, "find_device", stream, batch)
     }
 
     fn search_device<'a>(
         &self,
-        search: Search,
+        search: SearchMode,
         name: &'static str,
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
-        // While the table's lock is held, without which no host batch closes holes.
+        // While the table's lock is held: no host batch closes holes without it.
         self.raw.calls.note_kernels();
         let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
-        let search = if leaves_holes && search == Search::FindOrPut { Search::FindOrPutLeavingHoles } else { search };
+        let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };
         gpu.check_own("stream", stream)?;
         let needed = count.saturating_mul(K::elements(self.width()));
         check_buffer(gpu, "vectors", vectors, needed)?;
@@ -169,8 +170,8 @@ impl<K: Key, S: Storage> Table<K, S> {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
-        // Streams of buffers that are not made on this one. What is done to a buffer by its own stream after this call, freeing
-        // it included, must come after this batch; `cudarc` orders the last reader of a buffer only.
+        // Streams of buffers that were not made on this one. Later work on a buffer on its own stream, including its release,
+        // must come after this batch; `cudarc` orders only the last reader of a buffer.
         let mut owners: Vec<Arc<CudaStream>> = Vec::new();
         let mut owned = |owner: Option<&Arc<CudaStream>>| {
             let is_known = |owner: &Arc<CudaStream>| owners.iter().any(|known| known.cu_stream() == owner.cu_stream());
@@ -202,7 +203,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             let (references_at, _references) = address(references, stream);
             let (new_references_at, _new_references) = address(new_references, stream);
             let (counts_at, _counts) = address(counts, stream);
-            // Whether the stream really waits for what was done to the buffers; and whether one of them has drawn it into a
+            // Check that the stream really waits for earlier work on the buffers, and that none of them has drawn it into a
             // capture.
             gpu.check_recorded()?;
             gpu.check_not_capturing(stream)?;
@@ -220,10 +221,11 @@ impl<K: Key, S: Storage> Table<K, S> {
                 tag: 0,
             };
             // SAFETY:
-            // - the buffers are of this GPU's context, have room (checked above) and are borrowed; the stream waits for what was
-            //   done to them (checked above), and their own streams, on which they are freed, wait for this one (below; a foreign
-            //   one is as its owner has promised); the work is not kept in a graph, to be launched after that;
-            // - new references are written below `new_capacity` only, whatever the counts were;
+            // - the buffers belong to this GPU's context, are long enough (checked above) and are borrowed. The stream waits for
+            //   earlier work on them (checked above). Their own streams, on which they are freed, wait for this one (below); for
+            //   a foreign buffer, its owner has promised that. The work is not captured into a graph, which could be launched
+            //   later;
+            // - new references are written below `new_capacity` only, for any counts;
             // - vectors are aligned (checked above);
             // - a table waits for its GPU before it is dropped or replaced.
             let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream(), Launch::default()) };
@@ -233,7 +235,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// An error unless a buffer is in the memory of this GPU's context, and has room.
+/// Returns an error unless a buffer is in the memory of this GPU's context, and is long enough.
 pub(crate) fn check_buffer<T>(
     gpu: &Gpu,
     what: &'static str,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`], or a [`ForeignSlice`].
 ///
-/// Sealed: what it says of itself is trusted.
+/// Sealed, because its statements about itself are trusted.
 pub trait Buffer<T>: DevicePtr<T> + sealed::Buffer {}
 
 /// Device memory that a kernel may write: a `CudaSlice`, a `CudaViewMut` or a [`ForeignSlice`].
@@ -28,7 +28,7 @@ pub(super) mod sealed {
     use std::sync::Arc;
 
     pub trait Buffer {
-        /// On which the memory is freed; none of a foreign one.
+        /// Stream on which the memory is freed; none for foreign memory.
         fn owner(&self) -> Option<&Arc<CudaStream>>;
     }
 
@@ -57,8 +57,8 @@ pub(super) mod sealed {
     }
 }
 
-/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), as [`DeviceBatch`](super::DeviceBatch) takes it: `len`
-/// elements from an address on.
+/// Device memory that another library owns (PyTorch, CuPy, CUDA C++), for a [`DeviceBatch`](super::DeviceBatch): `len` elements
+/// from an address on.
 ///
 /// Nothing is copied, freed or waited for. The chapter [interoperation](crate::interoperation) has examples.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub struct ForeignSlice<T> {
     elements: PhantomData<*mut T>,
 }
 
-// SAFETY: an address and a length; what they may be used for is in the contract of `new`.
+// SAFETY: an address and a length; the contract of `new` restricts their use.
 unsafe impl<T: Send> Send for ForeignSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for ForeignSlice<T> {}
@@ -95,15 +95,16 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     /// # Errors
     ///
     /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver
-    /// knows the address as that of another GPU or context, or not as device memory at all.
+    /// knows that the address belongs to another GPU or context, or is not device memory.
     ///
     /// # Safety
     ///
     /// Until the last kernel that uses it has ended:
     ///
-    /// - the memory is of the device's context: of the primary one, unless the device is [`from_context`](Device::from_context);
-    /// - it holds `len` valid elements, and stays allocated;
-    /// - nobody writes it, nor reads it if kernels write it, but in order with the streams that these run on.
+    /// - the memory belongs to the device's context: the primary one, unless the device was made by
+    ///   [`from_context`](Device::from_context);
+    /// - the memory holds `len` valid elements, and stays allocated;
+    /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu =
             device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;

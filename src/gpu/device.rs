@@ -6,7 +6,7 @@ use cudarc::driver::CudaContext;
 use std::sync::Arc;
 
 impl Device {
-    /// The GPU with this number.
+    /// Opens the GPU with this number.
     ///
     /// ```
     /// match warpset::Device::gpu(0) {
@@ -18,16 +18,17 @@ impl Device {
     /// # Errors
     ///
     /// [`LibraryNotFound`](crate::Error::LibraryNotFound) if the CUDA driver or NVRTC is not installed,
-    /// [`NoSuchGpu`](crate::Error::NoSuchGpu), or what the driver reports.
+    /// [`NoSuchGpu`](crate::Error::NoSuchGpu), or errors of the driver.
     pub fn gpu(ordinal: usize) -> Result<Self> {
         Ok(Self { machine: CudaMachine::open(ordinal)? })
     }
 
-    /// The GPU of a context, for tables beside other work in it.
+    /// Makes a device of the GPU of a context, for tables that share it with other work.
     ///
-    /// The object that [`cuda_context`](Self::cuda_context) of a device gives, gives that device. Another object is a device of
-    /// its own, also if both are of the GPU's primary context, which all users of the CUDA runtime in a process share (PyTorch,
-    /// CuPy). Kernels are compiled for it again, and streams and buffers must be of this object, which alone knows their events.
+    /// The object that [`cuda_context`](Self::cuda_context) of a device returns gives that device again. Any other object gives a
+    /// separate device, even if both stand for the GPU's primary context, which all users of the CUDA runtime in a process share
+    /// (PyTorch, CuPy). For a separate device kernels are compiled again, and streams and buffers must belong to its object,
+    /// which alone knows their events.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +47,7 @@ impl Device {
         Ok(Self { machine: CudaMachine::of_context(context)? })
     }
 
-    /// The GPUs that are there.
+    /// Lists the GPUs of this host.
     ///
     /// ```
     /// for gpu in warpset::Device::gpus().unwrap_or_default() {
@@ -56,7 +57,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`LibraryNotFound`](crate::Error::LibraryNotFound) if the CUDA driver is not installed, or what it reports.
+    /// [`LibraryNotFound`](crate::Error::LibraryNotFound) if the CUDA driver is not installed, or errors of the driver.
     pub fn gpus() -> Result<Vec<GpuInfo>> {
         Gpu::list()
     }

@@ -1,4 +1,4 @@
-//! Kernels of the user's own that call find-or-put, and kernels that are compiled without a GPU.
+//! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
 use crate::backend::cuda::nvrtc::{self, Job};
 use crate::backend::cuda::{CudaStore, chunk_bytes};
@@ -8,14 +8,14 @@ use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
 use cudarc::driver::{CudaModule, DeviceRepr};
 use std::sync::Arc;
 
-/// The CUDA C++ headers, as (name for `#include`, text): what a kernel of your own includes to use a table.
+/// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
-/// [`Table::compile`] has them at hand; give them to your own build otherwise.
+/// [`Table::compile`] provides them; for another build, pass them yourself.
 pub const HEADERS: &[(&str, &str)] = &nvrtc::HEADERS;
 
-// SAFETY: `repr(C)`, five u64: the same on the device.
+// SAFETY: `repr(C)`, five u64, as on the device.
 unsafe impl DeviceRepr for Counts {}
-// SAFETY: as above; all zeros are counts of nothing.
+// SAFETY: as above; all zeros are valid counts.
 unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
 // SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket/table.cuh; sizes are compared when kernels are loaded.
 unsafe impl DeviceRepr for TableView {}
@@ -29,19 +29,19 @@ unsafe impl DeviceRepr for CompactTreeView {}
 unsafe impl DeviceRepr for IndexedView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// What a kernel of your own takes as its `warpset::View` argument to use this table: the `View` of [`gpu`](crate::gpu) that
-    /// its kind has.
+    /// Argument for your own kernels that use this table: a `warpset::View`, of the type `View` in [`gpu`](crate::gpu) that the
+    /// table's kind has.
     ///
-    /// Valid until the table grows or is dropped, or an indexed one is truncated; and only for kernels that were compiled for the
-    /// [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under way, or be launched, during `clear`,
-    /// `grow`, `truncate`, `relocate` and `save`, nor after an error of `relocate` until another call has
-    /// succeeded: whoever launches it vouches for that, by `unsafe`. (Dropping a table waits for all work of the GPU that was
-    /// submitted before.) References that its threads get are slot numbers ([`reference`](Self::reference)). What they put by
-    /// `Table::find_or_put` is counted in [`len`](Self::len).
+    /// Valid until the table grows or is dropped, or an indexed table is truncated, and only for kernels that were compiled for
+    /// the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under way, or be launched, during
+    /// `clear`, `grow`, `truncate`, `relocate` and `save`, nor after an error of `relocate` until another call has succeeded. The
+    /// caller that launches it promises that, by `unsafe`. (Dropping a table waits for all work that was submitted to the GPU
+    /// before.) References that the kernel's threads get are slot numbers ([`reference`](Self::reference)). [`len`](Self::len)
+    /// counts the vectors that they put by `Table::find_or_put`.
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); of an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
+    /// [`NotOnGpu`](Error::NotOnGpu); for an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
     /// rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
         let sized = self.raw.ready("kernel_argument")?;
@@ -51,11 +51,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(store.view().into())
     }
 
-    /// Compiles CUDA C++ of your own for this table's GPU and its [`spec`](Self::spec), and loads it. Where a growth has changed
-    /// the spec, compile it again: a kernel for another one would take slots for what they are not. The source may include
-    /// `warpset/table.cuh`, where `warpset::Table` is this table's type. `name` is for messages. What is compiled is kept on disk
-    /// for the next process, unless it includes a file of yours, which may change:
-    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
+    /// Compiles your own CUDA C++ for this table's GPU and its [`spec`](Self::spec), and loads it. If a growth has changed the
+    /// spec, compile it again: a kernel for another spec would misinterpret the slots. The source may include
+    /// `warpset/table.cuh`, where `warpset::Table` is this table's type. `name` is for messages. The result is kept on disk for
+    /// the next process, unless the source includes a file of yours, which may change: [Compilation and the kernel
+    /// cache](crate::host_batches#compilation-and-the-kernel-cache).
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -86,8 +86,8 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 /// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
-/// compute capability, which need not be there: NVRTC does without. Returns the CUBIN, or PTX if this NVRTC does not know the
-/// architecture. All kernels are in it, and it is compiled at each call: the kernel cache is not used.
+/// compute capability. The GPU need not be present, because NVRTC does not use it. Returns a CUBIN with all kernels, or PTX if
+/// this NVRTC does not know the architecture. Each call compiles: the kernel cache is not used.
 ///
 /// ```
 /// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
@@ -121,8 +121,8 @@ pub fn compile_dense_kernels(width: usize, compute_capability: (u32, u32)) -> Re
     compile_spec(Spec::bucket(width, chunk_bytes(compute_capability))?.dense(), compute_capability)
 }
 
-/// Compiles CUDA C++ of your own for a bucket table, a tree table with the default strategy, or an indexed table whose index has
-/// slots of 32 bits, as [`Table::compile`] does, but for a GPU that need not be there. `name` is for messages.
+/// Compiles your own CUDA C++ as [`Table::compile`] does, but for a GPU that need not be present; for a bucket table, a tree
+/// table with the default strategy, or an indexed table whose index has slots of 32 bits. `name` is for messages.
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spe
     }
 }
 
-/// Compiles the kernels of a compact table of keys of `key_bits` bits in slots of `slot_bits`, as [`compile_kernels`] does.
+/// Compiles the kernels of a compact table of `key_bits`-bit keys in `slot_bits`-bit slots, as [`compile_kernels`] does.
 ///
 /// # Errors
 ///
@@ -150,8 +150,8 @@ pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability
     compile_spec(Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
 }
 
-/// Compiles the kernels of a tree table of `width`-word vectors, three or more, with roots of `key_bits` bits in slots of
-/// `slot_bits`, as [`compile_kernels`] does.
+/// Compiles the kernels of a tree table of `width`-word vectors (at least 3), with `key_bits`-bit roots in `slot_bits`-bit slots,
+/// as [`compile_kernels`] does.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Tables beside your own work on the same GPU: batches in device memory, streams, kernels of your own, pinned memory.
+//! Tables that share a GPU with your own work: batches in device memory, streams, your own kernels, pinned memory.
 //!
-//! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). See the example
-//! `custom_kernel` for a whole search that never leaves the GPU.
+//! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). The example `custom_kernel` is
+//! a whole search that never leaves the GPU.
 
 mod ahead;
 mod batch;

@@ -1,4 +1,4 @@
-//! Page-locked memory of the host.
+//! Page-locked host memory.
 
 use crate::backend::cuda::PinnedMemory;
 use crate::{Device, Error, Result};
@@ -7,13 +7,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// A slice in pinned (page-locked) memory of the host, from and to which the GPU copies by itself.
+/// A slice in pinned (page-locked) host memory. The GPU copies directly from and to it.
 ///
-/// Batches of vectors in it are sent without a copy in between (`cargo bench --bench host` measures what that gains). So are
-/// those in pinned memory of other libraries, where the driver knows a slice as part of one page-locked allocation.
+/// Batches of vectors in it are sent without a copy in between (`cargo bench --bench host` measures the gain). The same holds for
+/// pinned memory of other libraries, if the driver knows the slice as part of one page-locked allocation.
 ///
-/// The driver takes about 0.4 s to allocate a GiB, and no program can have it for anything else meanwhile: make it once and use
-/// it again. For results there is [`Buffers::pinned`](crate::Buffers::pinned).
+/// The driver takes about 0.4 s to allocate a GiB, and no other program can use that memory meanwhile: allocate it once and reuse
+/// it. For results there is [`Buffers::pinned`](crate::Buffers::pinned).
 ///
 /// ```no_run
 /// # fn main() -> Result<(), warpset::Error> {
@@ -37,12 +37,12 @@ pub struct PinnedVec<T> {
 unsafe impl<T: Sync> Sync for PinnedVec<T> {}
 
 impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
-    /// `len` elements, all bytes of them zero, for the GPU `device`.
+    /// Allocates `len` elements, with all bytes zero, for the GPU `device`.
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Allocation`](Error::Allocation) if the size is more than there can be, or what the driver
-    /// reports.
+    /// [`NotOnGpu`](Error::NotOnGpu), [`Allocation`](Error::Allocation) if the size exceeds the address space, or errors of the
+    /// driver.
     ///
     /// # Panics
     ///
@@ -51,12 +51,12 @@ impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
         assert!(align_of::<T>() <= 16, "elements of pinned memory are aligned to 16 bytes at most");
         let gpu =
             device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "PinnedVec::zeroed", device: device.to_string() })?;
-        let too_large = || Error::Allocation { bytes: u64::MAX, reason: format!("{len} elements are more than there can be") };
+        let too_large = || Error::Allocation { bytes: u64::MAX, reason: format!("{len} elements exceed the address space") };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
         Ok(Self { memory: PinnedMemory::new(gpu, bytes)?, len, elements: PhantomData })
     }
 
-    /// A copy of a slice.
+    /// Copies a slice to pinned memory.
     ///
     /// # Errors
     ///

@@ -13,23 +13,23 @@ use std::sync::Arc;
 /// The rows of an indexed table in the memory of its GPU, in the order of their references; see
 /// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
 pub struct DeviceRows<'a, K: Key = Words> {
-    /// Keeps them as they are.
+    /// Keeps the rows unchanged.
     _sized: Shared<'a, Sized>,
     address: u64,
     rows: u64,
     elements: usize,
-    /// Of the GPU's context.
+    /// A stream of the GPU's context.
     stream: Arc<CudaStream>,
     keys: PhantomData<fn() -> K>,
 }
 
 impl<K: Key> DeviceRows<'_, K> {
-    /// Where they are.
+    /// Address of the first row.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// How many.
+    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -53,7 +53,7 @@ impl<K: Key> DeviceSlice<K::Element> for DeviceRows<'_, K> {
 
 impl<K: Key> DevicePtr<K::Element> for DeviceRows<'_, K> {
     fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // Nobody writes these rows, and whoever takes them back waits for the GPU first.
+        // These rows are not written, and an operation that takes them back waits for the GPU first.
         (self.address, SyncOnDrop::Sync(None))
     }
 }
@@ -67,13 +67,13 @@ impl<K: Key> sealed::Buffer for DeviceRows<'_, K> {
 impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
 
 impl<K: Key> Table<K, Indexed> {
-    /// The rows of a table on a GPU where they are, as [`rows`](Self::rows) gives them to the host: nothing is copied.
+    /// Returns the rows of a table on a GPU, in place. [`rows`](Self::rows) copies them to the host.
     ///
-    /// What is enqueued while this lives may read them.
+    /// Work that is enqueued while this value lives may read them.
     ///
-    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
-    /// `truncate`. Of the thread that has it they are the error [`SelfDeadlock`](crate::Error::SelfDeadlock). What else holds of
-    /// it is as for [`rows`](Self::rows) on a CPU.
+    /// These calls wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `save`, `save_file`
+    /// and `truncate`. If the thread that holds it makes them, they return the error
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). Everything else is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -91,7 +91,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](crate::Error::NotOnGpu), or what the device reports.
+    /// [`NotOnGpu`](crate::Error::NotOnGpu), or errors that the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
         let (sized, rows) = self.raw.with_dense_rows("rows_device")?;

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 /// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
 pub struct DeviceValues<'a, V> {
-    /// Keeps the table as it is.
+    /// Keeps the table unchanged.
     _sized: Shared<'a, Sized>,
     address: u64,
     len: usize,
-    /// Of the GPU's context.
+    /// A stream of the GPU's context.
     stream: Arc<CudaStream>,
     values: PhantomData<&'a mut V>,
 }
 
 impl<V> DeviceValues<'_, V> {
-    /// Where the value of number 0 is. It stays there as long as the [`Values`] live.
+    /// Address of the value of number 0. It does not change as long as the [`Values`] live.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -46,7 +46,7 @@ impl<V> DeviceSlice<V> for DeviceValues<'_, V> {
 
 impl<V> DevicePtr<V> for DeviceValues<'_, V> {
     fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // The host waits for the GPU before it uses values itself, and streams are the caller's to order.
+        // The host waits for the GPU before it uses values itself. The caller orders its streams.
         (self.address, SyncOnDrop::Sync(None))
     }
 }
@@ -58,17 +58,19 @@ impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
 }
 
 impl<V: Pod> Values<V> {
-    /// The values of a table on a GPU where they are, for kernels: an array by number, of as many values as the table can give
-    /// numbers now, all of which get memory. Those of numbers that were not given yet are zeros; a kernel must leave them so.
+    /// The values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that the
+    /// table can give now. All elements get memory. Values of numbers that were not given yet are zeros; a kernel must leave them
+    /// so.
     ///
-    /// When the table has grown, call this again: the address is the same, but memory for more numbers comes by that.
+    /// After the table has grown, call this again: the address is unchanged, but only this call provides memory for more numbers.
     ///
-    /// What is enqueued while this lives may read and write them, in whatever order its streams give it. The host's other
-    /// operations on the values wait for all work of the GPU that was submitted before them.
+    /// Work that is enqueued while this value lives may read and write them, in the order of its streams. The host's other
+    /// operations on the values wait for all work that was submitted to the GPU before them.
     ///
-    /// Calls that wait until it is dropped, and then for the GPU: `clear`, `grow`, `reserve` that grows, `save`, `save_file` and
-    /// `truncate` of the table. Of the thread that has it they are the error [`SelfDeadlock`](Error::SelfDeadlock), and so, in
-    /// [`Batch::error`](crate::Batch::error), is a growth by itself. Batches that grow nothing go on.
+    /// These calls on the table wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `save`,
+    /// `save_file` and `truncate`. If the thread that holds it makes them, they return the error
+    /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
+    /// [`Batch::error`](crate::Batch::error). Batches that need no growth proceed.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -102,8 +104,8 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or what the device reports: the values are as they
-    /// were.
+    /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports. The values are
+    /// unchanged.
     pub fn device(&mut self) -> Result<DeviceValues<'_, V>> {
         let device = &self.array.table.device;
         let refused = || Error::NotOnGpu { operation: "Values::device", device: device.to_string() };

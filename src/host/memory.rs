@@ -1,13 +1,13 @@
-//! Memory of this process that may be refused.
+//! Memory of this process whose allocation may fail.
 
 use crate::{Error, Result};
 use bytemuck::Zeroable;
 
-/// Memory for results, zeros; an error where there is none.
+/// Allocates `count` zeroed elements.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     let bytes = count as u64 * size_of::<T>() as u64;
     let refused = |reason: &str| Error::Allocation { bytes, reason: reason.into() };
-    if crate::faults::strikes() {
+    if crate::faults::should_fail() {
         return Err(refused(crate::faults::ON_PURPOSE));
     }
     let mut memory = bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused("no memory for results"))?;
@@ -15,9 +15,9 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     Ok(memory)
 }
 
-/// Asks for huge pages where whole ones fit. Memory that is new has no pages yet: they come as it is written, by page faults,
-/// which are 512 times as many of 4 KiB. H200, `cargo bench --bench host`, 2 words from pinned memory, outcomes to a new
-/// vector, segments of 8 MiB: 4.4 G/s without, 4.7 with.
+/// Requests huge pages where whole ones fit. New memory has no pages yet: they are added by page faults when it is written, 512
+/// times as many with pages of 4 KiB. H200, `cargo bench --bench host`, 2 words from pinned memory, outcomes to a new vector,
+/// segments of 8 MiB: 4.4 G/s without, 4.7 with.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages<T>(memory: &mut Vec<T>) {
     const HUGE_PAGE: usize = 2 << 20;
@@ -26,7 +26,7 @@ fn advise_huge_pages<T>(memory: &mut Vec<T>) {
     let whole = (memory.len() * size_of::<T>()).saturating_sub(before) / HUGE_PAGE * HUGE_PAGE;
     if whole > 0 && !cfg!(miri) {
         // SAFETY: whole pages within the vector's memory, which is exclusively borrowed. The advice changes nothing that can be
-        // read: without huge pages the memory is slower to get.
+        // read: without huge pages memory is provided more slowly.
         unsafe { libc::madvise(start.wrapping_add(before).cast(), whole, libc::MADV_HUGEPAGE) };
     }
 }

@@ -1,4 +1,4 @@
-//! What the library needs of this process: threads that stay, and memory that may be refused.
+//! Resources of this process: threads that stay, and memory whose allocation may fail.
 
 mod memory;
 mod workers;

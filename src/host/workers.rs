@@ -1,7 +1,7 @@
-//! Threads that stay, for the work on host memory that one thread does too slowly: copying batches to and from buffers.
+//! Permanent threads for work on host memory that one thread does too slowly: copying batches to and from buffers.
 //!
-//! They are started when they are first needed, and shared by all tables of the process: jobs that are there at once take turns,
-//! a piece of each. Whoever has a job works on it too, so a job is done even if no thread could be started.
+//! The threads are started when they are first needed, and shared by all tables of the process. Simultaneous jobs take turns, one
+//! piece at a time. The thread that submits a job works on it too, so a job finishes even if no thread could be started.
 //!
 //! Measured beside an H200 (16 cores): memory copied into pinned buffers by 1, 2, 4 and 16 threads at 10, 20, 33 and 37 GB/s.
 //! Batches of 2^26 vectors of 2 words from a slice, outcomes to a new vector, in segments of 16 MiB (`cargo bench --bench host`):
@@ -14,25 +14,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 
-/// Threads at most, those that have jobs not counted.
+/// Largest number of threads, not counting those that submit jobs.
 const MOST_THREADS: usize = 11;
 
 pub(crate) struct Workers {
     queue: Arc<Queue>,
-    /// How many have been started.
+    /// Number of threads that have been started.
     threads: Mutex<usize>,
-    /// How many are to be.
+    /// Number of threads that should exist.
     wanted: usize,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: Mutex<VecDeque<Arc<Job>>>,
-    /// There are jobs.
+    /// Notified when jobs are added.
     filled: Condvar,
 }
 
-/// Work in pieces, of which each is done once.
+/// Work that is divided into pieces. Each piece is done once.
 struct Job {
     /// Valid as long as pieces are not done: `Workers::run` waits for them.
     work: *const (dyn Fn(usize) + Sync),
@@ -51,8 +51,8 @@ unsafe impl Sync for Job {}
 impl Job {
     /// Takes a piece, if there is one left.
     fn take(&self) -> Option<usize> {
-        // Relaxed: only the uniqueness of the pieces matters. What the work needs to see was handed over with the job, by the
-        // queue's lock.
+        // Relaxed: only the uniqueness of the pieces matters. The queue's lock, under which the job was passed on, orders the
+        // data of the work.
         let piece = self.next.fetch_add(1, Ordering::Relaxed);
         (piece < self.pieces).then_some(piece)
     }
@@ -63,19 +63,19 @@ impl Job {
         impl Drop for Done<'_> {
             fn drop(&mut self) {
                 if thread::panicking() {
-                    // Relaxed: read after the decrement below has been seen.
+                    // Relaxed: read after the decrement below has been observed.
                     self.0.has_panicked.store(true, Ordering::Relaxed);
                 }
-                // The owner may be gone as soon as it sees 0, and the job with it, but for this thread's handle of it.
+                // When the owner sees 0, it may end and free the job, except for this thread's handle of it.
                 let owner = self.0.owner.clone();
-                // Release, with the acquire in `run`: what the pieces have done is seen by the owner.
+                // Release, paired with the acquire in `run`: the owner sees the effects of all pieces.
                 if self.0.undone.fetch_sub(1, Ordering::Release) == 1 {
                     owner.unpark();
                 }
             }
         }
         let _done = Done(self);
-        // SAFETY: a piece is undone (it was taken by nobody else), so `run` has not returned.
+        // SAFETY: this piece is not done, and no other thread has taken it, so `run` has not returned.
         unsafe { (*self.work)(piece) }
     }
 }
@@ -85,7 +85,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Queue {
-    /// What a thread does: a piece of the first job, which then goes to the end of the queue, and so on for ever.
+    /// Loop of a thread: does a piece of the first job, moves the job to the end of the queue, and repeats.
     fn serve(&self) {
         let mut jobs = locked(&self.jobs);
         loop {
@@ -96,7 +96,7 @@ impl Queue {
             let Some(piece) = job.take() else { continue };
             jobs.push_back(job.clone());
             drop(jobs);
-            // A panic is the owner's to pass on.
+            // The owner passes a panic on.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
             jobs = locked(&self.jobs);
         }
@@ -107,7 +107,7 @@ impl Workers {
     /// Bytes of a piece of work on memory: some tens of microseconds.
     pub(crate) const PIECE_BYTES: usize = 128 << 10;
 
-    /// Those of the process.
+    /// Returns the threads of the process.
     pub(crate) fn get() -> &'static Self {
         static WORKERS: OnceLock<Workers> = OnceLock::new();
         WORKERS.get_or_init(|| {
@@ -120,13 +120,13 @@ impl Workers {
         Self { queue: Arc::default(), threads: Mutex::new(0), wanted }
     }
 
-    /// Starts threads that are missing. Those that the system does not start now are tried again at the next job.
+    /// Starts missing threads. If the system refuses some now, the next job tries again.
     fn start(&self) -> usize {
         let mut threads = locked(&self.threads);
         while *threads < self.wanted {
             let queue = self.queue.clone();
             let builder = thread::Builder::new().name("warpset".into());
-            if faults::strikes() || builder.spawn(move || queue.serve()).is_err() {
+            if faults::should_fail() || builder.spawn(move || queue.serve()).is_err() {
                 break;
             }
             *threads += 1;
@@ -134,11 +134,11 @@ impl Workers {
         *threads
     }
 
-    /// Calls `work` for every number below `pieces`, on this thread and others at once, and returns when all calls have.
+    /// Calls `work` for every number below `pieces`, on this thread and others in parallel. Returns when all calls have returned.
     ///
     /// # Panics
     ///
-    /// If one of them has.
+    /// If one of the calls has panicked.
     pub(crate) fn run(&self, pieces: usize, work: impl Fn(usize) + Sync) {
         if pieces <= 1 || self.start() == 0 {
             return (0..pieces).for_each(work);
@@ -160,11 +160,11 @@ impl Workers {
         while let Some(piece) = job.take() {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.work(piece)));
         }
-        // Acquire: see `Job::work`. Somebody else's `unpark` may wake this thread early.
+        // Acquire: see `Job::work`. An unrelated `unpark` may wake this thread early.
         while job.undone.load(Ordering::Acquire) > 0 {
             thread::park();
         }
-        // Exhausted: no thread looks at it any more after it has seen that.
+        // The job is exhausted: no thread uses it any more after it has seen that.
         locked(&self.queue.jobs).retain(|queued| !Arc::ptr_eq(queued, &job));
         assert!(!job.has_panicked.load(Ordering::Relaxed), "a piece of the work has panicked");
     }
@@ -186,7 +186,7 @@ impl Workers {
         self.run(len.div_ceil(piece), |number| {
             let first = number * piece;
             let elements = &first_element;
-            // SAFETY: within the slice, which is exclusively borrowed, and of which each piece has others.
+            // SAFETY: within the slice, which is exclusively borrowed. The pieces are disjoint.
             each(unsafe { std::slice::from_raw_parts_mut(elements.0.add(first), piece.min(len - first)) });
         });
     }
@@ -204,10 +204,10 @@ impl Workers {
     }
 }
 
-/// Where the elements of a slice begin.
+/// Address of the first element of a slice.
 struct Elements<T>(*mut T);
 
-// SAFETY: who uses it sees to it that no two threads use one element.
+// SAFETY: the code that uses it ensures that no two threads use one element.
 unsafe impl<T: Send> Sync for Elements<T> {}
 
 #[cfg(test)]

@@ -1,40 +1,40 @@
-//! Batches from host slices: what is offered, in parts, and where the results go.
+//! Batches from host slices: their vectors, offered in parts, and the memory for their results.
 
-use super::{Reference, Search, Spec};
+use super::{Reference, SearchMode, Spec};
 use std::ops::{ControlFlow, Range};
 
-/// Called with (vectors done, vectors in the batch); says whether to go on.
+/// Called with (vectors done, vectors in the batch). Returns whether to continue.
 pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// A batch in host memory: what a search is offered, and where it writes its results, by position.
+/// A batch in host memory: the vectors of a search, and the memory for its results, by position.
 ///
-/// Each slice but `new_references` has as many elements, or rows, as there are vectors.
+/// Each slice except `new_references` has one element, or row, for each vector.
 pub(crate) struct HostBatch<'a> {
     /// Vectors, one after another.
     pub vectors: &'a [u32],
-    /// For each a reference to its parent, if they are offered as changes of stored vectors (incrementally).
+    /// For incremental batches: a reference to the parent of each vector.
     pub parents: Option<&'a [Reference]>,
-    /// For each which words may differ from its parent's: a bit each, `Spec::mask_words` for a vector.
+    /// For each vector a mask of the words that may differ from its parent's, `Spec::mask_words` words each.
     pub changed: Option<&'a [u32]>,
     pub outcomes: Option<&'a mut [u8]>,
     /// The bits of a reference; 0 for a vector that is not stored.
     pub references: Option<&'a mut [u64]>,
-    /// In no order; the first `Counts::new_references` are written. As long as there are vectors, at least.
+    /// In no order. The first `Counts::new_references` elements are written. At least as many elements as vectors.
     pub new_references: Option<&'a mut [u64]>,
-    /// Of an indexed table: new vectors get the next numbers, even if there are holes.
+    /// Indexed tables only: new vectors get the next numbers, even if there are holes.
     pub leaves_holes: bool,
 }
 
 impl<'a> HostBatch<'a> {
-    /// Vectors as they are, of which nothing but counts is reported.
+    /// A batch of whole vectors that reports counts only.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
         let (parents, changed) = (None, None);
         Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
     /// The find-or-put that the batch asks for.
-    pub(crate) fn put_search(&self) -> Search {
-        if self.leaves_holes { Search::FindOrPutLeavingHoles } else { Search::FindOrPut }
+    pub(crate) fn put_search(&self) -> SearchMode {
+        if self.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut }
     }
 
     /// Number of vectors.
@@ -58,7 +58,7 @@ impl<'a> HostBatch<'a> {
 }
 
 /// Tells a caller's callback how far a batch is, and whether it wants to go on.
-pub(crate) struct Progress<'a> {
+pub(crate) struct BatchProgress<'a> {
     callback: Option<&'a mut Callback<'a>>,
     /// Vectors of earlier parts of the same call, and of the whole call.
     before: u64,
@@ -66,16 +66,16 @@ pub(crate) struct Progress<'a> {
     pub stopped: bool,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> BatchProgress<'a> {
     pub(crate) fn new(callback: Option<&'a mut Callback<'a>>, total: usize) -> Self {
-        Progress { callback, before: 0, total: total as u64, stopped: false }
+        BatchProgress { callback, before: 0, total: total as u64, stopped: false }
     }
 
     pub(crate) fn none() -> Self {
-        Progress { callback: None, before: 0, total: 0, stopped: false }
+        BatchProgress { callback: None, before: 0, total: 0, stopped: false }
     }
 
-    /// What is reported next is of a part that begins here.
+    /// Begins a part of the call, at this position: later reports are about it.
     pub(crate) fn begin_part(&mut self, first: usize) {
         self.before = first as u64;
     }

@@ -1,7 +1,7 @@
-//! What is made of numbers and names that users choose: specs and strategies, or an error that says what is wrong.
+//! Specs and strategies from numbers and names that users choose, with errors that say what is wrong with these.
 
 use super::Spec;
-use super::spec::{Kind, Quotiented};
+use super::spec::{Quotiented, StorageKind};
 use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;
@@ -35,13 +35,13 @@ impl Spec {
         // more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         let slot_words = if width >= 3 && chunk_bytes == 16 { width.next_multiple_of(4) } else { width } as u32;
-        Ok(Self { kind: Kind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
+        Ok(Self { kind: StorageKind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
     }
 
-    /// The same in slots of no more bytes than vectors have, if these are padded.
+    /// If slots are padded, returns the spec without padding.
     pub(crate) fn dense(self) -> Self {
         match self.kind {
-            Kind::Bucket { .. } => Self { kind: Kind::Bucket { slot_words: self.width }, ..self },
+            StorageKind::Bucket { .. } => Self { kind: StorageKind::Bucket { slot_words: self.width }, ..self },
             _ => self,
         }
     }
@@ -57,7 +57,7 @@ impl Spec {
             return Ok(spec);
         }
         let Self { line_bytes, .. } = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: Kind::Tree { strategy }, line_bytes, ..spec })
+        Ok(Self { kind: StorageKind::Tree { strategy }, line_bytes, ..spec })
     }
 
     /// Keys, which are vectors of two words, in a compact table.
@@ -68,7 +68,7 @@ impl Spec {
     pub(crate) fn compact(key_bits: u32, slot_bits: u32, cuckoo: bool, chunk_bytes: u32) -> Result<Self> {
         let keys = Quotiented::checked(key_bits, slot_bits)?;
         let spec = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: Kind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+        Ok(Self { kind: StorageKind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
     /// Vectors as trees whose roots lie in a compact table; those of one or two words as in [`tree`](Self::tree).
@@ -82,17 +82,17 @@ impl Spec {
         if width <= Self::ROOT_WORDS {
             return Ok(spec);
         }
-        Ok(Self { kind: Kind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+        Ok(Self { kind: StorageKind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
-    /// Vectors as rows, with an index whose slots have so many bits: 32 or 64.
+    /// Vectors as rows, with an index whose slots have `slot_bits` bits: 32 or 64.
     ///
     /// # Errors
     ///
     /// As [`bucket`](Self::bucket).
     pub(crate) fn indexed(width: usize, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
         let spec = Self::bucket(width, chunk_bytes)?;
-        Ok(Self { kind: Kind::Indexed { slot_bits }, line_bytes: 32, ..spec })
+        Ok(Self { kind: StorageKind::Indexed { slot_bits }, line_bytes: 32, ..spec })
     }
 
     /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots

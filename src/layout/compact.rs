@@ -15,8 +15,9 @@ const MOST_FUNCTIONS: u64 = 128;
 /// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
-/// Functions of a cuckoo table's stash, at most. To be told Full takes so many looks, and a batch may have many such keys before
-/// others relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on an H200.
+/// Largest number of functions of a cuckoo table's stash. A key is Full only after that many buckets were searched, and a batch
+/// may have many such keys before others relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on
+/// an H200.
 const STASH_FUNCTIONS: u64 = 16;
 
 /// One level of a compact table.
@@ -51,7 +52,7 @@ impl Level {
         Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, kept_rounds: 0 })
     }
 
-    /// The same with the two functions of a cuckoo table; none if their codes do not fit.
+    /// The level with the two functions of a cuckoo table; none if their codes do not fit.
     fn of_two_functions(self) -> Option<Self> {
         (self.functions >= 2).then_some(Self { functions: 2, limits: &[16], ..self })
     }
@@ -68,7 +69,7 @@ impl Level {
     /// times as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
     /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
     fn stash_slots_at_95_percent(&self) -> Option<u64> {
-        // One in so many: of all slots; of those whose keys may all be under way at once.
+        // Reciprocals of the shares: of all slots, and of the slots whose keys may all be under way at the same time.
         let (of_all, at_once) = match self.functions {
             1 => (16, 16),
             2 => (64, 18),
@@ -151,8 +152,8 @@ impl Layout {
         Some(Self { key_bits, main, stash })
     }
 
-    /// The fewest bits of a slot for keys of so many bits with which a table of so many slots can be filled to 0.95; 64 if there
-    /// are none.
+    /// Smallest number of bits of a slot with which a table of `slots` slots, for keys of `key_bits` bits, can be filled to 0.95;
+    /// 64 if there is none.
     pub(crate) fn default_slot_bits(key_bits: u32, slots: u64, cuckoo: bool) -> u32 {
         let reaches = |slot_bits: &u32| {
             let buckets = buckets_for(slots, *slot_bits);
@@ -182,12 +183,13 @@ impl Layout {
     }
 }
 
-/// Buckets for so many slots of the main level, or more: a kibibyte at least, as few of few buckets can be evenly full.
+/// Number of buckets for `slots` slots of the main level. At least a kibibyte of buckets, because a few buckets cannot be filled
+/// evenly.
 pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
     slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(LEAST_BUCKETS)
 }
 
-/// The fewest slots for which keys of so many bits fit slots of so many; more than there can be if they never do.
+/// Smallest number of slots at which `key_bits`-bit keys fit `slot_bits`-bit slots. Exceeds `MAX_CAPACITY` if none does.
 pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32, cuckoo: bool) -> u64 {
     // A bit for the number of the function.
     let buckets = LEAST_BUCKETS.max(1 << (key_bits + u32::from(cuckoo)).saturating_sub(slot_bits));
@@ -242,8 +244,8 @@ mod tests {
         }
     }
 
-    /// Keys put into a table that does nothing but count: how many find no free slot. `under_way` at a time, each of which takes
-    /// a step in turn.
+    /// Puts keys into a table that only counts, and returns how many find no free slot. `under_way` keys at a time take a step in
+    /// turn.
     fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
         let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();
@@ -331,7 +333,7 @@ mod tests {
             Self { level, taken: vec![0; level.buckets as usize], random: rand::rngs::StdRng::seed_from_u64(7) }
         }
 
-        /// Puts one more key, in one of so many rounds; false if there is no room for it.
+        /// Puts one more key, in one of the first `rounds` rounds. Returns false if there is no free slot for it.
         fn put(&mut self, rounds: usize) -> bool {
             use rand::RngExt;
 

@@ -1,24 +1,24 @@
-//! Generations of a table: from one growth, clear or relocation to the next. A reference is of one of them.
+//! Generations of a table: a generation ends with a growth, a clear or a relocation. A reference belongs to one generation.
 
 use super::Reference;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A table has a new one after every growth, clear and relocation. It is never 0, and has 24 bits: those of a reference above the
-/// slot's number.
+/// A table gets a new one after every growth, clear and relocation. It is never 0, and has the 24 bits of a reference above the
+/// slot number.
 ///
-/// Counted for all tables of the process, so that a reference of one table is stale in every other, too. Counting begins at a
-/// random number: references may be kept in files, together with their table, and one process must not take those of another for
-/// its own.
+/// Counted for all tables of the process, so that a reference to one table is stale in every other. Counting begins at a random
+/// number: references may be kept in files, together with their table, and a process must not mistake those of another process
+/// for its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
 impl Generation {
-    /// One that no table has had before (or not in the last 2^24 - 2 times).
+    /// A generation that no table has had before (or not in the last 2^24 - 2 times).
     pub(crate) fn next() -> Self {
         static LAST: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(rand::random::<u32>().into()));
         const MOST: u64 = (1 << (u64::BITS - Reference::SLOT_BITS)) - 1;
-        // Relaxed: only the uniqueness of numbers matters; a table hands its own over by its lock.
+        // Relaxed: only the uniqueness of numbers matters; a table passes its own on under its lock.
         Self(LAST.fetch_add(1, Ordering::Relaxed) % MOST + 1)
     }
 
@@ -26,18 +26,18 @@ impl Generation {
         self.0
     }
 
-    /// What a reference has besides the number of its slot.
+    /// Part of a reference above the number of its slot.
     pub(crate) fn tag(self) -> u64 {
         self.0 << Reference::SLOT_BITS
     }
 
-    /// The reference to a slot whose number fits.
+    /// Reference to a slot whose number fits.
     pub(crate) fn reference(self, slot: u64) -> Reference {
         debug_assert!(slot >> Reference::SLOT_BITS == 0);
         Reference::from_bits(self.tag() | slot).expect("a generation is not 0")
     }
 
-    /// How many references are of other generations.
+    /// Number of references that belong to other generations.
     pub(crate) fn stale(self, references: &[Reference]) -> u64 {
         references.iter().map(|reference| u64::from(reference.to_bits() >> Reference::SLOT_BITS != self.0)).sum()
     }

@@ -1,6 +1,7 @@
-//! What crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and rows.
+//! Data that crosses to a machine: specs, views, options, sizes, references and generations, and the plain types of batches and
+//! rows.
 //!
-//! Nothing here knows a machine, a table or a device.
+//! This module knows no machine, table or device.
 
 pub(crate) mod batch;
 mod checked;
@@ -20,8 +21,8 @@ pub(crate) mod spec;
 pub(crate) mod strategy;
 pub(crate) mod view;
 
-pub(crate) use batch::{HostBatch, Progress};
+pub(crate) use batch::{BatchProgress, HostBatch};
 pub(crate) use part::Part;
 pub(crate) use reference::Reference;
-pub(crate) use search::Search;
+pub(crate) use search::SearchMode;
 pub(crate) use spec::Spec;

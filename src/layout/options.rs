@@ -1,4 +1,4 @@
-//! How a table is to be made: what a `TableBuilder` collects, and what a table of some size is made from.
+//! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::limits::MAX_CAPACITY;
 use super::permutation::Permutation;
@@ -6,16 +6,16 @@ use super::size::{self, Size, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
-use super::{compact, rows, spec::Kind};
+use super::{compact, rows, spec::StorageKind};
 use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// How vectors are to be stored, as far as the caller chooses: [`Kind`] without what follows from the size.
+/// Storage of vectors as chosen by the caller: a [`StorageKind`] without the properties that follow from the size.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
     Bucket {
-        /// Never padded.
+        /// Slots are never padded.
         dense: bool,
     },
     Tree {
@@ -23,24 +23,24 @@ pub enum Choice {
     },
     Compact {
         key_bits: u32,
-        /// None: the fewest that will do.
+        /// None: the smallest sufficient number.
         slot_bits: Option<u32>,
         cuckoo: bool,
     },
     CompactTree {
-        /// As above. How many bits roots have follows from the size of the node table.
+        /// As above. The number of bits of a root follows from the size of the node table.
         slot_bits: Option<u32>,
     },
     Indexed,
 }
 
-/// How a table is made; see `TableBuilder`.
+/// Options of a table; see `TableBuilder`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub choice: Choice,
     pub width: usize,
     pub capacity: u64,
-    /// Slots of the node table; none: as many as there are for vectors.
+    /// Slots of the node table. None: one for each slot for vectors.
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Those of a table for which nothing else is chosen.
+    /// Options with all defaults.
     pub(crate) fn new(choice: Choice, width: usize) -> Self {
         Self {
             choice,
@@ -73,7 +73,7 @@ impl Options {
         matches!(self.choice, Choice::Compact { cuckoo: true, .. })
     }
 
-    /// Bits that keys have, if vectors are keys.
+    /// Bits of keys, if vectors are keys.
     pub(crate) fn key_bits(&self) -> Option<u32> {
         match self.choice {
             Choice::Compact { key_bits, .. } => Some(key_bits),
@@ -81,8 +81,8 @@ impl Options {
         }
     }
 
-    /// Words that a slot is claimed by: those of a vector, or of the root of a tree. A machine says how many of their bytes one
-    /// compare-and-swap takes.
+    /// Number of words that a slot is claimed by: those of a vector, or of the root of a tree. The machine determines how many of
+    /// their bytes one compare-and-swap takes.
     pub(crate) fn claimed_words(&self) -> usize {
         match self.choice {
             Choice::Bucket { .. } | Choice::Indexed => self.width,
@@ -94,11 +94,11 @@ impl Options {
     pub(crate) fn spec(&self, chunk_bytes: u32, size: Size) -> Result<Spec> {
         let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
-            // A width that cannot be is the greater mistake.
+            // An unsupported width is reported in preference.
             return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));
         }
         let slot_bits_for = |key_bits, slot_bits: Option<u32>, cuckoo| -> Result<u32> {
-            // Checked first: what follows computes with them.
+            // Checked first, because the following code computes with them.
             Spec::compact(key_bits, slot_bits.unwrap_or(64), cuckoo, chunk_bytes)?;
             Ok(slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, cuckoo)))
         };
@@ -113,11 +113,11 @@ impl Options {
                 Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
             }
             Choice::Indexed => {
-                // Numbers of rows are a few more than slots, which are a few more than asked for: 25 bits, so 7 for tags.
+                // Rows are a few more than slots, which are a few more than requested: 25 bits for their numbers, so 7 for tags.
                 Spec::indexed(width, if size.slots <= 1 << 24 { 32 } else { 64 }, chunk_bytes)
             }
             Choice::CompactTree { slot_bits } => {
-                // Vectors of one or two words are no trees; and a width that cannot be is the greater mistake again.
+                // Vectors of one or two words are not stored as trees. Again an unsupported width is reported in preference.
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
                     return Spec::bucket(width, chunk_bytes);
                 }
@@ -139,7 +139,7 @@ impl SeedPair {
     }
 }
 
-/// All that is random in a table. It stays when the table grows.
+/// All random numbers of a table. They stay when the table grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
     pub vectors: Vec<SeedPair>,
@@ -150,7 +150,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// From the seed that the options name, or from the system's entropy.
+    /// Draws the numbers from the seed in the options, or from the system's entropy.
     pub(crate) fn draw(options: &Options, spec: Spec) -> Self {
         let mut random = match options.seed {
             Some(seed) => StdRng::seed_from_u64(seed),
@@ -163,7 +163,7 @@ impl Seeds {
     }
 }
 
-/// What a table of one size is made from.
+/// Parameters from which a table of one size is made.
 pub(crate) struct Parameters<'a> {
     pub options: &'a Options,
     pub seeds: &'a Seeds,
@@ -173,22 +173,22 @@ pub(crate) struct Parameters<'a> {
     pub node_buckets: u64,
 }
 
-/// Where the parts of a table are, on its device.
+/// Addresses of the parts of a table, on its device.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Addresses {
     pub slots: u64,
     pub seeds: u64,
     pub nodes: u64,
-    /// Two numbers: of vectors, and of nodes; of an indexed table, of vectors, and of rows that were given.
+    /// Two counters: vectors, and nodes; in an indexed table, vectors, and rows that were given.
     pub stored: u64,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub rows: u64,
     pub spares: u64,
     pub spare_cells: u32,
 }
 
 impl<'a> Parameters<'a> {
-    /// What a table of at least this size is made from.
+    /// Parameters of a table of at least this size.
     pub(crate) fn new(options: &'a Options, seeds: &'a Seeds, spec: Spec, buckets: u64, size: Size) -> Result<Self> {
         let node_buckets = if spec.is_tree() { size::node_buckets(size.nodes)? } else { 0 };
         Ok(Self { options, seeds, spec, buckets, node_buckets })
@@ -218,7 +218,7 @@ impl<'a> Parameters<'a> {
         node_bytes(self.node_buckets)
     }
 
-    /// What kernels get of the table whose parts are at these addresses.
+    /// View for kernels of the table whose parts are at these addresses.
     pub(crate) fn view(&self, at: &Addresses) -> View {
         let bucket = || TableView {
             slots: at.slots,
@@ -244,12 +244,12 @@ impl<'a> Parameters<'a> {
             layout.view(&self.family(key_bits), at.slots, at.stored)
         };
         match self.spec.kind {
-            Kind::Bucket { .. } => View::Bucket(bucket()),
-            Kind::Tree { strategy } => {
+            StorageKind::Bucket { .. } => View::Bucket(bucket()),
+            StorageKind::Tree { strategy } => {
                 View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
             }
-            Kind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
-            Kind::Indexed { slot_bits } => {
+            StorageKind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
+            StorageKind::Indexed { slot_bits } => {
                 let capacity = rows::rows(self.slots());
                 let rows = RowsView {
                     words: at.rows,
@@ -268,14 +268,14 @@ impl<'a> Parameters<'a> {
                     slot_bits,
                 }
             }
-            Kind::CompactTree { roots } => {
+            StorageKind::CompactTree { roots } => {
                 let view = CompactTreeView { roots: compact(roots.key_bits), nodes: nodes() };
                 View::CompactTree { view, slot_bits: roots.slot_bits }
             }
         }
     }
 
-    /// The hash family of a compact table of keys of so many bits.
+    /// Hash family of a compact table of `key_bits`-bit keys.
     pub(crate) fn family(&self, key_bits: u32) -> Permutation<u64> {
         match self.options.hash_mask {
             0 => Permutation::new(key_bits, [1; 3], 0),

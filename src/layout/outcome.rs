@@ -1,20 +1,20 @@
-//! What find-or-put did with a vector, and with the vectors of a batch.
+//! Outcomes of find-or-put, for a vector and for the vectors of a batch.
 
 use bytemuck::{CheckedBitPattern, NoUninit};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-/// What find-or-put did with one vector.
+/// Outcome of find-or-put for one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit, CheckedBitPattern)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Outcome {
-    /// This call stored it. Of all calls that ever offer a vector, exactly one gets this.
+    /// This call stored the vector. Of all calls that ever offer it, exactly one gets this outcome.
     New = 1,
-    /// It was stored already, or another call stored it at the same time.
+    /// The vector was stored already, or another call stored it at the same time.
     Seen = 2,
-    /// It is not stored: no free slot (or, in a tree table, node) within the probe limit.
+    /// The vector is not stored: no free slot (or, in a tree table, node) within the probe limit.
     Full = 3,
 }
 
@@ -28,24 +28,24 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// How many vectors of a batch had which outcome.
+/// Number of vectors of a batch with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Tally {
-    /// Stored by this call.
+    /// Vectors stored by this call.
     pub new: u64,
-    /// Stored already, duplicates within the batch counted.
+    /// Vectors that were stored already, including duplicates within the batch.
     pub seen: u64,
-    /// Not stored.
+    /// Vectors that are not stored.
     pub full: u64,
-    /// How many of those not stored were rejected because the node table was full, not the table of slots. Always 0 in a bucket
+    /// Number of `full` vectors that were rejected because the node table was full, not the table of slots. Always 0 in a bucket
     /// table.
     pub full_nodes: u64,
 }
 
 impl Tally {
-    /// All vectors that were offered.
+    /// Number of vectors that were offered.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -1,4 +1,4 @@
-//! The parts of a table's memory, as files hold them.
+//! The parts of a table's memory, as they are in files.
 
 /// A part of a table's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,9 +6,9 @@ pub(crate) enum Part {
     /// Slots for vectors, keys or roots, or the index.
     Slots,
     Nodes,
-    /// Rows of an indexed table, of which there are some from the start.
+    /// Rows of an indexed table: a prefix of them.
     Rows,
 }
 
-/// Bytes of a block of a file, which has a checksum of its own: machines hand out the memory of a table in whole blocks.
+/// Bytes of a block of a file, each with its own checksum. Machines provide the memory of a table in whole blocks.
 pub(crate) const BLOCK: usize = 1 << 20;

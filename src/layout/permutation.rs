@@ -1,27 +1,27 @@
-//! The invertible hash family of compact tables, on the host: what `cuda/warpset/compact/permutation.cuh` is on a device.
+//! The invertible hash family of compact tables, on the host; `cuda/warpset/compact/permutation.cuh` is the device's version.
 
 use num_traits::{PrimInt, Unsigned, WrappingAdd, WrappingMul, WrappingSub};
 use rand::Rng;
 
-/// A family of bijections of the numbers of some bits, chosen at random: xorshifts, and odd factors modulo 2^bits.
+/// A random family of bijections of the `bits`-bit numbers: xorshifts, and multiplications by odd factors modulo 2^bits.
 ///
-/// `T` is an unsigned type that has the bits; one of more bits gives the same hashes.
+/// `T` is an unsigned type of at least `bits` bits; wider types give equal hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permutation<T> {
     pub(crate) bits: u32,
-    /// Odd.
+    /// Odd factors.
     pub(crate) multipliers: [T; 3],
     pub(crate) step: T,
-    /// The low `bits` bits.
+    /// Mask of the low `bits` bits.
     mask: T,
 }
 
 impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
-    /// The family of these constants.
+    /// Makes the family with these constants.
     ///
     /// # Panics
     ///
-    /// Unless `T` has the bits and these are 8 to 64, and the multipliers are odd.
+    /// Unless `bits` is 8 to 64 and at most the bits of `T`, and the multipliers are odd.
     pub(crate) fn new(bits: u32, multipliers: [T; 3], step: T) -> Self {
         let most = (T::max_value().count_ones()).min(64);
         assert!((8..=most).contains(&bits), "{bits} bits, not 8 to {most}");
@@ -30,11 +30,11 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         Self { bits, multipliers, step, mask }
     }
 
-    /// A family drawn at random.
+    /// Draws a family at random.
     ///
     /// # Panics
     ///
-    /// Unless `T` has the bits and these are 8 to 64.
+    /// Unless `bits` is 8 to 64 and at most the bits of `T`.
     pub(crate) fn random(bits: u32, random: &mut impl Rng) -> Self {
         loop {
             let mut odd = || low_bits::<T>(random.next_u64()) | T::one();
@@ -45,11 +45,11 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         }
     }
 
-    /// Whether the functions take keys to as many different buckets as chance would. Those of a few families do not, if keys have
-    /// few bits: where `step` times the last factor is near a multiple of the range over a small number, they go round in a
-    /// circle.
+    /// Whether the functions spread keys over as many different buckets as random functions would. A few families do not, if keys
+    /// have few bits: if `step` times the last factor is near a multiple of the range divided by a small number, the functions
+    /// repeat in a cycle.
     fn spreads(&self) -> bool {
-        // By chance, so many functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
+        // With random functions, these numbers of functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
         [(4, 3.8), (16, 14.0), (128, 54.7)].into_iter().all(|(functions, least)| {
             let buckets = |key: u64| {
                 let scrambled = self.scramble(low_bits::<T>(key) & self.mask);
@@ -62,7 +62,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         })
     }
 
-    /// What all functions begin with.
+    /// First step of all functions.
     fn scramble(&self, key: T) -> T {
         let [m0, m1, _] = self.multipliers;
         self.multiply(self.fold(self.multiply(self.fold(key), m0)), m1)
@@ -80,16 +80,16 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         value.wrapping_mul(&factor) & self.mask
     }
 
-    /// Its own inverse: the high half, which is added to the low one, stays as it is.
+    /// Is its own inverse: the high half, which is added to the low one, stays unchanged.
     fn fold(&self, value: T) -> T {
         value ^ value >> self.bits.div_ceil(2) as usize
     }
 }
 
-/// The number x with `odd * x = 1` modulo 2 to the bits of `T`, by Newton's method.
+/// Inverse of `odd` modulo 2^n, where n is the number of bits of `T`, by Newton's method.
 pub(crate) fn inverse_of_odd<T: PrimInt + Unsigned + WrappingMul + WrappingSub>(odd: T) -> T {
     let two = T::one() + T::one();
-    // Right in its 3 low bits: the square of an odd number is 1 modulo 8.
+    // Correct in its 3 low bits: the square of an odd number is 1 modulo 8.
     let mut inverse = odd;
     let mut right = 3;
     while right < T::max_value().count_ones() {
@@ -104,15 +104,15 @@ fn low_bits<T: PrimInt + Unsigned>(value: u64) -> T {
     T::from(value & mask).expect("it has no more bits than the type")
 }
 
-/// What the kernels compute, for tests of the layout and of the kernels.
+/// The functions that the kernels compute, for tests of the layout and of the kernels.
 #[cfg(test)]
 impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutation<T> {
-    /// The hash of a key under a function of the family.
+    /// Hash of a key under a function of the family.
     pub(crate) fn hash(&self, function: u32, key: T) -> T {
         self.place(function, self.scramble(key))
     }
 
-    /// The key that has this hash.
+    /// Key with this hash.
     pub(crate) fn key(&self, function: u32, hash: T) -> T {
         let [i0, i1, i2] = self.multipliers.map(inverse_of_odd);
         let scrambled = self.fold(self.multiply(hash, i2)).wrapping_sub(&self.steps(function)) & self.mask;
@@ -149,7 +149,7 @@ mod tests {
             let hash = family.hash(function, key);
             prop_assert!(hash <= family.mask);
             prop_assert_eq!(family.key(function, hash), key);
-            // And every hash has a key.
+            // Conversely, every hash has a key.
             prop_assert_eq!(family.hash(function, family.key(function, key)), key);
         }
 
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Keys as they occur: numbered, in the high bits only, in the low bits only, pairs of references.
+    /// Typical keys: numbered, in the high bits only, in the low bits only, pairs of references.
     fn families_of_keys(bits: u32, count: u64) -> [(&'static str, Vec<u64>); 5] {
         let half = bits / 2;
         let mask = u64::MAX >> (64 - bits);
@@ -186,7 +186,7 @@ mod tests {
         ]
     }
 
-    /// The loads of buckets against the binomial distribution: their variance, and the first functions against each other.
+    /// Compares the loads of buckets with the binomial distribution: their variance, and the first functions with each other.
     #[test]
     fn buckets_are_as_evenly_full_as_chance_makes_them() {
         for bits in [24, 32, 45, 54, 58, 64] {
@@ -203,7 +203,7 @@ mod tests {
                         let mean = keys.len() as f64 / buckets as f64;
                         let square: f64 = loads.iter().map(|load| (f64::from(*load) - mean).powi(2)).sum();
                         let ratio = square / mean / (buckets - 1) as f64;
-                        // More even than chance is no harm.
+                        // Loads that are more even than random ones do no harm.
                         let most = 1.0 + 6.0 * (2.0 / buckets as f64).sqrt();
                         assert!(ratio < most, "{bits} bits, {name}, function {function}, {buckets} buckets: {ratio} > {most}");
                     }

@@ -1,4 +1,4 @@
-//! What a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and
+//! Data that a rank of a cluster gives to its machine: the views that cross to cuda/warpset/cluster/partition.cuh, kernels and
 //! streams.
 
 use bytemuck::{Pod, Zeroable};
@@ -31,7 +31,7 @@ pub struct PartitionView {
     pub with_references: u32,
 }
 
-/// `warpset::Stamp`: what a message begins with, up to `at`, which says where it is.
+/// `warpset::Stamp`: the first words of a message, up to `at`, which is its position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Stamp {
@@ -56,13 +56,13 @@ pub(crate) struct StampView {
     pub cursors: u64,
 }
 
-/// Bytes of a line, which messages begin at: `message_line_bytes` of partition.cuh.
+/// Bytes of a line, at which messages begin: `message_line_bytes` of partition.cuh.
 pub(crate) const LINE_BYTES: u64 = 128;
 
-/// Sizes of the views that cross, as `warpset_cluster_abi` has them.
+/// Sizes of the views that cross, as in `warpset_cluster_abi`.
 pub(crate) const ABI: [u32; 3] = [size_of::<PartitionView>() as u32, size_of::<Stamp>() as u32, size_of::<StampView>() as u32];
 
-/// The kernels of a rank. The first four take a partition, the others stamps.
+/// Kernels of a rank. The first four take a partition, the others stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kernel {
     Claim,
@@ -73,7 +73,7 @@ pub(crate) enum Kernel {
     CheckStamps,
 }
 
-/// Rounds that may be under way at a time: one is sorted, one exchanged, and one put or answered.
+/// Rounds that may be under way at the same time: one is sorted, one exchanged, and one put or answered.
 pub(crate) const ROUNDS: usize = 3;
 
 /// An in-order queue of a rank's machine: one stream for each round under way, one for the puts of all rounds.

@@ -1,37 +1,36 @@
-//! Where a vector is stored.
+//! References to stored vectors.
 
 use bytemuck::{NoUninit, PodInOption, ZeroableInOption};
 use std::num::NonZeroU64;
 
-/// Location of a stored vector: the number of its slot, and the *generation* of the table, which every growth, every clear and
-/// every relocation of keys ends.
+/// Location of a stored vector: the number of its slot, and the *generation* of the table. Every growth, clear and relocation of
+/// keys ends a generation.
 ///
-/// Enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts. After that the
-/// reference is *stale*: a call that is given one returns [`StaleReferences`](crate::Error::StaleReferences) before anything else
-/// is done. So does a call that is given a reference of another table. Stale references do no harm only as
-/// [parents](crate::Request::parents) without masks, and count as none there. Kernels know slots by their numbers only;
+/// A reference is enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts.
+/// After that the reference is *stale*: a call with it returns [`StaleReferences`](crate::Error::StaleReferences) before anything
+/// else is done. So does a call with a reference to another table. Only as [parents](crate::Request::parents) without masks are
+/// stale references harmless, and ignored. Kernels know slots by their numbers only;
 /// [`Table::reference`](crate::Table::reference) makes a reference of such a number.
 ///
-/// Generations are numbers of 24 bits, counted for all tables of a process, from a random one on. So after 2^24 - 1 of them a
-/// number comes again. References to a table that was [saved](crate::Table::save) become those to the loaded one by
-/// [`Table::loaded_references`](crate::Table::loaded_references).
+/// Generations are numbers of 24 bits, counted for all tables of a process, starting at a random one. So a number repeats after
+/// 2^24 - 1 generations. [`Table::loaded_references`](crate::Table::loaded_references) converts references to a table that was
+/// [saved](crate::Table::save) into references to the loaded one.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
 #[repr(transparent)]
 pub struct Reference(NonZeroU64);
 
-// SAFETY: `repr(transparent)` over `NonZeroU64`, which is: zeros are `None`.
+// SAFETY: `repr(transparent)` over `NonZeroU64`, which has this property: zeros are `None`.
 unsafe impl ZeroableInOption for Reference {}
-// SAFETY: as above; every other pattern is a reference (to whatever slot, of whatever generation), and there are no bytes of
-// padding.
+// SAFETY: as above; every other pattern is a reference (to any slot, of any generation), and there is no padding.
 unsafe impl PodInOption for Reference {}
 
 impl Reference {
-    /// Bits of a slot's number; those above are the generation's. `reference_slot_bits` of core/batch_view.cuh.
+    /// Bits of a slot number; the generation is above them. `reference_slot_bits` of core/batch_view.cuh.
     pub(crate) const SLOT_BITS: u32 = 40;
 
-    /// The number of the slot, by which kernels know it: less than 2^40.
+    /// Number of the slot, as kernels know it: less than 2^40.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -47,7 +46,7 @@ impl Reference {
         self.0.get() & ((1 << Self::SLOT_BITS) - 1)
     }
 
-    /// Slot and generation as one number that is not 0: to keep it in memory of another kind.
+    /// Slot and generation as one number that is not 0, for storage in other memory.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -63,7 +62,7 @@ impl Reference {
         self.0.get()
     }
 
-    /// The reference that gave this number; `None` of 0.
+    /// Reference with these [bits](Self::to_bits); `None` for 0.
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU64::new(bits) {
             Some(bits) => Some(Self(bits)),

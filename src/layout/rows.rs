@@ -1,55 +1,55 @@
-//! The rows of an indexed table: how many there are, and how holes among them are closed.
+//! Rows of an indexed table: their number, and how holes among them are closed.
 
 use super::Reference;
 use super::view::RowMove;
 
-/// Rows that there are besides those for slots, however few slots there are: what lanes own meanwhile and do not need, one each
-/// (of all that an H200 has at work, 152,064), and spares that found no cell. Only those that are taken get memory.
+/// Rows in addition to one per slot, for tables of any size. Lanes hold rows that they turn out not to need, one each (an H200
+/// has 152,064 lanes at work), and spare rows may find no cell. Only rows that are taken get memory.
 const MORE_ROWS: u64 = 1 << 18;
 
-/// What rows there are, when nothing else uses the table.
+/// Counts of the rows, read when nothing else uses the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCounts {
-    /// Rows that are stored, of those that were given.
+    /// Stored rows, among those that were given.
     pub stored: u64,
     pub given: u64,
-    /// Numbers of those that are spare.
+    /// Numbers of the spare rows.
     pub spares: Vec<u64>,
 }
 
-/// How holes are closed.
+/// Plan of closing the holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Closing {
-    /// From high to low.
+pub(crate) struct HoleClosing {
+    /// Moves, from high rows to low ones.
     pub moves: Vec<RowMove>,
-    /// Rows that are given, and holes among them that stay.
+    /// Number of rows that are given afterwards, and the holes that remain among them.
     pub given: u64,
     pub spares: Vec<u64>,
-    /// Rows below are stored.
+    /// All rows below this number are stored.
     pub dense: u64,
 }
 
-/// Rows that a table whose index has so many slots has memory for.
+/// Number of rows of a table whose index has `slots` slots.
 pub(crate) fn rows(slots: u64) -> u64 {
     slots + MORE_ROWS
 }
 
-/// Bits of a slot of an index that name a row, of a table that has so many rows.
+/// Bits of an index slot that name a row, in a table of `rows` rows.
 pub(crate) fn row_bits(rows: u64, slot_bits: u32) -> u32 {
-    // One more than the number of a row is at most how many there are.
+    // The number of a row plus one is at most the number of rows.
     if slot_bits == 32 { u64::BITS - rows.leading_zeros() } else { Reference::SLOT_BITS }
 }
 
 impl RowCounts {
-    /// Whether there are holes that are no spares: because a lane found no cell for its spare row, or was stopped.
+    /// Whether there are holes that are not spares: a lane found no cell for its spare row, or was stopped.
     pub(crate) fn has_lost_some(&self) -> bool {
         self.stored + self.spares.len() as u64 != self.given
     }
 
-    /// How to close the holes, all of which are spares: stored rows from the last one on, of those from `first` on, which nobody
-    /// has a reference to, go to the lowest holes. To those before `first` only if they are to be `filled`. None if some holes
-    /// are not known.
-    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<Closing> {
+    /// Plans how the holes are closed. All holes must be listed as spares; returns `None` otherwise. Stored rows move to the
+    /// lowest holes, beginning with the last row. Only rows from `first` on move, because no other caller has references to them.
+    /// Holes before `first` are used only if `filled`.
+    pub(crate) fn close(mut self, first: u64, filled: bool) -> Option<HoleClosing> {
         if self.has_lost_some() {
             return None;
         }
@@ -72,14 +72,14 @@ impl RowCounts {
         spares.drain(left..holes);
         let spares = std::mem::take(spares);
         let dense = spares.first().copied().unwrap_or(given);
-        Some(Closing { moves, given, spares, dense })
+        Some(HoleClosing { moves, given, spares, dense })
     }
 }
 
-impl Closing {
-    /// Where the vector is now that was at this row.
+impl HoleClosing {
+    /// Current row of the vector that was at this row.
     pub(crate) fn moved(&self, row: u64) -> u64 {
-        // From high to low.
+        // The moves are sorted from high to low.
         let at = self.moves.binary_search_by(|moved| row.cmp(&moved.from));
         at.map_or(row, |at| self.moves[at].to)
     }
@@ -89,14 +89,14 @@ impl Closing {
 mod tests {
     use super::*;
 
-    fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<Closing> {
+    fn close(stored: u64, given: u64, spares: &[u64], first: u64) -> Option<HoleClosing> {
         RowCounts { stored, given, spares: spares.to_vec() }.close(first, true)
     }
 
     #[test]
     fn holes_at_the_end_are_given_back() {
         let closing = close(5, 8, &[6, 5, 7], 0).unwrap();
-        assert_eq!(closing, Closing { moves: vec![], given: 5, spares: vec![], dense: 5 });
+        assert_eq!(closing, HoleClosing { moves: vec![], given: 5, spares: vec![], dense: 5 });
     }
 
     #[test]
@@ -109,19 +109,22 @@ mod tests {
 
     #[test]
     fn rows_that_others_know_stay() {
-        // Of rows 0 to 9 those from 8 on may be moved.
+        // Rows 8 and 9 of 0 to 9 may be moved.
         let closing = close(6, 10, &[1, 2, 3, 5], 8).unwrap();
         assert_eq!(closing.moves, [RowMove { from: 9, to: 1 }, RowMove { from: 8, to: 2 }]);
-        assert_eq!(closing, Closing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });
+        assert_eq!(closing, HoleClosing { given: 8, spares: vec![3, 5], dense: 3, ..closing.clone() });
     }
 
     #[test]
     fn holes_of_earlier_calls_are_left_if_wanted() {
         let counts = RowCounts { stored: 6, given: 10, spares: vec![9, 7, 3, 1] };
         let closing = counts.close(6, false).unwrap();
-        assert_eq!(closing, Closing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
+        assert_eq!(closing, HoleClosing { moves: vec![RowMove { from: 8, to: 7 }], given: 8, spares: vec![1, 3], dense: 1 });
         let counts = RowCounts { stored: 3, given: 4, spares: vec![3] };
-        assert_eq!(counts.close(4, false).unwrap(), Closing { given: 4, spares: vec![3], dense: 3, ..Closing::default() });
+        assert_eq!(
+            counts.close(4, false).unwrap(),
+            HoleClosing { given: 4, spares: vec![3], dense: 3, ..HoleClosing::default() }
+        );
     }
 
     #[test]
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn nothing_is_done_without_holes() {
-        assert_eq!(close(0, 0, &[], 0).unwrap(), Closing::default());
-        assert_eq!(close(4, 4, &[], 0).unwrap(), Closing { given: 4, dense: 4, ..Closing::default() });
+        assert_eq!(close(0, 0, &[], 0).unwrap(), HoleClosing::default());
+        assert_eq!(close(4, 4, &[], 0).unwrap(), HoleClosing { given: 4, dense: 4, ..HoleClosing::default() });
     }
 }

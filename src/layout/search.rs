@@ -1,19 +1,19 @@
-//! What machines do with vectors and keys of a table.
+//! Operations of machines on vectors and keys of a table.
 
 use super::view::{ProbeTotals, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum SearchMode {
     FindOrPut,
-    /// The same, of which new vectors get the next numbers even if there are holes among the rows of an indexed table.
+    /// Find-or-put in which new vectors get the next numbers, even if an indexed table has holes among its rows.
     FindOrPutLeavingHoles,
     /// Find-or-put of keys of a cuckoo table that relocation has left in no slot, while nothing else uses the table.
     PutBack,
     Find,
 }
 
-impl Search {
-    /// What the kernels of a search get, of a table whose view is `view`.
+impl SearchMode {
+    /// The view that the kernels of this operation get, for a table with this view.
     pub(crate) fn view_of(self, view: &View) -> View {
         match self {
             Self::PutBack => view.to_put_back(),
@@ -23,7 +23,7 @@ impl Search {
     }
 }
 
-/// How often everything is relocated again because a key that was left over finds no slot in the stash.
+/// Largest number of repeated relocations because a key that was left over finds no slot in the stash.
 pub(crate) const RELOCATION_ROUNDS: u64 = 64;
 
 pub(crate) struct ProbeLengths {

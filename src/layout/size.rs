@@ -1,4 +1,4 @@
-//! How large tables are: slots and buckets for vectors and for nodes.
+//! Sizes of tables: slots and buckets for vectors and for nodes.
 
 use super::limits::MAX_CAPACITY;
 use super::spec::{Quotiented, Spec};
@@ -6,37 +6,38 @@ use super::view::Geometry;
 use super::{compact, rows};
 use crate::{Error, Result};
 
-/// Slots for vectors, and for nodes.
+/// Numbers of slots for vectors, and for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub slots: u64,
     pub nodes: u64,
 }
 
-/// Most buckets of a node table: a prime, so that references to its nodes, and two numbers that are none, fit 32 bits.
+/// Largest number of buckets of a node table. A prime, such that references to its nodes, and two numbers that are not
+/// references, fit 32 bits.
 const MAX_NODE_BUCKETS: u64 = (1 << 31) - 1;
 
-/// Most slots of a node table, of two a bucket.
+/// Largest number of slots of a node table, with two slots per bucket.
 pub(crate) const MAX_NODES: u64 = 2 * MAX_NODE_BUCKETS;
 
 impl Spec {
-    /// The layout of a compact table of so many buckets; none in other tables.
+    /// Layout of a compact table of `buckets` buckets; none for other tables.
     pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
         let Quotiented { key_bits, slot_bits } = self.quotiented()?;
         compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
     }
 
-    /// Slots of a table of so many buckets.
+    /// Number of slots of a table of `buckets` buckets.
     pub(crate) fn slots(&self, geometry: &Geometry, buckets: u64) -> u64 {
         self.layout(buckets).map_or_else(|| geometry.slots(buckets), |layout| layout.slots())
     }
 
-    /// Rows of an indexed table with so many buckets; 0 of others.
+    /// Number of rows of an indexed table of `buckets` buckets; 0 for other tables.
     pub(crate) fn rows(&self, geometry: &Geometry, buckets: u64) -> u64 {
         if self.is_indexed() { rows::rows(geometry.slots(buckets)) } else { 0 }
     }
 
-    /// Bytes of so many rows.
+    /// Bytes of `rows` rows.
     pub(crate) fn row_bytes(&self, rows: u64) -> u64 {
         rows * u64::from(self.width) * 4
     }
@@ -47,7 +48,7 @@ impl Spec {
     }
 }
 
-/// Buckets for a table of `capacity` slots or more.
+/// Number of buckets for a table of at least `capacity` slots.
 ///
 /// # Errors
 ///
@@ -69,7 +70,7 @@ pub(crate) fn buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<
     Ok(prime_buckets(capacity, geometry.of_spec(spec).slots_per_bucket))
 }
 
-/// Buckets for this many nodes or more: references to them have 32 bits.
+/// Number of buckets for at least this many nodes. References to nodes have 32 bits.
 ///
 /// # Errors
 ///
@@ -81,12 +82,12 @@ pub(crate) fn node_buckets(nodes: u64) -> Result<u64> {
     Ok(prime_buckets(nodes, 2).min(MAX_NODE_BUCKETS))
 }
 
-/// Bytes of a node table: two slots a bucket, and one that stays EMPTY.
+/// Bytes of a node table: two slots per bucket, and one that stays EMPTY.
 pub(crate) fn node_bytes(buckets: u64) -> u64 {
     if buckets == 0 { 0 } else { (2 * buckets + 1) * 8 }
 }
 
-/// The number of buckets for `slots` slots or more: a prime, so that a probe sequence visits every bucket (probe.cuh).
+/// Number of buckets for at least `slots` slots: a prime, so that a probe sequence visits every bucket (probe.cuh).
 fn prime_buckets(slots: u64, slots_per_bucket: u32) -> u64 {
     let mut buckets = slots.div_ceil(u64::from(slots_per_bucket)).max(2);
     while !is_prime(buckets) {
@@ -100,12 +101,12 @@ pub(crate) fn is_prime(n: u64) -> bool {
     n >= 2 && (2..).take_while(|divisor| divisor * divisor <= n).all(|divisor| !n.is_multiple_of(divisor))
 }
 
-/// How many buckets a search looks at before it gives up; less than 2^15.
+/// Number of buckets that a search looks at before it gives up; less than 2^15.
 ///
-/// 32 log2(buckets), and never fewer than 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot with
-/// probability 0.95^limit: for 2^27 buckets 2^-66, so filling them to 0.95 rejects no vector (expected rejections 2^-39); at 0.97
-/// it is 2^-39 a vector. Buckets of several slots are fuller before they reject. A table of up to 1,024 buckets is searched
-/// completely, so it can be filled to its last slot.
+/// The limit is 32 log2(buckets), and at least 1,024. With single-slot buckets at fill 0.95 a search fails to find a free slot
+/// with probability 0.95^limit. For 2^27 buckets that is 2^-66, so filling them to 0.95 rejects no vector (expected rejections
+/// 2^-39); at 0.97 it is 2^-39 per vector. Buckets of several slots can be filled further before they reject. A table of up to
+/// 1,024 buckets is searched completely, so it can be filled to its last slot.
 pub(crate) fn probe_limit(buckets: u64) -> u32 {
     let log2 = u64::from(u64::BITS - buckets.leading_zeros());
     (32 * log2).max(1024).min(buckets) as u32

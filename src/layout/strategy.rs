@@ -1,11 +1,12 @@
-//! How kernels make trees: the build strategies of Bergsma's thesis (2019), and the default.
+//! Strategies by which kernels build trees: those of Bergsma's thesis (2019), and the default.
 
 use std::fmt;
 
-/// How the kernels of a [`TreeTable`](crate::TreeTable) make trees: see [`build_strategies`](crate::build_strategies).
+/// Strategy by which the kernels of a [`TreeTable`](crate::TreeTable) build trees: see
+/// [`build_strategies`](crate::build_strategies).
 ///
-/// A strategy is a choice of lanes, of a pairing and of a workspace. Those that there are have names, by which they are shown and
-/// parsed: those of Bergsma's thesis (2019), as far as he names them.
+/// A strategy is a choice of lanes, of a pairing and of a workspace. The existing combinations have names, by which they are
+/// displayed and parsed: the names of Bergsma's thesis (2019), where it has one.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -25,7 +26,7 @@ pub struct Strategy {
     pub(crate) workspace: Workspace,
 }
 
-/// Which halves of a tree are paired: what trees there are, and so how many nodes vectors share. The set of vectors is the same
+/// Pairing of the halves of a tree. It determines the trees, and so how many nodes vectors share. The set of vectors is the same
 /// with each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pairing {
@@ -37,14 +38,14 @@ pub enum Pairing {
     Halved,
 }
 
-/// Which lanes of a warp make the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
+/// Lanes of a warp that build the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lanes {
     /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
     Stream,
     /// One lane.
     One,
-    /// Two lanes, each of which looks at 32 bits of a node.
+    /// Two lanes, each for 32 bits of a node.
     Two,
     /// A group of lanes of constant size.
     Group,
@@ -52,12 +53,12 @@ pub(crate) enum Lanes {
     ShrinkingGroup,
 }
 
-/// Where the halves of a tree are while it is made: `warpset::Workspace` of tree/strategy.cuh.
+/// Location of the halves of a tree while it is built: `warpset::Workspace` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Workspace {
     /// Shared memory.
     Shared,
-    /// Shared memory, laid out so that lanes do not meet in a bank.
+    /// Shared memory, in a layout without bank conflicts.
     ShuffledShared,
     /// Device memory.
     Global,
@@ -70,22 +71,22 @@ pub(crate) enum Workspace {
 }
 
 impl Strategy {
-    /// `default`: a warp makes the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is done
-    /// with one.
+    /// `default`: a warp builds the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is
+    /// done with one.
     pub const DEFAULT: Self = Self::of(Lanes::Stream, Pairing::Neighboured, Workspace::Shared);
-    /// `C`: recursive; two lanes a vector look at 32 bits of a node each; a call for each word.
+    /// `C`: recursive; two lanes per vector, each for 32 bits of a node; a call for each word.
     pub const C: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::Stack);
-    /// `C64`: recursive; a lane a vector; a call for each word.
+    /// `C64`: recursive; one lane per vector; a call for each word.
     pub const C64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::Stack);
-    /// `Clr` (*less recursion*): recursive; two lanes a vector; a call for each pair of words.
+    /// `Clr` (*less recursion*): recursive; two lanes per vector; a call for each pair of words.
     pub const CLR: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::StackOfLeaves);
-    /// `Clr64`: recursive; a lane a vector; a call for each pair of words. The best of the recursive ones in the thesis.
+    /// `Clr64`: recursive; one lane per vector; a call for each pair of words. The best of the recursive ones in the thesis.
     pub const CLR64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::StackOfLeaves);
     /// `1_np_gm`: a lane a vector, neighboured pairs, in global memory.
     pub const ONE_NP_GM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Global);
     /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The one that the thesis compares with others.
     pub const ONE_NP_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Shared);
-    /// `1_np_s_sm`: a lane a vector, neighboured pairs, in shuffled shared memory.
+    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The thesis compares this one with others.
     pub const ONE_NP_S_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::ShuffledShared);
     /// `1_ip_gm`: a lane a vector, interleaved pairs, in global memory.
     pub const ONE_IP_GM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Global);
@@ -112,7 +113,7 @@ impl Strategy {
     /// `ld_ip_sm`: a shrinking group of lanes a vector, interleaved pairs, in shared memory.
     pub const LD_IP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Shared);
 
-    /// All of them with their names, the default first.
+    /// All strategies with their names, the default first.
     pub(super) const NAMED: [(&'static str, Self); 20] = [
         ("default", Self::DEFAULT),
         ("C", Self::C),
@@ -136,7 +137,7 @@ impl Strategy {
         ("ld_ip_sm", Self::LD_IP_SM),
     ];
 
-    /// All of them, the default first.
+    /// All strategies, the default first.
     pub const ALL: [Self; 20] = {
         let mut all = [Self::DEFAULT; 20];
         let mut at = 0;
@@ -151,7 +152,7 @@ impl Strategy {
         Self { lanes, pairing, workspace }
     }
 
-    /// Which halves it pairs.
+    /// Pairing of the halves.
     pub const fn pairing(self) -> Pairing {
         self.pairing
     }
@@ -173,7 +174,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// By its name.
+/// Serialised as its name.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Strategy {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {

@@ -2,58 +2,58 @@
 
 use super::Spec;
 use super::outcome::Tally;
-use super::spec::Kind;
+use super::spec::StorageKind;
 use super::strategy::Pairing;
 use bytemuck::{Pod, Zeroable};
 
-/// What kernels get of a bucket table: `warpset::TableView` of bucket/table.cuh. Addresses are of the table's device.
+/// View of a bucket table for kernels: `warpset::TableView` of bucket/table.cuh. Addresses are on the table's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TableView {
-    /// Where the slots are.
+    /// Address of the slots.
     pub slots: u64,
-    /// How many buckets; prime.
+    /// Number of buckets; prime.
     pub buckets: u64,
-    /// Where the seeds of the hash are: `width + 1` pairs of `u64`.
+    /// Address of the seeds of the hash: `width + 1` pairs of `u64`.
     pub seeds: u64,
-    /// Where the number of stored vectors is.
+    /// Address of the number of stored vectors.
     pub stored: u64,
-    /// All ones, but in tests of bad luck.
+    /// All ones; tests clear bits to force collisions.
     pub hash_mask: u64,
     /// The EMPTY pattern.
     pub empty: [u32; 4],
-    /// Buckets looked at before Full.
+    /// Number of buckets looked at before a vector is Full.
     pub probe_limit: u32,
-    /// Words a vector.
+    /// Words per vector.
     pub width: u32,
 }
 
-/// What kernels get of a node table: `warpset::NodeView` of tree/nodes.cuh.
+/// View of a node table for kernels: `warpset::NodeView` of tree/nodes.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct NodeView {
-    /// Where the slots are: two a bucket, and one more.
+    /// Address of the slots: two per bucket, and one more.
     pub slots: u64,
-    /// Where the number of stored nodes is.
+    /// Address of the number of stored nodes.
     pub stored: u64,
     /// Seeds of the hash.
     pub seeds: [u64; 3],
-    /// How many buckets; prime.
+    /// Number of buckets; prime.
     pub buckets: u32,
-    /// Buckets looked at before a node is missing.
+    /// Number of buckets looked at before a node is missing.
     pub probe_limit: u32,
-    /// All ones, but in tests of bad luck.
+    /// All ones; tests clear bits to force collisions.
     pub hash_mask: u32,
-    /// Words of the vectors whose trees these are; 0 if the table has no nodes.
+    /// Words of the vectors that are stored as trees; 0 if the table has no nodes.
     pub width: u32,
 }
 
-/// What kernels get of a tree table: `warpset::TreeView` of tree/table.cuh. Vectors of one or two words are no trees: for them
-/// only the first part counts.
+/// View of a tree table for kernels: `warpset::TreeView` of tree/table.cuh. Vectors of one or two words are not stored as trees:
+/// for them only the first part is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct TreeView {
-    /// The bucket table; of a tree table, that of the root pairs.
+    /// The bucket table; in a tree table, that of the root pairs.
     pub roots: TableView,
     /// The node table.
     pub nodes: NodeView,
@@ -67,9 +67,9 @@ pub struct HashView {
     pub multipliers: [u64; 3],
     /// The inverses of `multipliers`, modulo 2^64.
     pub inverses: [u64; 3],
-    /// What is added from function to function: odd.
+    /// Odd number that is added from function to function.
     pub step: u64,
-    /// How many bits keys and hashes have.
+    /// Bits of keys and hashes.
     pub bits: u32,
     /// Words of the vectors that are keys.
     pub width: u32,
@@ -79,41 +79,41 @@ pub struct HashView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct LevelView {
-    /// Where the slots are.
+    /// Address of the slots.
     pub slots: u64,
-    /// The most hashes that a bucket stands for.
+    /// Largest number of hashes that belong to a bucket.
     pub window: u64,
     /// (2^64 - 1) / window.
     pub window_inverse: u64,
     /// 2^64 / buckets.
     pub start: u64,
-    /// Byte r: the slots of a bucket that rounds 0 to r may take.
+    /// Byte r: the number of slots of a bucket that rounds 0 to r may take.
     pub limits: u64,
-    /// The 32 bits after the point of `start`.
+    /// The 32 bits of `start` after the binary point.
     pub start_fraction: u32,
-    /// How many buckets.
+    /// Number of buckets.
     pub buckets: u32,
-    /// How many functions of the hash family are used.
+    /// Number of functions of the hash family that are used.
     pub functions: u32,
-    /// The first of them.
+    /// First of these functions.
     pub first_function: u32,
-    /// How many rounds a find-or-put may take; 0 if there is no such level.
+    /// Number of rounds that a find-or-put may take; 0 if the level does not exist.
     pub rounds: u32,
-    /// How many a key that is put back may take.
+    /// Number of rounds for a key that is put back.
     pub all_rounds: u32,
 }
 
-/// What kernels get of a compact table: `warpset::CompactView` of compact/table.cuh.
+/// View of a compact table for kernels: `warpset::CompactView` of compact/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactView {
-    /// Where most keys are.
+    /// Level with most keys.
     pub main: LevelView,
-    /// Where those are that find no free slot there.
+    /// Level for keys that find no free slot in the main level.
     pub stash: LevelView,
     /// The hash family.
     pub hash: HashView,
-    /// Where the number of stored keys is.
+    /// Address of the number of stored keys.
     pub stored: u64,
 }
 
@@ -133,12 +133,13 @@ pub(crate) struct Relocated {
     pub left_over: u64,
 }
 
-/// What kernels get of a tree table with compact roots: `warpset::CompactTreeView` of tree/table.cuh. For a compact table that is
-/// no tree's only the first part counts. Vectors of one or two words are no trees: for them it begins with a [`TableView`].
+/// View of a tree table with compact roots for kernels: `warpset::CompactTreeView` of tree/table.cuh. For a compact table without
+/// trees only the first part is used. Vectors of one or two words are not stored as trees: for them the view begins with a
+/// [`TableView`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct CompactTreeView {
-    /// The compact table; of a tree table, that of the root pairs.
+    /// The compact table; in a tree table, that of the root pairs.
     pub roots: CompactView,
     /// The node table.
     pub nodes: NodeView,
@@ -148,47 +149,47 @@ pub struct CompactTreeView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct RowsView {
-    /// Where the rows are, one after another.
+    /// Address of the rows, which lie one after another.
     pub words: u64,
-    /// Where the number of rows is that were handed out.
+    /// Address of the number of rows that were given.
     pub given: u64,
-    /// Where the number of spare rows is, and the cells for them.
+    /// Address of the number of spare rows, followed by the cells for them.
     pub spares: u64,
-    /// How many rows there is memory for.
+    /// Largest number of rows. Kernels take no row beyond it.
     pub capacity: u64,
-    /// So many rows are stored, from the first on.
+    /// Number of leading rows that are all stored.
     pub dense: u64,
     /// Cells for spare rows: a power of two.
     pub spare_cells: u32,
-    /// Words a vector.
+    /// Words per vector.
     pub width: u32,
-    /// 1: spare rows are taken before new numbers; 0: they are left.
+    /// 1: spare rows are used before new numbers; 0: they are left.
     pub reuses: u64,
 }
 
-/// What kernels get of an indexed table: `warpset::IndexedView` of indexed/table.cuh.
+/// View of an indexed table for kernels: `warpset::IndexedView` of indexed/table.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct IndexedView {
-    /// Where the slots of the index are.
+    /// Address of the slots of the index.
     pub slots: u64,
-    /// How many buckets; prime.
+    /// Number of buckets; prime.
     pub buckets: u64,
-    /// Where the seeds of the hash are: `width + 1` pairs of `u64`.
+    /// Address of the seeds of the hash: `width + 1` pairs of `u64`.
     pub seeds: u64,
-    /// Where the number of stored vectors is.
+    /// Address of the number of stored vectors.
     pub stored: u64,
-    /// All ones, but in tests of bad luck.
+    /// All ones; tests clear bits to force collisions.
     pub hash_mask: u64,
     /// Bits of a slot that name a row.
     pub row_bits: u32,
-    /// Buckets looked at before Full.
+    /// Number of buckets looked at before a vector is Full.
     pub probe_limit: u32,
     /// The rows.
     pub rows: RowsView,
 }
 
-/// A row that is to be elsewhere: `warpset::RowMove` of indexed/maintenance.cuh.
+/// Move of a row: `warpset::RowMove` of indexed/maintenance.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RowMove {
@@ -196,7 +197,7 @@ pub(crate) struct RowMove {
     pub to: u64,
 }
 
-/// What kernels get of a table, by its kind.
+/// View of a table for kernels, by the table's kind.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum View {
@@ -208,7 +209,7 @@ pub enum View {
 }
 
 impl View {
-    /// The kernels' argument: all bytes of the one view that the table has.
+    /// Kernel argument: all bytes of the table's view.
     pub(crate) fn argument(&self) -> &[u8] {
         match self {
             Self::Bucket(view) => bytemuck::bytes_of(view),
@@ -227,7 +228,7 @@ impl View {
         }
     }
 
-    /// The same, to change them.
+    /// Mutable view of the rows.
     pub(crate) fn rows_mut(&mut self) -> Option<&mut RowsView> {
         match self {
             Self::Indexed { view, .. } => Some(&mut view.rows),
@@ -260,8 +261,8 @@ impl View {
         }
     }
 
-    /// A view that begins with the table's own; the bytes behind it, if any, are zeros. (Vectors of one or two words are no
-    /// trees: what is a tree's view for the caller is a bucket table's for the kernels, which take only so much of it.)
+    /// Converts to a view that begins with the table's own; further bytes are zeros. (Vectors of one or two words are not stored
+    /// as trees: the caller's view is a tree's, and the kernels take only its first part, the view of a bucket table.)
     fn widened<V: Pod>(&self) -> V {
         let mut view = V::zeroed();
         let argument = self.argument();
@@ -319,7 +320,7 @@ pub struct BatchView {
 }
 
 impl BatchView {
-    /// The `count` vectors of this batch from `first` on. New references are appended as of the whole.
+    /// The `count` vectors of this batch from `first` on. New references are appended as for the whole batch.
     pub(crate) fn part(&self, first: u64, count: u64, spec: Spec) -> Self {
         let at = |address: u64, bytes: usize| if address == 0 { 0 } else { address + first * bytes as u64 };
         Self {
@@ -334,8 +335,8 @@ impl BatchView {
     }
 }
 
-/// What the compiled kernels of a spec know of it: core/layout.cuh computes it, and nothing else does. Public for the simulated
-/// GPU of the tests.
+/// Constants of a spec that its compiled kernels have. Only core/layout.cuh computes them. Public for the simulated GPU of the
+/// tests.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -348,27 +349,27 @@ pub struct Geometry {
     pub search_scratch_bytes: u32,
     pub table_view_bytes: u32,
     pub batch_view_bytes: u32,
-    /// Bytes of device memory that a warp works in.
+    /// Bytes of device memory that a warp uses as workspace.
     pub search_workspace_bytes: u32,
 }
 
 impl Geometry {
     /// # Panics
     ///
-    /// If the headers and this file disagree: they are built together, so that is a bug here.
+    /// If the headers and this file disagree. They are built together, so that would be a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
         let view = match spec.kind {
-            Kind::Bucket { .. } => size_of::<TableView>(),
-            Kind::Tree { .. } => size_of::<TreeView>(),
-            Kind::Compact { .. } => size_of::<CompactView>(),
-            Kind::CompactTree { .. } => size_of::<CompactTreeView>(),
-            Kind::Indexed { .. } => size_of::<IndexedView>(),
+            StorageKind::Bucket { .. } => size_of::<TableView>(),
+            StorageKind::Tree { .. } => size_of::<TreeView>(),
+            StorageKind::Compact { .. } => size_of::<CompactView>(),
+            StorageKind::CompactTree { .. } => size_of::<CompactTreeView>(),
+            StorageKind::Indexed { .. } => size_of::<IndexedView>(),
         };
         assert_eq!(self.table_view_bytes as usize, view);
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
     }
 
-    /// The same for tables that have grown: an index of more rows has wider slots, in buckets of 32 bytes.
+    /// Geometry after a table has grown to this spec: an index of more rows has wider slots, in buckets of 32 bytes.
     pub(crate) fn of_spec(mut self, spec: Spec) -> Self {
         if spec.is_indexed() {
             self.slots_per_bucket = 256 / spec.index_slot_bits();
@@ -389,20 +390,20 @@ impl Geometry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counts {
-    /// Vectors searched for.
+    /// Vectors that were searched for.
     pub offered: u64,
     /// By find-or-put: vectors that were new. By find: vectors that were found.
     pub hits: u64,
     /// Vectors not stored, because the table was full.
     pub full: u64,
-    /// New vectors whose references were written to `new_references`, or found no room there.
+    /// References of new vectors that were written to `new_references`, or did not fit there.
     pub new_references: u64,
-    /// How many of those that were full were so for want of a node, not of a slot. Always 0 in a bucket table.
+    /// Vectors among the full ones that lacked a node, not a slot. Always 0 in a bucket table.
     pub full_nodes: u64,
 }
 
 impl Counts {
-    /// What find-or-put made of its vectors.
+    /// Outcomes of a find-or-put.
     pub const fn tally(&self) -> Tally {
         Tally { new: self.hits, seen: self.offered - self.hits - self.full, full: self.full, full_nodes: self.full_nodes }
     }
@@ -430,7 +431,7 @@ const _: () = {
 mod tests {
     use super::*;
 
-    /// All bytes of a view, each another number.
+    /// A view whose bytes all differ.
     fn numbered<V: Pod>() -> V {
         let bytes: Vec<u8> = (0..size_of::<V>()).map(|byte| byte as u8 ^ 0x5A).collect();
         bytemuck::pod_read_unaligned(&bytes)
@@ -452,9 +453,9 @@ mod tests {
             bytemuck::bytes_of(&compact_tree),
         ];
         for (view, expected) in views.iter().zip(expected) {
-            // As a launch reads it: through a pointer.
+            // Read as by a launch: through a pointer.
             let argument = view.argument();
-            // SAFETY: the slice that the pointer is of.
+            // SAFETY: within the slice that the pointer belongs to.
             let read: Vec<u8> = (0..expected.len()).map(|at| unsafe { argument.as_ptr().add(at).read() }).collect();
             assert_eq!(read, expected);
         }

@@ -1,4 +1,4 @@
-//! What is written and read, byte after byte: blocks with checksums, and errors that say where.
+//! Byte streams of saved tables: blocks with checksums, and errors with positions.
 
 use crate::layout::part::BLOCK;
 use crate::{Error, FileFault, Result, faults};
@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 /// Bytes of a checksum.
 pub(super) const CHECKSUM: u64 = 4;
 
-/// The checksum of a block: also of which file it belongs to (by its header's checksum), and of where it is there.
+/// Checksum of a block. It covers the file that the block belongs to (by the checksum of its header) and the block's position.
 fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&file.to_le_bytes());
@@ -18,7 +18,7 @@ fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Bytes of a file that a part of so many takes.
+/// Bytes that a part of `bytes` bytes takes in a file.
 pub(super) fn stored_bytes(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM
 }
@@ -27,7 +27,7 @@ fn refused(doing: &'static str, at: u64, error: &std::io::Error) -> Error {
     Error::Io { doing, at, reason: error.to_string() }
 }
 
-/// Where a table is saved to.
+/// Writer of a saved table.
 pub(super) struct Sink<W> {
     to: W,
     /// Bytes written so far.
@@ -42,7 +42,7 @@ impl<W: Write> Sink<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if faults::strikes() {
+        if faults::should_fail() {
             return Err(Error::Io { doing: "writing a table", at: self.at, reason: faults::ON_PURPOSE.into() });
         }
         self.to.write_all(bytes).map_err(|error| refused("writing a table", self.at, &error))?;
@@ -50,14 +50,14 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// The header, which gets its checksum.
+    /// Writes the header, and adds its checksum.
     pub(super) fn header(&mut self, bytes: &[u8]) -> Result<()> {
         self.file = crc32fast::hash(bytes);
         self.write(bytes)?;
         self.write(&self.file.to_le_bytes())
     }
 
-    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    /// Writes some whole blocks of a part, or its last ones. `first` is the number of the first.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &[u8]) -> Result<()> {
         for block in bytes.chunks(BLOCK) {
             self.write(block)?;
@@ -67,44 +67,44 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Hands on what a writer may have kept.
+    /// Flushes the writer.
     pub(super) fn finish(mut self) -> Result<()> {
         self.to.flush().map_err(|error| refused("writing a table", self.at, &error))
     }
 }
 
-/// Where a table is loaded from.
+/// Reader of a saved table.
 pub(super) struct Source<R> {
     from: R,
     /// Bytes read so far.
     at: u64,
-    /// How many there must be, as far as is known.
+    /// Number of bytes needed, as far as is known.
     needed: u64,
     /// The header's checksum.
     file: u32,
 }
 
 impl<R: Read> Source<R> {
-    /// Of at least so many bytes.
+    /// Source that must have at least `needed` bytes.
     pub(super) fn new(from: R, needed: u64) -> Self {
         Self { from, at: 0, needed, file: 0 }
     }
 
-    /// Now that it is known how many bytes there must be.
+    /// Sets the number of bytes needed, once it is known.
     pub(super) fn needs(&mut self, needed: u64) {
         self.needed = needed;
     }
 
-    /// What is wrong with bytes up to this one.
+    /// Error for damage in the last `bytes` bytes that were read.
     pub(super) fn damaged(&self, what: String, bytes: u64) -> Error {
         FileFault::Damaged { what, at: self.at - bytes, bytes }.into()
     }
 
-    /// Reads all of `bytes`, or as many as there are; gives how many.
+    /// Fills `bytes`, or as much of it as the source has. Returns the number of bytes read.
     pub(super) fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < bytes.len() {
-            if faults::strikes() {
+            if faults::should_fail() {
                 return Err(Error::Io { doing: "reading a table", at: self.at, reason: faults::ON_PURPOSE.into() });
             }
             match self.from.read(&mut bytes[done..]) {
@@ -127,12 +127,12 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// It has ended before it should.
+    /// Error for a source that ends too early.
     pub(super) fn truncated(&self) -> Error {
         FileFault::Truncated { bytes: self.at, needed: self.needed }.into()
     }
 
-    /// The header's checksum, which comes after its bytes.
+    /// Checks the header's checksum, which comes after its bytes.
     pub(super) fn check_header(&mut self, bytes: &[u8]) -> Result<()> {
         self.file = crc32fast::hash(bytes);
         let mut stored = [0; CHECKSUM as usize];
@@ -149,7 +149,7 @@ impl<R: Read> Source<R> {
         Err(self.damaged(what, bytes + CHECKSUM))
     }
 
-    /// Some whole blocks of a part, or its last ones, with the number of the first.
+    /// Reads some whole blocks of a part, or its last ones. `first` is the number of the first.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &mut [u8]) -> Result<()> {
         for block in bytes.chunks_mut(BLOCK) {
             self.read(block)?;

@@ -1,4 +1,4 @@
-//! Files that are complete or not there: each is written beside its place, and gets its name when all of it is on the disk.
+//! Files that are either complete or absent: each is written beside its destination, and renamed when all of it is on the disk.
 //!
 //! | step | what an error of it leaves |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | it gets its name | the same |
 //! | the folder is synchronised | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
 //!
-//! The new file is always made, and no file that is there is opened. So a symbolic link of that name is not followed.
+//! A new file is always created, and no existing file is opened. So a symbolic link of that name is not followed.
 
 use super::RawTable;
 use crate::layout::options::Choice;
@@ -18,17 +18,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that is being written beside its place. It is removed, unless it gets its name.
+/// A file that is being written beside its destination. It is removed, unless it is renamed.
 pub struct NewFile {
     path: PathBuf,
-    /// In the folder of `path`: only there can a file get that name in one step.
+    /// In the folder of `path`: only there can a file be renamed to it in one step.
     part: PathBuf,
     file: File,
     /// None on systems that do not synchronise folders.
     folder: Option<File>,
 }
 
-/// A new file that has its name, in a folder that is not synchronised with the disk yet.
+/// A new file that has its name. Its folder is not yet synchronised with the disk.
 #[must_use]
 pub struct Named {
     folder: Option<File>,
@@ -39,9 +39,9 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// An error if a test wants one here.
+/// Returns an error if a test injects one here.
 fn unless_made_to_fail() -> io::Result<()> {
-    if faults::strikes() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
+    if faults::should_fail() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
 }
 
 impl NewFile {
@@ -54,7 +54,7 @@ impl NewFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
         unless_made_to_fail()?;
-        // Opened before anything is written: an error after the new file has its name could not be undone.
+        // Opened before anything is written: an error after the renaming could not be undone.
         let folder = if cfg!(unix) { Some(File::open(folder_of(path))?) } else { None };
         unless_made_to_fail()?;
         loop {
@@ -66,14 +66,15 @@ impl NewFile {
             let part = path.with_file_name(own);
             match OpenOptions::new().write(true).create_new(true).open(&part) {
                 Ok(file) => return Ok(Self { path: path.into(), part, file, folder }),
-                // A killed process of the same number left it, or it was put there on purpose.
+                // A killed process with the same number left it, or someone put it there on purpose.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The process of a file beside `path` by the name that [`beside`](Self::beside) gives it; none of files with other names.
+    /// Number of the process that wrote a file beside `path`, from the name that [`beside`](Self::beside) gives it; none for
+    /// files with other names.
     pub fn process_of(path: &Path, part: &Path) -> Option<u32> {
         let [name, part] = [path, part].map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
         let numbers = part?.strip_prefix(&format!(".{}.", name?))?.strip_suffix(".part")?.to_owned();
@@ -82,16 +83,17 @@ impl NewFile {
         process.parse().ok()
     }
 
-    /// The file, to be written to.
+    /// The file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Synchronises the file with the disk, and gives it its name. A file or a link that has this name loses it in the same step.
+    /// Synchronises the file with the disk, and renames it to its destination. An existing file or link of that name is replaced
+    /// in the same step.
     ///
     /// # Errors
     ///
-    /// The file is removed, and what has the name keeps it.
+    /// The file is removed, and an existing file of that name stays.
     pub fn publish(mut self) -> io::Result<Named> {
         unless_made_to_fail()?;
         self.file.sync_all()?;
@@ -103,7 +105,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // There is none once it has its name.
+        // After the renaming there is none.
         let _ = remove_file(&self.part);
     }
 }
@@ -113,14 +115,14 @@ impl Named {
     ///
     /// # Errors
     ///
-    /// The disk has reported an error. The file is complete and has its name now; after a crash of the machine, what had the name
-    /// before may have it again.
-    pub fn settle(self) -> io::Result<()> {
+    /// The disk has reported an error. The file is complete and has its name now. After a crash of the machine, the previous file
+    /// may have the name again.
+    pub fn synchronize_folder(self) -> io::Result<()> {
         unless_made_to_fail()?;
         match self.folder.map_or(Ok(()), |folder| folder.sync_all()) {
-            // As some file systems of networks answer for every folder.
+            // Some network file systems return this for every folder.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
-            settled => settled,
+            result => result,
         }
     }
 }
@@ -134,13 +136,13 @@ impl RawTable {
         let new = NewFile::beside(path).map_err(|error| refused("making a file", path, &error))?;
         self.save(new.file())?;
         let named = new.publish().map_err(|error| refused("finishing a file", path, &error))?;
-        named.settle().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
+        named.synchronize_folder().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
     }
 
     pub(crate) fn load_file(device: &Device, choice: &Choice, width: Option<usize>, path: &Path) -> Result<Self> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| refused("opening a file", path, &error))?;
-        // The length of a pipe, say, says nothing.
+        // Only regular files have a meaningful length; a pipe, for example, has none.
         let bytes = metadata.is_file().then_some(metadata.len());
         Self::load(device, choice, width, file, bytes)
     }

@@ -1,4 +1,4 @@
-//! What a file says of its table before the table itself: src/docs/files.md describes it.
+//! Header of a file, which describes the table before its content: see src/docs/files.md.
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
@@ -11,13 +11,13 @@ use crate::{Error, FileFault, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use std::io::{Read, Write};
 
-/// Its first byte is no text, and line ends that a transfer as text would change are in it.
+/// Not text: its first byte is not a character, and it contains line ends, which a transfer in text mode would change.
 const MAGIC: [u8; 8] = *b"\x93WPS\r\n\x1a\n";
 
-/// The format that is written, and the newest that is read.
+/// Version of the format that is written, and newest version that is read.
 const VERSION: u32 = 1;
 
-/// Bytes of a header at most.
+/// Largest size of a header, in bytes.
 const MOST_BYTES: u64 = 8 << 10;
 
 /// Bytes before the fields: the magic, the version, and the bytes of the header with its checksum.
@@ -31,15 +31,15 @@ const CUCKOO: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Fields {
-    /// Of table: see `kind_of`.
+    /// Kind of table: see `kind_of`.
     kind: u32,
     pub width: u32,
     flags: u32,
-    /// Of keys, or compact roots.
+    /// Bits of keys, or of compact roots.
     key_bits: u32,
-    /// Of a compact table or an index.
+    /// Bits of a slot of a compact table or an index.
     pub slot_bits: u32,
-    /// Those that the caller has chosen; 0: none.
+    /// Slot bits that the caller chose; 0: none.
     chosen_slot_bits: u32,
     pub slot_layout: SlotLayout,
     /// Pairs of seeds.
@@ -52,20 +52,20 @@ pub(super) struct Fields {
     /// Vectors that are stored.
     pub stored: u64,
     pub nodes: u64,
-    /// Rows of an indexed table that were given; those known to be stored, from the first on; spare ones.
+    /// In an indexed table: rows that were given; leading rows that are known to be stored; spare rows.
     pub given: u64,
     pub dense: u64,
     pub spares: u64,
     hash_mask: u64,
     family: u64,
-    /// Of the references to the table that was saved.
+    /// Generation of the references to the table that was saved.
     pub generation: u64,
     node_seeds: [u64; 3],
-    /// Of the parts.
+    /// Bytes of the parts.
     pub slot_bytes: u64,
     pub node_bytes: u64,
     pub row_bytes: u64,
-    /// Of the hash family of compact slots, which the seed `family` gives.
+    /// Factors of the hash family of compact slots, which the seed `family` determines.
     factors: [u64; 3],
     step: u64,
 }
@@ -73,11 +73,11 @@ pub(super) struct Fields {
 pub(super) struct Header {
     pub fields: Fields,
     pub seeds: Seeds,
-    /// What the table was made as.
+    /// Options that the table was made with.
     pub options: Options,
 }
 
-/// The number of a table's kind, and its name.
+/// Number and name of a table's kind.
 fn kind_of(choice: &Choice) -> (u32, &'static str) {
     match choice {
         Choice::Bucket { .. } => (0, "BucketTable"),
@@ -97,7 +97,7 @@ fn described(choice: &Choice, width: Option<usize>) -> String {
 }
 
 impl Header {
-    /// Of a table that nothing else uses.
+    /// Header of a table that nothing else uses.
     pub(super) fn of(raw: &RawTable, sized: &Sized) -> Result<Self> {
         let (options, seeds) = (raw.options, &raw.seeds);
         let mut strategy = [0; 16];
@@ -169,7 +169,7 @@ impl Header {
         to.header(&bytes)
     }
 
-    /// Reads a header, and finds it to be one of a table that there can be.
+    /// Reads a header, and checks that a table with these properties can exist.
     pub(super) fn read<R: Read>(from: &mut Source<R>) -> Result<Self> {
         let mut bytes = vec![0; START as usize];
         let magic = from.read_up_to(&mut bytes[..MAGIC.len()])?;
@@ -209,7 +209,7 @@ impl Header {
         Ok(header)
     }
 
-    /// An error unless this is a table of that kind, and of that width, if one is given.
+    /// Returns an error unless the table has this kind, and this width, if one is given.
     pub(super) fn check_is(&self, choice: &Choice, width: Option<usize>) -> Result<()> {
         let own = self.options.width;
         if kind_of(&self.options.choice).0 == kind_of(choice).0 && width.is_none_or(|width| width == own) {
@@ -219,7 +219,7 @@ impl Header {
         Err(FileFault::OtherTable { found, wanted: described(choice, width) }.into())
     }
 
-    /// What the table is compiled for on a device with compare-and-swaps of so many bytes; none if there is no such table.
+    /// Spec of the table on a device with compare-and-swaps of `chunk_bytes` bytes; none if no table has these properties.
     pub(super) fn spec(&self, chunk_bytes: u32) -> Option<Spec> {
         let Fields { key_bits, slot_bits, node_buckets, .. } = self.fields;
         let width = self.options.width;
@@ -240,7 +240,7 @@ impl Header {
 }
 
 impl Fields {
-    /// What the table was made as, or what no table is made as.
+    /// Options that the table was made with; an error if no table is made with them.
     fn options(&self) -> Result<Options, String> {
         let Self { kind, width, flags, key_bits, chosen_slot_bits, .. } = *self;
         if flags & !(GROWS | DENSE | CUCKOO) != 0 {
@@ -264,14 +264,14 @@ impl Fields {
         Ok(Options { grows: flags & GROWS != 0, hash_mask, node_hash_mask, ..options })
     }
 
-    /// With the constants of the hash family of compact slots.
+    /// Adds the constants of the hash family of compact slots.
     fn with_family(self, parameters: &Parameters<'_>) -> Self {
         let Some((key_bits, _)) = parameters.spec.key_and_slot_bits() else { return Self { factors: [0; 3], step: 0, ..self } };
         let family = parameters.family(key_bits);
         Self { factors: family.multipliers, step: family.step, ..self }
     }
 
-    /// Whether the seed still gives the hash family by which the slots were filled. (A later generator of random numbers may
+    /// Checks that the seed still gives the hash family with which the slots were filled. (A later random number generator may
     /// give another.)
     pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
         let made = self.with_family(parameters);
@@ -313,7 +313,7 @@ impl Fields {
         }
     }
 
-    /// Whether a table of this spec has these parts.
+    /// Checks that a table of this spec has parts of these sizes.
     pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::layout::view::Geometry) -> Result<(), String> {
         let Self { buckets, node_buckets, given, stored, slot_bits, .. } = *self;
         let slots_per_bucket = if spec.is_indexed() { 256 / slot_bits } else { self.slot_layout.slots_per_bucket };

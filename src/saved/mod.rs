@@ -1,13 +1,13 @@
 //! Tables on disk: the format is described in src/docs/files.md.
 //!
-//! A file holds the memory of the table, as it is, and so loads at the speed of the disk. Nodes, compact slots, an index and rows
-//! lie alike on every machine. Slots for vectors, and for roots of trees that are not compact, lie as the machine's
-//! compare-and-swaps want it: where they differ, the vectors, or roots, are read out of them and put again.
+//! A file holds the memory of the table, unchanged, and so loads at the speed of the disk. Nodes, compact slots, an index and
+//! rows have one layout on every machine. The layout of slots for vectors, and for roots of trees that are not compact, depends
+//! on the machine's compare-and-swap: if it differs, the vectors, or roots, are read from the slots and put again.
 //!
 //! # What a file can claim
 //!
-//! Checksums find damage. They do not find a file that was made to mislead: its author computes them, too. So a value that may
-//! only make answers wrong is believed, and a value that memory safety or the end of a loop depends on is checked before it is
+//! Checksums detect damage. They do not detect a file that was made to mislead: its author computes them, too. So a value that
+//! can only make answers wrong is trusted, and a value that memory safety or the end of a loop depends on is checked before it is
 //! used. `tests/suite/hostile_files.rs` and `files_that_are_signed_but_wrong` in `tests/suite/saved.rs` load such files.
 //!
 //! | field | what relies on it | what checks it |
@@ -65,12 +65,12 @@ const ROWS: u32 = 2;
 const SPARES: u32 = 3;
 
 impl RawTable {
-    /// Waits for operations under way, and holds up those that come.
+    /// Waits for operations under way, and blocks new ones.
     pub(crate) fn save(&self, to: impl Write) -> Result<()> {
         let sized = self.sized_exclusively("save")?;
         sized.store.synchronize()?;
         sized.store.put_displaced_back()?;
-        // The writer is code of the caller: it may call this table, and must not change it.
+        // The writer is the caller's code. It may call this table, but must not change it.
         let sized = sized.freeze();
         let header = Header::of(self, &sized)?;
         let Fields { slot_bytes, node_bytes, row_bytes, .. } = header.fields;
@@ -149,14 +149,14 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// Loads a table whose slots lie otherwise on this machine: reads the vectors out of them, and puts them into a new table,
-    /// which gets more slots if they do not fit.
+    /// Loads a table whose slots have another layout on this machine: reads the vectors from them, and puts them into a new
+    /// table, which gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());
         let words = spec.hashed_words() as usize;
         let empty = seeds.empty;
-        // Roots are vectors of two words.
+        // Roots are stored as vectors of two words.
         let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
         let of_slots = Options { choice, width: words, capacity, ..options };
@@ -191,14 +191,14 @@ impl RawTable {
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
 
-    /// Puts vectors of a table that has so many. Grows where there are too few slots for them: as full as slots of one kind of
-    /// bucket can be, those of another need not get.
+    /// Puts the vectors of a table that has `stored` of them. Grows if there are too few slots for them: one kind of bucket can
+    /// be filled further than another.
     fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
         loop {
             let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new())?;
             let size = self.size();
             if tally.full == 0 {
-                // It may have been stopped by an error after its first part.
+                // An error may have stopped the batch after its first part.
                 return error.filter(|_| stopped).map_or(Ok(()), Err);
             }
             if size.slots > GROW_AT_MOST * stored.max(1) {
@@ -209,7 +209,7 @@ impl RawTable {
         }
     }
 
-    /// What references to the table that was saved are to this one, which was loaded.
+    /// Converts references to the table that was saved into references to this one, which was loaded.
     pub(crate) fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
         let sized = self.sized("loaded_references")?;
         let of_saved = |reference: &&Reference| {
@@ -224,7 +224,7 @@ impl RawTable {
     }
 }
 
-/// An error unless each slot of a part of an index names a row that was given, or none.
+/// Returns an error unless each slot of a part of an index names a row that was given, or none.
 fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<(), String> {
     let names_rows = |slot: u64| {
         let row = slot & ((1 << row_bits) - 1);
@@ -239,7 +239,7 @@ fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<()
 }
 
 impl Fields {
-    /// What is counted: vectors; nodes, or rows that were given; rows in order.
+    /// The counts: vectors; nodes, or rows that were given; rows in order.
     fn counts(&self, spec: Spec) -> [u64; 3] {
         let second = if spec.is_indexed() { self.given } else { self.nodes };
         [self.stored, second, self.dense]
@@ -274,7 +274,7 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// Reads a part, and gives it to `each` block by block.
+    /// Reads a part, and passes it to `each` block by block.
     fn pass(&mut self, number: u32, bytes: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut memory = crate::host::zeroed::<u8>(bytes.min(BLOCK as u64) as usize)?;
         let (mut left, mut block) = (bytes, 0);

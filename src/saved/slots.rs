@@ -1,30 +1,30 @@
-//! How slots for vectors lie in memory, and so in a file: for machines whose slots lie in another way, which read the vectors out
-//! of them. What cuda/warpset/core/layout.cuh says, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
+//! Layout of slots for vectors in memory, and so in a file, for machines with another layout, which read the vectors from it. It
+//! follows cuda/warpset/core/layout.cuh, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
-use crate::layout::spec::{Kind, Spec};
+use crate::layout::spec::{Spec, StorageKind};
 use crate::layout::view::Geometry;
 use bytemuck::{Pod, Zeroable};
 
-/// How the slots of a bucket table lie, or those for the roots of a tree table. Zeros in tables whose slots lie alike on every
-/// machine.
+/// Layout of the slots of a bucket table, or of those for the roots of a tree table. All zeros for tables with one layout on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct SlotLayout {
-    /// Of the main chunks: 4, 8 or 16.
+    /// Bytes of the main chunks: 4, 8 or 16.
     chunk_bytes: u32,
-    /// Words a slot.
+    /// Words per slot.
     slot_words: u32,
     pub slots_per_bucket: u32,
-    /// How many EMPTY patterns there are: a power of two.
+    /// Number of EMPTY patterns: a power of two.
     empty_classes: u32,
 }
 
-/// Slots that share their tails' place, where there are tails.
+/// Slots whose tails lie together, if there are tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {
     pub(super) fn of(spec: Spec, geometry: &Geometry) -> Self {
-        if !matches!(spec.kind, Kind::Bucket { .. } | Kind::Tree { .. }) {
+        if !matches!(spec.kind, StorageKind::Bucket { .. } | StorageKind::Tree { .. }) {
             return Self::zeroed();
         }
         let slot_words = spec.slot_words() as u32;
@@ -37,7 +37,7 @@ impl SlotLayout {
         Self { chunk_bytes, slot_words, slots_per_bucket: geometry.slots_per_bucket, empty_classes }
     }
 
-    /// Whether slots can lie like that, those of vectors of so many words.
+    /// Whether this can be the layout of slots for vectors of `words` words.
     pub(super) fn is_of(&self, words: u32) -> bool {
         let Self { chunk_bytes, slot_words, slots_per_bucket, empty_classes } = *self;
         [4, 8, 16].contains(&chunk_bytes)
@@ -68,20 +68,20 @@ impl SlotLayout {
         (self.slots_per_block() * self.slot_words * 4) as usize
     }
 
-    /// Bytes of so many buckets.
+    /// Bytes of `buckets` buckets.
     pub(super) fn bytes(&self, buckets: u64) -> u64 {
         let buckets_per_block = self.slots_per_block() / self.slots_per_bucket;
         buckets.div_ceil(u64::from(buckets_per_block)) * self.block_bytes() as u64
     }
 
-    /// Which EMPTY pattern a slot has.
+    /// EMPTY pattern of a slot.
     fn empty_class(&self, bucket: u64, index: u32) -> u32 {
         let mut mixed = (bucket as u32).wrapping_mul(0x9E37_79B1);
         mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA77);
         ((mixed >> 16) + index) & (self.empty_classes - 1)
     }
 
-    /// Where the chunks of a slot of a block are, and how many bytes each has, in the order of the vector's words.
+    /// Offsets and lengths of the chunks of a slot of a block, in the order of the vector's words.
     fn chunks(&self, slot: u32) -> impl Iterator<Item = (usize, usize)> {
         let (main, block, chunk) = (self.main_bytes(), self.slots_per_block(), self.chunk_bytes);
         let (tail8, tail4) = self.tails();
@@ -95,8 +95,8 @@ impl SlotLayout {
 
 #[cfg(all(test, feature = "cpu"))]
 impl SlotLayout {
-    /// Of slots for vectors of `width` words on a GPU that compares and swaps so many bytes, as cuda/warpset/core/layout.cuh and
-    /// `Spec::bucket` have it.
+    /// Layout of slots for vectors of `width` words on a GPU with compare-and-swaps of `chunk_bytes` bytes, as
+    /// cuda/warpset/core/layout.cuh and `Spec::bucket` define it.
     pub(super) fn test(chunk_bytes: u32, slot_words: u32, width: u32, largest: u32) -> Self {
         let layout = Self { chunk_bytes, slot_words, slots_per_bucket: 1, empty_classes: 0 };
         let line = if width <= 2 && largest == 16 { 32 } else { 64 };
@@ -107,7 +107,7 @@ impl SlotLayout {
         Self { slots_per_bucket, empty_classes: (chunks + 1).next_power_of_two(), ..layout }
     }
 
-    /// Where the chunks of a slot are in the memory of a table, and what each holds while it is EMPTY.
+    /// Offsets of the chunks of a slot in the memory of a table, and the EMPTY pattern of each.
     pub(super) fn places(&self, slot: u64, empty: [u32; 4]) -> Vec<(usize, Vec<u8>)> {
         let (block, in_block) = (slot / u64::from(self.slots_per_block()), (slot % u64::from(self.slots_per_block())) as u32);
         let per_bucket = u64::from(self.slots_per_bucket);
@@ -119,20 +119,20 @@ impl SlotLayout {
     }
 }
 
-/// Reads the vectors out of slots that come piece by piece.
+/// Reads vectors from slots that arrive piece by piece.
 pub(super) struct Vectors {
     layout: SlotLayout,
     width: usize,
     buckets: u64,
     empty: [u32; 4],
-    /// Of the block that comes next.
+    /// First slot of the next block.
     next_slot: u64,
-    /// What has come of a block that is not complete.
+    /// Bytes of an incomplete block.
     begun: Vec<u8>,
 }
 
 impl Vectors {
-    /// Of vectors of so many words.
+    /// Reader of slots for vectors of `width` words.
     pub(super) fn new(layout: SlotLayout, width: usize, buckets: u64, empty: [u32; 4]) -> Self {
         Self { layout, width, buckets, empty, next_slot: 0, begun: Vec::new() }
     }
@@ -172,7 +172,7 @@ impl Vectors {
                 is_complete &= *chunk != pattern[..bytes];
                 words.extend(chunk.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
             }
-            // Words that pad a slot are behind those of the vector.
+            // The words that pad a slot come after those of the vector.
             words.truncate(if is_complete { first + self.width } else { first });
         }
         self.next_slot += u64::from(layout.slots_per_block());

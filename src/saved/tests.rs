@@ -1,4 +1,4 @@
-//! Slots that lie as on no CPU, and holes that no test from outside can make.
+//! Tests of slots in layouts that no CPU has, and of holes that no test from outside can make.
 
 use super::header::Header;
 use super::slots::{SlotLayout, Vectors};
@@ -8,13 +8,13 @@ use crate::{BucketTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTab
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Each of `width` words, of which the first ones tell them apart.
+/// Vectors of `width` words that differ in their first words.
 fn vectors(width: usize, count: u32) -> Vec<u32> {
     let word = |vector: u32, at: usize| vector.wrapping_mul(0x9E37_79B1).rotate_left(at as u32).wrapping_add((at / 3) as u32);
     (0..count).flat_map(|vector| (0..width).map(move |at| word(vector, at))).collect()
 }
 
-/// What is in a table's slots, by what this module knows of them.
+/// Content of a table's slots, read with the knowledge of this module only.
 fn read_slots(raw: &RawTable) -> Vec<u32> {
     let sized = raw.sized_exclusively("save").unwrap();
     let header = Header::of(raw, &sized).unwrap();
@@ -23,7 +23,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     assert!(slot_layout.is_of(sized.spec.hashed_words()));
     let mut reader = Vectors::new(slot_layout, sized.spec.hashed_words() as usize, buckets, header.seeds.empty);
     let (mut words, mut pieces) = (Vec::new(), 0);
-    // Of all lengths, so that blocks of slots are cut anywhere.
+    // Reads pieces of all lengths, so that blocks of slots are cut anywhere.
     sized
         .store
         .read_pieces(Part::Slots, slot_bytes, &mut |mut piece| {
@@ -39,7 +39,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     words
 }
 
-/// Every width: what is read out of the slots is what the kernels find there, in their order.
+/// For every width: the vectors read from the slots are those that the kernels find there, in their order.
 #[test]
 fn slots_are_read_as_they_lie() {
     for width in 1..=256 {
@@ -50,8 +50,8 @@ fn slots_are_read_as_they_lie() {
     }
 }
 
-/// Puts vectors into slots that lie like that, some left free, with a half-written one among them: the memory of a table of so
-/// many buckets.
+/// Writes vectors into slots of this layout, with some slots left free and a half-written one among them. Returns the memory of a
+/// table of `buckets` buckets.
 fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buckets: u64) -> Vec<u8> {
     let mut memory = vec![0; layout.bytes(buckets) as usize];
     let mut rows = words.chunks(width);
@@ -75,7 +75,7 @@ fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buc
     memory
 }
 
-/// The file of a table as a machine would have written it whose slots lie like that.
+/// File of a table as a machine with this slot layout would have written it.
 fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
     let words = read_slots(raw);
     let sized = raw.sized_exclusively("save").unwrap();
@@ -105,7 +105,7 @@ fn rows<S: crate::Storage>(table: &VectorTable<S>) -> BTreeSet<Vec<u32>> {
     table.iter().map(|row| row.unwrap().1).collect()
 }
 
-/// Of GPUs that compare and swap 16 bytes at a time, with padded and dense slots, and of those that do 8.
+/// Layouts of GPUs with 16-byte compare-and-swaps, with padded and dense slots, and of GPUs with 8-byte ones.
 fn layouts(width: u32) -> Vec<SlotLayout> {
     let mut layouts = Vec::new();
     for (chunk_bytes, slot_words) in [(16, width.next_multiple_of(4)), (16, width), (8, width)] {
@@ -125,7 +125,7 @@ fn layouts(width: u32) -> Vec<SlotLayout> {
     layouts
 }
 
-/// Of machines that this one is not.
+/// Chunk size of a machine that this one is not.
 fn other_chunk_bytes(device: &Device) -> u32 {
     if device.chunk_bytes(2) == 16 { 8 } else { 16 }
 }
@@ -153,7 +153,7 @@ fn slots_of_other_machines_are_put_again() {
             assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.seen, 300);
             let stale = Error::StaleReferences { stale: 300, count: 300 };
             assert_eq!(loaded.loaded_references(&references), Err(stale));
-            // It does not grow by itself, as the other does not.
+            // The loaded table does not grow by itself, because the saved one did not.
             assert!(loaded.find_or_put_many(&vectors(width, 9000)).unwrap().tally.full > 0);
             for len in [bytes.len() - 1, bytes.len() / 2] {
                 assert!(matches!(
@@ -163,7 +163,7 @@ fn slots_of_other_machines_are_put_again() {
             }
         }
     }
-    // Each width lies here as on one kind of GPU.
+    // Each width has the layout of one kind of GPU here.
     assert!(again > 70 && alike == 46, "{again}, {alike}");
 }
 
@@ -188,7 +188,7 @@ fn roots_of_other_machines_are_put_again() {
     }
 }
 
-/// Full as slots of another bucket size can be: the table gets as many slots as it takes.
+/// A table as full as slots of another bucket size can be: it gets as many slots as it needs.
 #[test]
 fn full_slots_of_other_machines_find_room() {
     let device = Device::cpu_with_threads(1);
@@ -200,14 +200,14 @@ fn full_slots_of_other_machines_find_room() {
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
     let slots = Header::read(&mut Source::new(&bytes[..], 16)).unwrap().fields.buckets * u64::from(layout.slots_per_bucket);
     assert!(rows(&loaded) == rows(&table) && (slots..slots * 11 / 10).contains(&loaded.slots()), "no more than need be");
-    // Where they do not fit at all.
+    // These vectors do not fit at all.
     loaded.raw.put_all(&vectors(2, 60_000), 60_000).unwrap();
     assert_eq!(loaded.len().unwrap(), 60_000);
     let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
     assert_eq!(loaded.find_or_put_many(&vectors(2, 40_000)).unwrap().complete(&loaded).unwrap().seen, 3400, "it grows");
 }
 
-/// One that is no spare is a hole still, and nobody's.
+/// A hole that is not a spare stays a hole, and is not given out.
 #[test]
 fn holes_are_kept() {
     let device = Device::cpu_with_threads(1);
@@ -233,8 +233,8 @@ fn holes_are_kept() {
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
 }
 
-/// Statistics follow nodes from their hashes to where they are, and end if they do not come there: as with a node behind the last
-/// bucket, which no probe sequence visits.
+/// Statistics follow nodes from their hashes to their slots, and end even if they do not arrive there, as with a node behind the
+/// last bucket, which no probe sequence visits.
 #[test]
 fn statistics_end_whatever_the_nodes_are() {
     let device = Device::cpu_with_threads(1);
@@ -260,10 +260,10 @@ fn statistics_end_whatever_the_nodes_are() {
     assert_eq!(after.node_probes, before.node_probes + 19 * buckets);
 }
 
-/// Loads a table of one kind, and gives how many vectors it has.
+/// Loads a table of one kind, and returns its number of vectors.
 type Load = fn(&[u8]) -> Result<u64>;
 
-/// A file of some table, and what loads it.
+/// File of a small table, and the function that loads it.
 fn small(kind: usize) -> (Vec<u8>, Load) {
     fn put<S: crate::Storage>(table: &VectorTable<S>) -> Vec<u8> {
         table.find_or_put_many(&vectors(4, 6)).unwrap().complete(table).unwrap();
@@ -293,7 +293,7 @@ fn small(kind: usize) -> (Vec<u8>, Load) {
 }
 
 proptest! {
-    /// The beginning of a file, and then anything.
+    /// The start of a file, followed by anything.
     #[test]
     fn bytes_are_a_table_or_an_error(kind in 0..4usize, known in 0..2000usize, more: Vec<u8>) {
         let (mut bytes, load) = small(kind);
@@ -308,7 +308,7 @@ proptest! {
         }
     }
 
-    /// A file of which some bytes have changed.
+    /// A file with some bytes changed.
     #[test]
     fn changed_bytes_are_an_error(kind in 0..4usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4)) {
         let (bytes, load) = small(kind);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Options of a [`Table<K, S>`](Table) that is to be built. `Table::builder` returns a builder for its own type.
+/// Options from which a [`Table<K, S>`](Table) is built. `Table::builder` returns a builder for its own type.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TableBuilder<S = Bucket, K = Words> {
     options: Options,
-    table: PhantomData<fn() -> Table<K, S>>,
+    table: PhantomData<fn() -> (K, S)>,
 }
 
 impl<S, K> Clone for TableBuilder<S, K> {
@@ -193,7 +193,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         self
     }
 
-    /// Sets whether the table grows automatically, to twice its slots, before it is 85 % full. Default: no.
+    /// Sets whether the table grows automatically, to twice its slots, before it is 85 % full. Default: no. A table that does not
+    /// grow answers [`Full`](crate::Outcome::Full) when its slots are used, and [`Batch::complete`](crate::Batch::complete)
+    /// makes an error of that.
     ///
     /// Applies to batches from host slices. Growth needs memory for the old and the new table at once and moves every vector, so
     /// earlier references become stale. References returned by the batch that triggered the growth refer to the grown table. A

@@ -5,6 +5,7 @@ use crate::layout::generation::Generation;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Iterator over the vectors of a table; see [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K = Words> {
@@ -20,7 +21,13 @@ pub struct Iter<'a, K = Words> {
 impl<'a, K> Iter<'a, K> {
     pub(super) fn new(raw: &'a RawTable) -> Self {
         let (generation, end) = raw.generation_and_slots();
-        Self { raw, generation, next_slot: 0, end, part: (Vec::new(), Vec::new()), at: 0, keys: PhantomData }
+        Self::of_slots(raw, generation, 0..end)
+    }
+
+    /// Iterates over the vectors in a range of slots, if the table is of this generation.
+    pub(super) fn of_slots(raw: &'a RawTable, generation: Generation, slots: Range<u64>) -> Self {
+        let part = (Vec::new(), Vec::new());
+        Self { raw, generation, next_slot: slots.start, end: slots.end, part, at: 0, keys: PhantomData }
     }
 }
 

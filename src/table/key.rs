@@ -3,12 +3,58 @@ use std::borrow::Cow;
 
 /// Type of the vectors of a [`Table`](crate::Table) in its interface: [`Words`], or any plain data type whose size is a multiple
 /// of 4 bytes.
+///
+/// A struct becomes a key by two derives of `bytemuck`. It needs `#[repr(C)]`, and no padding between its fields.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable}; // cargo add bytemuck --features derive
+///
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct State {
+///     position: [u16; 2],
+///     fuel: u32,
+/// }
+/// # let _ = warpset::TypedTable::<State>::builder();
+/// ```
+///
+/// Without a dependency of your own, derive through the `bytemuck` that this crate re-exports:
+///
+/// ```
+/// use warpset::bytemuck::{self, Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[bytemuck(crate = "warpset::bytemuck")]
+/// #[repr(C)]
+/// struct State {
+///     position: [u16; 2],
+///     fuel: u32,
+/// }
+/// # let _ = warpset::TypedTable::<State>::builder();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key: a key of a warpset table is plain data",
+    label = "not plain data",
+    note = "add `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]` and `#[repr(C)]` to `{Self}` (`cargo add bytemuck --features derive`)",
+    note = "without a `bytemuck` of your own: derive those of `warpset::bytemuck`, with `#[bytemuck(crate = \"warpset::bytemuck\")]`"
+)]
 pub trait Key: sealed::Sealed + 'static {
     /// Element type of slices of vectors: single words, `width` per vector, or whole keys.
     type Element: NoUninit + AnyBitPattern;
 
     /// One vector as a value.
     type Owned;
+
+    /// One vector as it is borrowed: a slice of `width` words, or a key.
+    type Borrowed: ?Sized;
+
+    /// The elements of one vector.
+    #[doc(hidden)]
+    fn as_elements(vector: &Self::Borrowed) -> &[Self::Element];
+
+    /// Vector `at` of a slice of vectors of `width` words.
+    #[doc(hidden)]
+    fn nth(elements: &[Self::Element], at: usize, width: usize) -> &Self::Borrowed;
 
     /// Number of elements per vector of `width` words.
     #[doc(hidden)]
@@ -31,6 +77,15 @@ impl Key for Words {
 
     type Element = u32;
     type Owned = Vec<u32>;
+    type Borrowed = [u32];
+
+    fn as_elements(vector: &[u32]) -> &[u32] {
+        vector
+    }
+
+    fn nth(elements: &[u32], at: usize, width: usize) -> &[u32] {
+        &elements[at * width..][..width]
+    }
 
     fn elements(width: usize) -> usize {
         width
@@ -41,6 +96,8 @@ impl Key for Words {
     }
 }
 
+// Errors name `Key`, with its notes, instead of the traits that it is implemented by.
+#[diagnostic::do_not_recommend]
 impl<K: NoUninit + AnyBitPattern> Key for K {
     const WIDTH: Option<usize> = {
         assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
@@ -49,6 +106,15 @@ impl<K: NoUninit + AnyBitPattern> Key for K {
 
     type Element = K;
     type Owned = K;
+    type Borrowed = K;
+
+    fn as_elements(key: &K) -> &[K] {
+        std::slice::from_ref(key)
+    }
+
+    fn nth(elements: &[K], at: usize, _: usize) -> &K {
+        &elements[at]
+    }
 
     fn elements(_: usize) -> usize {
         1
@@ -68,6 +134,14 @@ pub(crate) fn words<E: NoUninit>(elements: &[E]) -> Cow<'_, [u32]> {
 }
 
 /// Returns the elements that the words represent: in place if the alignment allows it, otherwise as a copy.
+pub(crate) fn borrowed_elements<E: NoUninit + AnyBitPattern>(words: &[u32]) -> Cow<'_, [E]> {
+    match bytemuck::try_cast_slice(words) {
+        Ok(elements) => Cow::Borrowed(elements),
+        Err(_) => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(words)),
+    }
+}
+
+/// Returns the elements that the words represent: in place if the alignment allows it, otherwise as a copy.
 pub(crate) fn elements<E: NoUninit + AnyBitPattern>(words: Vec<u32>) -> Vec<E> {
     bytemuck::allocation::try_cast_vec(words).unwrap_or_else(|(_, words)| bytemuck::allocation::pod_collect_to_vec(&words))
 }
@@ -77,6 +151,7 @@ mod sealed {
 
     pub trait Sealed {}
     impl Sealed for Words {}
+    #[diagnostic::do_not_recommend]
     impl<K: NoUninit + AnyBitPattern> Sealed for K {}
 }
 

@@ -2,11 +2,16 @@
 
 mod batch;
 mod builder;
+mod extend;
 mod factorize;
 mod iter;
 mod key;
+#[cfg(feature = "rayon")]
+mod parallel;
+mod retain;
 mod rows;
 mod saved;
+mod single;
 mod storage;
 mod typed;
 mod values;
@@ -19,6 +24,8 @@ pub use builder::TableBuilder;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
+#[cfg(feature = "rayon")]
+pub use parallel::ParIter;
 pub use rows::Rows;
 pub use storage::{
     Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
@@ -43,7 +50,8 @@ const _: () = {
 };
 
 impl<S: Storage> Table<Words, S> {
-    /// A table of vectors of `width` words with at least `capacity` slots.
+    /// A table of vectors of `width` words with at least `capacity` slots. It does not grow by itself; one that does:
+    /// `BucketTable::builder(width).grows(true).build(&device)?`.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -72,7 +80,8 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     /// Words per key.
     pub const WIDTH: usize = <K as Key>::WIDTH.expect("a key has a width");
 
-    /// A table of keys with at least `capacity` slots.
+    /// A table of keys with at least `capacity` slots. It does not grow by itself; one that does:
+    /// `TypedTable::<K>::builder().grows(true).build(&device)?`.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -337,6 +346,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Removes every vector and makes all references stale. Waits for running operations (on a GPU, for all its streams).
+    /// [`retain`](Self::retain) removes some.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -457,7 +467,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Iterates over all stored vectors with their references, in no order (for an [`IndexedTable`], in the order of
-    /// references). Vectors that are put during the iteration may be missed.
+    /// references). Vectors that are put during the iteration may be missed. `par_iter` (feature `rayon`) does so by the threads
+    /// of rayon.
     ///
     /// Vectors are fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the
     /// table grew, was cleared or relocated keys during the iteration. Such an item is the last one.

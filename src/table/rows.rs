@@ -8,10 +8,10 @@ use std::ops::Deref;
 
 /// The rows of an indexed table, in the order of their references; see [`Table::rows`](crate::Table::rows).
 pub struct Rows<'a, K: Key = Words> {
-    place: Place<'a, K>,
+    place: RowStorage<'a, K>,
 }
 
-enum Place<'a, K: Key> {
+enum RowStorage<'a, K: Key> {
     /// Rows in the table's own memory, and the number of rows shown. The guard keeps them unchanged.
     Table(Shared<'a, Sized>, u64),
     Copied(Vec<K::Element>),
@@ -21,10 +21,10 @@ impl<'a, K: Key> Rows<'a, K> {
     pub(super) fn of(raw: &'a RawTable) -> Result<Self> {
         let (sized, rows) = raw.with_dense_rows("rows")?;
         if !raw.device.is_gpu() {
-            return Ok(Self { place: Place::Table(sized, rows) });
+            return Ok(Self { place: RowStorage::Table(sized, rows) });
         }
         let (words, _) = sized.store.export(0..rows)?;
-        Ok(Self { place: Place::Copied(elements(words)) })
+        Ok(Self { place: RowStorage::Copied(elements(words)) })
     }
 }
 
@@ -33,14 +33,14 @@ impl<K: Key> Deref for Rows<'_, K> {
 
     fn deref(&self) -> &[K::Element] {
         match &self.place {
-            Place::Table(sized, rows) => {
+            RowStorage::Table(sized, rows) => {
                 // SAFETY: `with_dense_rows` has checked that these rows are complete, and any operation that would change them
                 // waits for the guard.
                 let words = unsafe { sized.store.first_rows(*rows) };
                 // Aligned to pages, which suffices for every key type.
                 bytemuck::cast_slice(words.unwrap_or(&[]))
             }
-            Place::Copied(rows) => rows,
+            RowStorage::Copied(rows) => rows,
         }
     }
 }

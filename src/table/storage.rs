@@ -127,11 +127,11 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 
 /// A table whose references are the numbers 0, 1, 2, ... of its vectors, in the order of discovery.
 ///
-/// Vectors are stored one after another, as rows. An index of 4 or 8 bytes per slot finds them. An array of yours that is
-/// indexed by [`Reference::slot`](crate::Reference::slot) therefore has as many elements as there are vectors. References stay
-/// valid when the table grows: growth rebuilds the index, and moves no vector. [`iter`](Table::iter) returns vectors in order,
-/// and [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) removes all from some number on. The new
-/// vectors of a batch are a range of numbers: a breadth-first search needs no queue.
+/// Vectors are stored one after another, as rows. An index of 4 or 8 bytes per slot finds them. An array of yours that is indexed
+/// by [`Reference::slot`](crate::Reference::slot) therefore needs one element for each vector. References stay valid when the
+/// table grows: growth rebuilds the index, and moves no vector. [`iter`](Table::iter) returns vectors in order, and
+/// [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) removes all from some number on. The new vectors
+/// of a batch are a range of numbers: a breadth-first search needs no queue.
 ///
 /// After a batch from a host slice with which no other call overlapped, references are exactly the numbers below
 /// [`len`](Table::len). Overlapping calls, and kernels, may leave [*holes*](Table::holes), numbers without a vector: at most one

@@ -1,5 +1,6 @@
 //! The typed shell of a table.
 
+use super::Key;
 use crate::core::table::RawTable;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ use std::sync::Arc;
 /// # Small batches
 ///
 /// Besides its searches, a call costs some 300 to 480 ns on a CPU, and on a GPU two copies, a kernel and a wait. Offer vectors
-/// by the thousand.
+/// by the thousand. [`insert`](Self::insert) and [`contains`](Self::contains) are calls for one vector, at that price;
+/// [`extend`](Self::extend) makes batches of an iterator.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -52,7 +54,7 @@ use std::sync::Arc;
 /// assert_eq!(table.len()?, 2);
 /// # Ok(()) }
 /// ```
-pub struct Table<K, S> {
+pub struct Table<K: Key, S> {
     /// Shared with the arrays of values that belong to its rows.
     pub(crate) raw: Arc<RawTable>,
     pub(crate) marker: PhantomData<fn(K) -> (K, S)>,

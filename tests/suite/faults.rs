@@ -17,6 +17,7 @@ tests_of_all_kinds!(
     growing_batches,
     growth,
     clearing,
+    retaining,
     reading,
     iteration,
     making_a_table,
@@ -166,6 +167,27 @@ fn clearing<S: Kind>(device: &Device) {
             let contained = table.contains_many(&before).unwrap();
             let left = contained.iter().filter(|contained| **contained).count();
             assert!(left == 0 || (left == contained.len() && result.is_err()), "{about}: {left} are left");
+            let _ = table.find_or_put_many(&before).unwrap();
+            works(table, about);
+        },
+    );
+}
+
+/// Either the vectors that were to go are gone, or none.
+fn retaining<S: Kind>(device: &Device) {
+    let before = stored();
+    let stays = |vector: &[u32]| vector[0] % 3 > 0;
+    with_each_failure(
+        || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
+        |table| table.retain(stays),
+        |table, result, about| {
+            let contained = table.contains_many(&before).unwrap();
+            let are_right = |retained: bool| {
+                before.chunks(WIDTH).zip(&contained).all(|(vector, contained)| *contained == (stays(vector) || !retained))
+            };
+            assert!(are_right(result.is_ok()), "{about}");
+            let gone = contained.iter().filter(|contained| !**contained).count() as u64;
+            assert!(result.is_err() || result == Ok(gone) && gone > 0, "{about}");
             let _ = table.find_or_put_many(&before).unwrap();
             works(table, about);
         },

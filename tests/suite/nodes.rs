@@ -142,7 +142,7 @@ fn too_few_nodes(device: &Device) {
         let error = batch.complete(&table).unwrap_err();
         let Error::TableFull { rejected, for_nodes, .. } = error else { panic!("{error:?}") };
         assert_eq!(rejected, for_nodes);
-        assert!(error.to_string().contains(&format!("{for_nodes} for want of a node")), "{error}");
+        assert!(error.to_string().contains(&format!("without a free node {for_nodes}")), "{error}");
     }
 }
 

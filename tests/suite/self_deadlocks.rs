@@ -106,6 +106,7 @@ const CALLS: &[Call] = {
         ("grow", Alone, |with| with.table.grow(5 * with.table.slots())),
         ("reserve", Alone, |with| with.table.reserve(5 * with.table.slots())),
         ("truncate", Alone, |with| with.table.truncate(STORED as u64 / 2)),
+        ("retain", Alone, |with| with.table.retain(|vector| vector[0] % 2 == 0).map(drop)),
         ("save", Alone, |with| with.table.save(Vec::new())),
         ("save", Alone, save_to_a_file),
         ("find_or_put_many", Alone, put_many_more_than_fit),
@@ -214,6 +215,15 @@ const GUARDS: &[Guard] = &[
         table.save(&mut writer).unwrap();
         assert!(writer.0.is_none());
     }),
+    ("retain", everywhere, |table, _, _, call| {
+        let mut call = Some(call);
+        let keep = |_: &[u32]| {
+            call.take().into_iter().for_each(|call| call());
+            true
+        };
+        assert_eq!(table.retain(keep), Ok(0));
+        assert!(call.is_none());
+    }),
     #[cfg(feature = "cuda")]
     ("rows_device", on_a_gpu, |table, _, _, call| match table.rows_device() {
         Ok(rows) => {
@@ -285,7 +295,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
     let expected = match needs {
         _ if !holds(device) => Ok(()),
         Needs::Look => Ok(()),
-        Needs::Share if guard != "save" => Ok(()),
+        Needs::Share if !["save", "retain"].contains(&guard) => Ok(()),
         _ => Err(refused(name, guard)),
     };
     // A guard that this device does not have takes nothing, and makes no call.

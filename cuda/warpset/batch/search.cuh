@@ -1,4 +1,4 @@
-// The loop over a batch: take vectors, search, write out what has become of them.
+// The loop over a batch: take vectors, search, write the results.
 //
 // `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh).
 // On a machine with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh,
@@ -127,7 +127,7 @@ struct SearchBatch {
         for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
             Turn& turn = turns[at];
             const Found found = turn.search.step(roots, turn.key, lane);
-            if (found.outcome == Outcome::Unwritten) continue;
+            if (found.outcome == Outcome::Pending) continue;
             const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
             results.record(turn.index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
             if (!begin(turn)) turn = turns[--count];

@@ -159,7 +159,7 @@ struct BucketTable {
     {
         Classes forbidden;
         if constexpr (platform::Warp::size == 1) {
-            // Nearly no vector has any: the first words of its chunks alone say so.
+            // Nearly no vector has any: the first words of its chunks alone show that.
             const u32* words = words_of(vector);
             if (words == nullptr)
                 collect_forbidden(forbidden, vector);
@@ -193,8 +193,9 @@ struct BucketTable {
         return forbidden.has(empty_class(bucket, index));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would tell (invariant 2 of core/claim.cuh),
-    // but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided may be read.
+    // Whether the slot holds a vector: all its chunks are decided. The last one alone would imply that (invariant 2 of
+    // core/claim.cuh), but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided
+    // may be read.
     WARPSET_FN bool is_complete(u64 bucket, u32 index) const
     {
         bool complete = true;
@@ -236,12 +237,12 @@ struct BucketTable {
     {
         const Classes forbidden = forbidden_classes(vector);
         Probe probe = Probe::start(hash(vector), view.buckets);
-        Found found{Outcome::Unwritten, no_reference};
-        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Unwritten; ++probes) {
+        Found found{Outcome::Pending, no_reference};
+        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Pending; ++probes) {
             found = find_or_put_in(probe.bucket, vector, forbidden);
             probe.advance(view.buckets);
         }
-        if (found.outcome == Outcome::Unwritten) found.outcome = Outcome::Full;
+        if (found.outcome == Outcome::Pending) found.outcome = Outcome::Full;
         platform::count_relaxed(view.stored, found.outcome == Outcome::New);
         return found;
     }
@@ -253,23 +254,23 @@ struct BucketTable {
         return find_or_put(WordVector{vector.words});
     }
 
-    // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
+    // Searches one bucket of the probe sequence; Pending: the search continues in the next bucket. Does not count in
     // `*view.stored`.
     template <class Vector>
     WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
-            const Glance glance = glance_at(bucket, index, vector);
-            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, index)};
-            if (glance == Glance::Other) continue;
-            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;
+            const Peek peek = peek_at(bucket, index, vector);
+            if (peek == Peek::Holds) return {Outcome::Seen, slot_number(bucket, index)};
+            if (peek == Peek::Other) continue;
+            Decision decision = peek == Peek::Empty ? Decision::Won : Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)
                 decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);
             if (decision == Decision::Different) continue;
             return {decision == Decision::Won ? Outcome::New : Outcome::Seen, slot_number(bucket, index)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
@@ -280,29 +281,29 @@ struct BucketTable {
         Probe probe = Probe::start(hash(vector), view.buckets);
         for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
             Found found = find_in(probe.bucket, vector, forbidden);
-            if (found.outcome != Outcome::Unwritten) return found;
+            if (found.outcome != Outcome::Pending) return found;
         }
         return {Outcome::Absent, no_reference};
     }
 
-    // The part of it that is about one bucket; Unwritten: go on with the next.
+    // Searches one bucket; Pending: the search continues in the next bucket.
     template <class Vector>
     WARPSET_FN Found find_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
-            const Glance glance = glance_at(bucket, index, vector);
-            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, index)};
-            if (glance == Glance::Other) continue;
-            if (glance == Glance::Empty) return {Outcome::Absent, no_reference};
+            const Peek peek = peek_at(bucket, index, vector);
+            if (peek == Peek::Holds) return {Outcome::Seen, slot_number(bucket, index)};
+            if (peek == Peek::Other) continue;
+            if (peek == Peek::Empty) return {Outcome::Absent, no_reference};
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
                 decision = look_at_chunk(bucket, index, chunk, vector);
             // A slot that is not decided against the vector is as far as an equal vector can have come.
-            if (decision == Decision::Undecided) return {Outcome::Absent, no_reference};
+            if (decision == Decision::Empty) return {Outcome::Absent, no_reference};
             if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, index)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // Word `word` of the vector in a slot; false if there is none. Of a slot whose last chunk is decided all are (invariant 2 of
@@ -382,7 +383,7 @@ struct BucketTable {
 
 private:
     // State of a slot that may hold the vector.
-    enum class Glance : u32 {
+    enum class Peek : u32 {
         Holds,  // it does
         Other,  // its first chunk is decided and another one: it never will
         Empty,  // its first chunk is EMPTY
@@ -396,10 +397,10 @@ private:
     // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a
     // search by one thread is the exception.
     template <class Vector, class Warp = platform::Warp>
-    WARPSET_FN Glance glance_at(u64 bucket, u32 index, const Vector& vector) const
+    WARPSET_FN Peek peek_at(u64 bucket, u32 index, const Vector& vector) const
     {
         if constexpr (Warp::size > 1) {
-            return Glance::Begun;
+            return Peek::Begun;
         } else {
             const u8* slot = view.slots + layout.main_offset(bucket) + index * static_cast<u64>(layout.main_bytes());
             const Main* chunks = reinterpret_cast<const Main*>(slot);
@@ -409,7 +410,7 @@ private:
             if (!(seen == value)) {
                 Main empty;
                 empty_chunk(empty_class(bucket, index), empty);
-                return seen == empty ? Glance::Empty : Glance::Other;
+                return seen == empty ? Peek::Empty : Peek::Other;
             }
             constexpr u32 chunk_words = sizeof(Main) / 4;
             const u32 count = layout.main_chunks();
@@ -428,7 +429,7 @@ private:
             }
             for (chunk = count; equal && chunk < layout.chunks(); ++chunk)
                 equal = look_at_chunk(bucket, index, chunk, vector) == Decision::Agreed;
-            return equal ? Glance::Holds : Glance::Begun;
+            return equal ? Peek::Holds : Peek::Begun;
         }
     }
 

@@ -30,13 +30,13 @@ struct ThreadSearch {
         forbidden = table.forbidden_classes(vector);
     }
 
-    // Unwritten: it goes on.
+    // Pending: the search continues.
     template <class Vector>
     WARPSET_FN Found step(const Table& table, const Vector& vector, Lane&)
     {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, forbidden)
                                                         : table.find_in(probe.bucket, vector, forbidden);
-        if (found.outcome != Outcome::Unwritten) return found;
+        if (found.outcome != Outcome::Pending) return found;
         if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         probe.advance(table.view.buckets);
         table.prefetch(probe);

@@ -96,20 +96,20 @@ struct WarpSearch {
     }
 
     // One look or one claim for every lane that is not idle. A lane whose vector is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    // outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool looks = chunk == look, claims = chunk < look;
         u32 looking = Warp::ballot(looks);
         // The claims are under way while the buckets are read: nothing is done with `seen` before.
         Main seen = claims ? request_claim() : Main{};
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         if (looking != 0) {
             Report report = look_at_buckets(looking);
             if (looks) outcome = judge(report);
         }
         if (claims) outcome = finish_claim(seen);
-        if (outcome != Outcome::Unwritten) chunk = idle;
+        if (outcome != Outcome::Pending) chunk = idle;
         return outcome;
     }
 
@@ -227,7 +227,7 @@ private:
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
             expect_empty = false;  // of tails: those of a slot whose main chunks were decided before are most likely decided too
-            return Outcome::Unwritten;
+            return Outcome::Pending;
         }
         return next_bucket();
     }
@@ -253,13 +253,13 @@ private:
             decision = table.decide_chunk(probe.bucket, index, chunk, mine(), expect_empty);
         else
             decision = table.look_at_chunk(probe.bucket, index, chunk, mine());
-        if (decision == Decision::Undecided) return Outcome::Absent;
+        if (decision == Decision::Empty) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
         }
         expect_empty = decision == Decision::Won;
-        if (++chunk < layout.chunks()) return Outcome::Unwritten;
+        if (++chunk < layout.chunks()) return Outcome::Pending;
         return decision == Decision::Won ? Outcome::New : Outcome::Seen;
     }
 
@@ -267,7 +267,7 @@ private:
     {
         probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Unwritten;
+        if (++probes < table.view.probe_limit) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

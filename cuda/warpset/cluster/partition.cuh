@@ -181,7 +181,7 @@ struct Partition {
             WARPSET_UNROLL
             for (u32 round = 0; round < rounds; ++round) {
                 const u64 at = start + round * Warp::size + Warp::lane();
-                outcomes[round] = Outcome::Unwritten;
+                outcomes[round] = Outcome::Pending;
                 if (at < view.count && view.replies) outcomes[round] = static_cast<Outcome>(view.replies[places[round]]);
             }
             WARPSET_UNROLL

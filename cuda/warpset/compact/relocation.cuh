@@ -70,7 +70,7 @@ struct Relocation {
     const Table& table;
     u64 random;
 
-    // Finds a slot for a key in the main level, where each of its buckets is full, and for the keys that give way to it. False if
+    // Finds a slot for a key in the main level, where each of its buckets is full, and for the keys that it displaces. False if
     // that takes too many steps: then `key` is one that has no slot.
     WARPSET_FN bool relocate(u64& key)
     {

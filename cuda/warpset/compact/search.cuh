@@ -70,7 +70,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     }
 
     // One look or one claim for every lane that is not idle. A lane whose key is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Unwritten.
+    // outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool over = !is_idle() && table.main.is_over(walk);
@@ -79,14 +79,14 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         // The claims are under way while the buckets are read: nothing is done with `seen` before.
         Code seen = Level::empty;
         if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         if (looking != 0) {
             const Report report = look_at_buckets(looking);
             if (looks) outcome = judge(report);
         }
         if (operation == Operation::FindOrPut && claims) outcome = finish_claim(seen);
         if (over) outcome = leave();
-        if (outcome != Outcome::Unwritten) slot = idle;
+        if (outcome != Outcome::Pending) slot = idle;
         return outcome;
     }
 
@@ -144,11 +144,11 @@ private:
         const u32 free = report.empty & taken_by_now & ~taken_before;
         if (free == 0) {
             table.main.advance(walk, table.hash, scrambled);
-            return Outcome::Unwritten;
+            return Outcome::Pending;
         }
         if (operation == Operation::Find) return Outcome::Absent;
         slot = platform::lowest_bit(free);
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome finish_claim(Code seen)
@@ -156,7 +156,7 @@ private:
         if (seen == Level::empty) return finish(Outcome::New, slot);
         if (seen == walk.at.code) return finish(Outcome::Seen, slot);
         slot = look;  // at the bucket again: later slots of it may be EMPTY
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome finish(Outcome outcome, u32 in_slot)
@@ -204,7 +204,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
         if (too_wide) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         if (table.main.is_over(walk)) return table.template search_stash<operation>(scrambled);
         const Found found = table.main.template look<operation>(walk);
-        if (found.outcome != Outcome::Unwritten) return found;
+        if (found.outcome != Outcome::Pending) return found;
         table.main.advance(walk, table.hash, scrambled);
         prefetch(table);
         return found;

@@ -287,7 +287,7 @@ struct CompactLevel {
         reinterpret_cast<Word*>(view.slots)[slot] = empty;
     }
 
-    // One step of a walk, by one thread; Unwritten: go on.
+    // One step of a walk, by one thread; Pending: the walk continues.
     template <Operation operation>
     WARPSET_FN Found look(const Walk& walk) const
     {
@@ -304,17 +304,17 @@ struct CompactLevel {
             }
             if (seen == code) return {Outcome::Seen, reference(bucket, slot)};
         }
-        return {ends ? Outcome::Absent : Outcome::Unwritten, no_reference};
+        return {ends ? Outcome::Absent : Outcome::Pending, no_reference};
     }
 
     WARPSET_FN static u64 reference(u32 bucket, u32 slot) { return bucket * static_cast<u64>(slots_per_bucket) + slot; }
 
-    // The whole walk, by one thread; Unwritten: it is over.
+    // The whole walk, by one thread; Pending: it ended without a result.
     template <Operation operation, u32 static_bits>
     WARPSET_FN Found search(const Permutation<static_bits>& hash, u64 scrambled) const
     {
-        Found found{Outcome::Unwritten, no_reference};
-        for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Unwritten; advance(walk, hash, scrambled))
+        Found found{Outcome::Pending, no_reference};
+        for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Pending; advance(walk, hash, scrambled))
             found = look<operation>(walk);
         return found;
     }
@@ -380,7 +380,7 @@ struct CompactTable {
     {
         Found found = stash.template search<operation>(hash, scrambled);
         if (found.reference != no_reference) found.reference += main.slots();
-        if (found.outcome == Outcome::Unwritten) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+        if (found.outcome == Outcome::Pending) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
         return found;
     }
 
@@ -391,7 +391,7 @@ struct CompactTable {
         if (!hash.has(key)) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         const u64 scrambled = hash.scramble(key);
         const Found found = main.template search<operation>(hash, scrambled);
-        return found.outcome == Outcome::Unwritten ? search_stash<operation>(scrambled) : found;
+        return found.outcome == Outcome::Pending ? search_stash<operation>(scrambled) : found;
     }
 
     // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.

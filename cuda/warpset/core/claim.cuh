@@ -63,7 +63,7 @@ enum class Decision : u32 {
     Won,        // this call decided the chunk
     Agreed,     // it was decided before, with the same value
     Different,  // it was decided before, with another value
-    Undecided,  // it is EMPTY, and the call was a look only
+    Empty,      // it is EMPTY, and the call was a look only
 };
 
 // Decision of a claim that found `seen`.
@@ -97,7 +97,7 @@ template <class Chunk>
 WARPSET_FN Decision look(const Chunk* chunk, Chunk empty, Chunk value)
 {
     Chunk seen = platform::load_relaxed(chunk);
-    if (seen == empty) return Decision::Undecided;
+    if (seen == empty) return Decision::Empty;
     return seen == value ? Decision::Agreed : Decision::Different;
 }
 

@@ -8,8 +8,8 @@ namespace warpset {
 // Operation on a vector: find it and put it if it is absent, or only find it.
 enum class Operation { FindOrPut, Find };
 
-// The values cross to Rust as bytes (src/layout/outcome.rs). 0 is never written by a kernel that finished.
-enum class Outcome : u8 { Unwritten = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
+// The values cross to Rust as bytes (src/layout/outcome.rs). Pending: the search continues. No kernel that finished writes it.
+enum class Outcome : u8 { Pending = 0, New = 1, Seen = 2, Full = 3, Absent = 4 };
 
 struct Found {
     Outcome outcome;

@@ -13,14 +13,14 @@ struct Results {
     const Batch& batch;
     u32 hits = 0;  // of the whole warp
 
-    // All lanes of a warp call this, converged. Lanes with Outcome::Unwritten have nothing to record.
+    // All lanes of a warp call this, converged. Lanes with Outcome::Pending have nothing to record.
     WARPSET_FN void record(u64 index, Outcome outcome, u64 reference)
     {
-        if (outcome != Outcome::Unwritten) {
+        if (outcome != Outcome::Pending) {
             if (batch.outcomes) batch.outcomes[index] = static_cast<u8>(outcome);
             if (batch.references) batch.references[index] = reference;
         }
-        if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.tell(index, reference);
+        if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.on_new_vector(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
         // Full is rare, so it is counted at once: a sum would cost every search a register.

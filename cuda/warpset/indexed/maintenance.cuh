@@ -38,8 +38,8 @@ WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last,
     if (full != 0) platform::add_relaxed(&counts->full, full);
 }
 
-// Lists the rows of `first .. last` that are not stored, in no order: holes, and those that are being put meanwhile. Adds to
-// `count` how many there are. `room` of them are written, if there are more.
+// Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put meanwhile. Adds their
+// number to `count`. At most `room` of them are written.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 room, u64* count)
 {

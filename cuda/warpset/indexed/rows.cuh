@@ -105,7 +105,7 @@ struct Rows {
         return true;
     }
 
-    // How many spares there are to take, about. Relaxed: a hint.
+    // Approximate number of spares. Relaxed: a hint.
     WARPSET_FN u64 spares() const { return view.reuses != 0 ? platform::load_relaxed(view.spares) : 0; }
 
     // Whether all spares that are left are taken by later puts.

@@ -53,13 +53,13 @@ struct ThreadSearch<IndexedTable<width, slot_bits>, operation> {
         table.prefetch(probe);
     }
 
-    // Unwritten: it goes on.
+    // Pending: the search continues.
     template <class Vector>
     WARPSET_FN Found step(const Table& table, const Vector& vector, Lane& lane)
     {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, tag, lane)
                                                         : table.find_in(probe.bucket, vector, tag);
-        if (found.outcome != Outcome::Unwritten) return found;
+        if (found.outcome != Outcome::Pending) return found;
         if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         probe.advance(table.view.buckets);
         table.prefetch(probe);
@@ -123,10 +123,10 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     }
 
     // One look, one claim or one comparison, or a look and then one of the others, for every lane that is not idle. A lane whose
-    // vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Unwritten.
+    // vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
-        Outcome outcome = Outcome::Unwritten;
+        Outcome outcome = Outcome::Pending;
         const u32 looking = Warp::ballot(next == Next::Look);
         u64 spares = 0;
         if (looking != 0) {
@@ -160,7 +160,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             if (compares) outcome = compared;
         }
         if (claims) outcome = finish_claim(seen);
-        if (outcome != Outcome::Unwritten) next = Next::Nothing;
+        if (outcome != Outcome::Pending) next = Next::Nothing;
         return outcome;
     }
 
@@ -193,20 +193,20 @@ private:
             slots[i] = side == 0 ? mine : others;
             slots[half_slots + i] = side == 0 ? others : mine;
         }
-        if (!(looking >> Warp::lane() & 1)) return Outcome::Unwritten;
+        if (!(looking >> Warp::lane() & 1)) return Outcome::Pending;
         WARPSET_UNROLL
         for (u32 slot = 0; slot < 2 * half_slots; ++slot) {
             if (slot < index) continue;
             if (slots[slot] == Table::empty) {
                 index = slot;
                 next = Next::Put;
-                return operation == Operation::Find ? Outcome::Absent : Outcome::Unwritten;
+                return operation == Operation::Find ? Outcome::Absent : Outcome::Pending;
             }
             if (table.fits(slots[slot], tag)) {
                 index = slot;
                 found = table.row_of(slots[slot]);
                 next = Next::Compare;
-                return Outcome::Unwritten;
+                return Outcome::Pending;
             }
         }
         return next_bucket();
@@ -289,7 +289,7 @@ private:
         if (!table.fits(seen, tag)) return next_slot();
         found = table.row_of(seen);
         next = Next::Compare;
-        return Outcome::Unwritten;
+        return Outcome::Pending;
     }
 
     // Compares the rows that the slots of the owners set in `comparing` name. Each tile those of its lanes, several at a time.
@@ -326,7 +326,7 @@ private:
                 if (left != 0 && Warp::lane() == owner) equal = differs == 0;
             }
         } while (in_flight < tile && Warp::ballot(left != 0) != 0);
-        if (next != Next::Compare) return Outcome::Unwritten;
+        if (next != Next::Compare) return Outcome::Pending;
         return equal ? Outcome::Seen : next_slot();
     }
 
@@ -342,14 +342,14 @@ private:
     WARPSET_FN Outcome next_slot()
     {
         next = Next::Look;  // at the slots after this one
-        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;
+        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
     }
 
     WARPSET_FN Outcome next_bucket()
     {
         probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Unwritten;
+        if (++probes < table.view.probe_limit) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

@@ -12,8 +12,8 @@
 //   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
 //   | named | a tag and a row | nobody                                                                | -              |
 //
-// It is chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in the row
-// that the slot names. This adds one obligation: a thread that sees a slot must see its row.
+// The index uses chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in
+// the row that the slot names. This adds one obligation: a thread that sees a slot must see its row.
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
@@ -45,9 +45,9 @@
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
-// Reading a row by its number (`holds`): below `dense` rows are stored. Of others only the index tells. The row is read, whatever
-// it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does the row is stored, by 2,
-// and the slot acquired. If it does not it is not stored yet, or a hole.
+// Reading a row by its number (`holds`): rows below `dense` are stored. For others only the index knows. The row is read,
+// whatever it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does, the row is
+// stored, by 2, and the slot acquired. If it does not, the row is not stored yet, or a hole.
 //
 // Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set is unchanged by it.
 //
@@ -154,12 +154,12 @@ struct IndexedTable {
         const u64 hashed = hash(vector);
         Probe probe = Probe::start(hashed, view.buckets);
         Lane lane;
-        Found found{Outcome::Unwritten, no_reference};
-        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Unwritten; ++probes) {
+        Found found{Outcome::Pending, no_reference};
+        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Pending; ++probes) {
             found = find_or_put_in(probe.bucket, vector, tag_of(hashed), lane);
             probe.advance(view.buckets);
         }
-        if (found.outcome == Outcome::Unwritten) found.outcome = Outcome::Full;
+        if (found.outcome == Outcome::Pending) found.outcome = Outcome::Full;
         lane.finish(*this);
         platform::count_relaxed(view.stored, found.outcome == Outcome::New);
         return found;
@@ -172,7 +172,7 @@ struct IndexedTable {
         return find_or_put(WordVector{vector.words});
     }
 
-    // The part of it that is about one bucket of the probe sequence; Unwritten: go on with the next. It does not count in
+    // Searches one bucket of the probe sequence; Pending: the search continues in the next bucket. Does not count in
     // `*view.stored`.
     template <class Vector>
     WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, Slot tag, Lane& lane) const
@@ -197,7 +197,7 @@ struct IndexedTable {
             }
             if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
@@ -208,12 +208,12 @@ struct IndexedTable {
         Probe probe = Probe::start(hashed, view.buckets);
         for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
             const Found found = find_in(probe.bucket, vector, tag_of(hashed));
-            if (found.outcome != Outcome::Unwritten) return found;
+            if (found.outcome != Outcome::Pending) return found;
         }
         return {Outcome::Absent, no_reference};
     }
 
-    // The part of it that is about one bucket; Unwritten: go on with the next.
+    // Searches one bucket; Pending: the search continues in the next bucket.
     template <class Vector>
     WARPSET_FN Found find_in(u64 bucket, const Vector& vector, Slot tag) const
     {
@@ -222,7 +222,7 @@ struct IndexedTable {
             if (seen == empty) return {Outcome::Absent, no_reference};
             if (fits(seen, tag) && rows.equals(row_of(seen), vector)) return {Outcome::Seen, row_of(seen)};
         }
-        return {Outcome::Unwritten, no_reference};
+        return {Outcome::Pending, no_reference};
     }
 
     // The slot that names a row, or null. The row's words may be anything, if none does.

@@ -150,10 +150,10 @@ struct NodeTable {
         return probes;
     }
 
-    // Finds a node by two neighbouring lanes, an even one and the next. Both pass the node and get the reference. As
-    // in the *node groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots
-    // whole and gives the other lane its half of it, since 4-byte reads of what others compare and swap 8 bytes at a time would
-    // be of no certain value. All lanes of a warp call it, converged.
+    // Finds a node by two neighbouring lanes, an even one and the next. Both pass the node and get the reference. As in the *node
+    // groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots whole and passes
+    // the other lane its half, because a 4-byte read of memory that is compared and swapped 8 bytes at a time would have no
+    // defined value. All lanes of a warp call it, converged.
     template <Operation operation>
     WARPSET_FN u32 find_by_two(u64 node, bool wanted, u32& fresh) const
     {

@@ -82,13 +82,13 @@ DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
     };
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        for_edges(w, block, region_of(known) != settled, state, known, out, count);
+        const u64 known = has ? w.known[state] : assigned;
+        for_edges(w, block, region_of(known) != assigned, state, known, out, count);
     });
     finish_pieces(w, block, count);
 }
 
-// Settles a state that is a component by itself. Returns false if another thread has settled it.
+// Assigns a state that is a component by itself to it. Returns false if another thread has assigned it.
 DECOMPOSE_FN bool claim(const Work& w, u32 state) { return compare_and_swap(w.label + state, none, state) == none; }
 
 // Queues the live states without edges in or without edges out. Resets the counters of `tally`.
@@ -102,7 +102,7 @@ DECOMPOSE_FN void seed_trim(const Work& w, Block& block)
     });
 }
 
-// Removes the edges of states that were settled. Each such state is visited once, so the degree counters of live states stay
+// Removes the edges of states that were assigned. Each such state is visited once, so the degree counters of live states stay
 // exact. Its region still names the states that it was together with.
 template <class Block>
 DECOMPOSE_FN void trim(const Work& w, Block& block)
@@ -116,7 +116,7 @@ DECOMPOSE_FN void trim(const Work& w, Block& block)
     take_levels(w, block, visit, take, NoSweep{});
 }
 
-// Counts live states, and finds the one with the largest product of edges in and edges out. Moves settled states out of their
+// Counts live states, and finds the one with the largest product of edges in and edges out. Moves assigned states out of their
 // regions.
 template <class Block>
 DECOMPOSE_FN void tally(const Work& w, Block& block)
@@ -125,9 +125,9 @@ DECOMPOSE_FN void tally(const Work& w, Block& block)
     const auto few = [](u32 count) { return u64{count < 0xffff ? count : 0xffff}; };
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || region_of(w.known[state]) == settled) return;
+        if (!has || region_of(w.known[state]) == assigned) return;
         if (!is_live(w, state)) {
-            w.known[state] = settled;
+            w.known[state] = assigned;
             return;
         }
         ++live;
@@ -155,14 +155,14 @@ DECOMPOSE_FN u32 mixed(u32 word)
 // later round. The result stays correct, because a component is never split.
 DECOMPOSE_FN u32 part_of(u32 region, u32 one, u32 other)
 {
-    return mixed(mixed(mixed(region + 0x9e3779b9u) + one) * 5 + other) & 0x7fffffff;  // never `settled`
+    return mixed(mixed(mixed(region + 0x9e3779b9u) + one) * 5 + other) & 0x7fffffff;  // never `assigned`
 }
 
 // Assigns a state to a component; the label is any state of the component.
-DECOMPOSE_FN void settle(const Work& w, u32 state, u32 label)
+DECOMPOSE_FN void assign(const Work& w, u32 state, u32 label)
 {
     store(w.label + state, label);
-    w.known[state] = settled;
+    w.known[state] = assigned;
 }
 
 // ---- the component of one pivot, of all live states
@@ -205,8 +205,8 @@ DECOMPOSE_FN void search(const Work& w, Block& block)
     const auto visit = [&](bool has, u32 state) { for_edges(w, block, has, state, has ? load(w.known + state) : 0, out, look); };
     const auto sweep = [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? load(w.known + state) : settled;
-        for_edges(w, block, region_of(known) != settled && !(known & bit), state, known, in, look);
+        const u64 known = has ? load(w.known + state) : assigned;
+        for_edges(w, block, region_of(known) != assigned && !(known & bit), state, known, in, look);
     };
     take_levels(w, block, visit, look, sweep);
 }
@@ -219,9 +219,9 @@ DECOMPOSE_FN void close_one(const Work& w, Block& block)
     const u32 pivot = static_cast<u32>(w.progress->pivot);
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        if (region_of(known) == settled) return;
-        if (word_of(known) == 3) settle(w, state, pivot);
+        const u64 known = has ? w.known[state] : assigned;
+        if (region_of(known) == assigned) return;
+        if (word_of(known) == 3) assign(w, state, pivot);
         else w.known[state] = part_of(region_of(known), word_of(known), 0);
     });
 }
@@ -268,7 +268,7 @@ DECOMPOSE_FN void elect(const Work& w, Block& block)
     if (block.index() == 0 && block.thread() == 0) w.progress->missed = 0;
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || region_of(w.known[state]) == settled) return;
+        if (!has || region_of(w.known[state]) == assigned) return;
         u32* const highest = own_ballot(w, state);
         if (load(highest) < priority(state)) maximum(highest, priority(state));
     });
@@ -281,8 +281,8 @@ DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        if (region_of(known) == settled) return;
+        const u64 known = has ? w.known[state] : assigned;
+        if (region_of(known) == assigned) return;
         if (w.bit == 2) w.first[state] = word_of(known);
         const bool is_pivot = load(own_ballot(w, state)) == priority(state);
         w.known[state] = known_of(region_of(known), is_pivot ? 1u << bit_of(w, state) | queued : 0);
@@ -318,12 +318,12 @@ DECOMPOSE_FN void close_pivots(const Work& w, Block& block)
     u64 missed = 0, total;
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        const u32 region = region_of(known), before = region == settled ? 0 : w.first[state], behind = word_of(known);
-        if (region == settled) return;
+        const u64 known = has ? w.known[state] : assigned;
+        const u32 region = region_of(known), before = region == assigned ? 0 : w.first[state], behind = word_of(known);
+        if (region == assigned) return;
         u32 bit = 0;
         while (bit < pivot_bits && !(before & behind & 1u << bit)) ++bit;
-        if (bit < pivot_bits) settle(w, state, state_of(load(ballot_of(w, region, bit))));
+        if (bit < pivot_bits) assign(w, state, state_of(load(ballot_of(w, region, bit))));
         else w.known[state] = part_of(region, before, behind);
         missed += (before | behind) == 0;
     });
@@ -339,8 +339,8 @@ DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        if (region_of(known) == settled) return;
+        const u64 known = has ? w.known[state] : assigned;
+        if (region_of(known) == assigned) return;
         w.first[state] = priority(state);
         w.known[state] = known_of(region_of(known), 1);
         append(w, block, state);
@@ -404,7 +404,7 @@ DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        if (!has || region_of(w.known[state]) == settled) return;
+        if (!has || region_of(w.known[state]) == assigned) return;
         const u32 colour = w.first[state];
         const bool is_pivot = colour == priority(state);
         w.known[state] = known_of(state_of(colour), is_pivot ? 3 : 1);
@@ -418,10 +418,10 @@ DECOMPOSE_FN void close_colours(const Work& w, Block& block)
 {
     for_all(block, w.states, [&](bool has, u64 at) {
         const u32 state = static_cast<u32>(at);
-        const u64 known = has ? w.known[state] : settled;
-        if (region_of(known) == settled) return;
+        const u64 known = has ? w.known[state] : assigned;
+        if (region_of(known) == assigned) return;
         const u32 colour = w.first[state];
-        if (word_of(known) == 3) settle(w, state, state_of(colour));
+        if (word_of(known) == 3) assign(w, state, state_of(colour));
         else w.known[state] = part_of(region_of(known), word_of(known), colour);
     });
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use warpset_support::memory::{Room, amount, free_memory};
+use warpset_support::memory::{MemoryBudget, amount, free_memory};
 
 unsafe extern "C" {
     fn decompose_kernel_count() -> u64;
@@ -163,9 +163,9 @@ impl<'g> Machine<'g> for Cpu {
         self.piece
     }
 
-    fn room(&self) -> Result<Room> {
+    fn memory_budget(&self) -> Result<MemoryBudget> {
         // Relaxed: only one thread reads and writes this counter.
         let taken = self.taken.load(Ordering::Relaxed);
-        Ok(Room::free(free_memory()).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
+        Ok(MemoryBudget::free(free_memory()).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
     }
 }

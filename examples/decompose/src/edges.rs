@@ -12,23 +12,23 @@ use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::io::Read;
 use warpset_support::lines::{excerpt, for_each, number};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::numbers::counted;
 
-/// Edges between two comparisons of the memory that they take with the room.
+/// Edges between two comparisons of the memory that they take with the budget.
 const PIECE: usize = 1 << 20;
 
 /// Edges read so far.
 struct Edges {
-    room: Room,
+    budget: MemoryBudget,
     sources: Vec<u32>,
     targets: Vec<u32>,
     states: u64,
 }
 
 impl Edges {
-    fn new(room: Room) -> Self {
-        Self { room, sources: Vec::new(), targets: Vec::new(), states: 0 }
+    fn new(budget: MemoryBudget) -> Self {
+        Self { budget, sources: Vec::new(), targets: Vec::new(), states: 0 }
     }
 
     fn add(&mut self, source: u64, target: u64) -> Result<()> {
@@ -38,10 +38,10 @@ impl Edges {
         if self.sources.len().is_multiple_of(PIECE) { self.ensure_fits() } else { Ok(()) }
     }
 
-    /// Returns an error unless the edges, and the graph that they become, fit the room.
+    /// Returns an error unless the edges, and the graph that they become, fit the memory budget.
     fn ensure_fits(&self) -> Result<()> {
         let edges = self.sources.len() as u64;
-        ensure_fits(self.room, self.states, edges)
+        ensure_fits(self.budget, self.states, edges)
     }
 
     fn graph(self, name: &str) -> Result<Graph> {
@@ -50,9 +50,9 @@ impl Edges {
     }
 }
 
-fn ensure_fits(room: Room, states: u64, edges: u64) -> Result<()> {
+fn ensure_fits(budget: MemoryBudget, states: u64, edges: u64) -> Result<()> {
     let bytes = graph::bytes(states, edges, None).saturating_add(edges.saturating_mul(8));
-    room.ensure(&format!("{} and {}", counted(states, "state"), counted(edges, "transition")), bytes)
+    budget.ensure(&format!("{} and {}", counted(states, "state"), counted(edges, "transition")), bytes)
 }
 
 fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -64,8 +64,8 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// # Errors
 ///
 /// The first error, with the file's name and the line; or memory does not suffice, with the numbers.
-pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
-    let (mut edges, mut is_first) = (Edges::new(room), true);
+pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
+    let (mut edges, mut is_first) = (Edges::new(budget), true);
     for_each(name, reader, |line, _| {
         let is_comment = line.starts_with(b"#") || line.starts_with(b"%") || line.starts_with(b"//");
         if is_comment || (std::mem::take(&mut is_first) && line[0].is_ascii_alphabetic()) {
@@ -88,8 +88,8 @@ pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
 /// # Errors
 ///
 /// As those of [`read`], or the matrix is not square, or has a form that is not supported.
-pub fn read_matrix(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
-    let (mut edges, mut is_symmetric, mut size, mut count) = (Edges::new(room), None, None, 0u64);
+pub fn read_matrix(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
+    let (mut edges, mut is_symmetric, mut size, mut count) = (Edges::new(budget), None, None, 0u64);
     let lines = for_each(name, reader, |line, _| {
         let Some(is_symmetric) = is_symmetric else {
             is_symmetric = Some(first_line(line)?);
@@ -108,7 +108,7 @@ pub fn read_matrix(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
             ensure!(rows == columns, "the matrix has {rows} rows and {columns} columns, but the matrix of a graph is square");
             ensure!((1..=MOST_STATES).contains(&rows), "the matrix has {rows} rows, but 1 to {MOST_STATES} are possible");
             let most = if is_symmetric { entries.saturating_mul(2) } else { entries };
-            ensure_fits(room, rows, most)?;
+            ensure_fits(budget, rows, most)?;
             size = Some((rows, entries));
             edges.states = rows;
             return Ok(());
@@ -159,9 +159,12 @@ fn first_line(line: &[u8]) -> Result<bool> {
 mod tests {
     use super::*;
 
-    const NO_LIMIT: Room = Room::free(u64::MAX);
+    const NO_LIMIT: MemoryBudget = MemoryBudget::free(u64::MAX);
 
-    fn of<'t>(read: impl Fn(&str, &'t [u8], Room) -> Result<Graph>, text: &'t str) -> Result<(Vec<u64>, Vec<u32>), String> {
+    fn of<'t>(
+        read: impl Fn(&str, &'t [u8], MemoryBudget) -> Result<Graph>,
+        text: &'t str,
+    ) -> Result<(Vec<u64>, Vec<u32>), String> {
         let graph = read("file", text.as_bytes(), NO_LIMIT);
         graph.map(|graph| (graph.offsets, graph.targets)).map_err(|error| format!("{error:#}"))
     }
@@ -214,9 +217,9 @@ mod tests {
     #[test]
     fn memory_is_compared_before_it_is_taken() {
         let huge = "%%MatrixMarket matrix coordinate real general\n1000000000 1000000000 1\n1 1 1\n";
-        let error = read_matrix("file", huge.as_bytes(), Room::free(1 << 30)).map(drop).unwrap_err().to_string();
+        let error = read_matrix("file", huge.as_bytes(), MemoryBudget::free(1 << 30)).map(drop).unwrap_err().to_string();
         assert!(error.starts_with("file:2: 1,000,000,000 states and 1 transition need 7.45 GiB"), "{error}");
-        let error = read("file", "0 1000000000\n".as_bytes(), Room::free(1 << 30)).map(drop).unwrap_err().to_string();
+        let error = read("file", "0 1000000000\n".as_bytes(), MemoryBudget::free(1 << 30)).map(drop).unwrap_err().to_string();
         assert!(error.starts_with("1,000,000,001 states and 1 transition need"), "{error}");
     }
 }

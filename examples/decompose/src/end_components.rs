@@ -5,7 +5,7 @@
 //! These are removed until nothing changes, along a frontier as in trimming. Components that have lost nothing are final. Only
 //! the states of the other components are decomposed again, as a separate graph with the remaining choices.
 
-use super::engine::Engine;
+use super::engine::Decomposer;
 use super::machine::{Kernel, Machine, Work};
 use super::partition::without_choices;
 use anyhow::{Context, Result};
@@ -22,7 +22,7 @@ pub(super) struct Part<B> {
     work: Work,
 }
 
-impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
+impl<'g, M: Machine<'g>> Decomposer<'_, 'g, M> {
     /// Finds the maximal end components, once `components` has finished. Returns the number of decompositions, including the
     /// first one.
     ///
@@ -36,7 +36,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         let before = self.decomposing();
         let machine = self.machine;
         let (states, choice_words) = (self.work.states, (choices.offsets.len() as u64).div_ceil(32));
-        self.ensure_room(20 * states + 4 * choice_words)?;
+        self.ensure_memory(20 * states + 4 * choice_words)?;
         self.transpose_once()?;
         let [component, left, touched, one, other] = [(); 5].map(|()| machine.allocate(4 * states));
         let [component, left, touched, one, other] = [component?, left?, touched?, one?, other?];
@@ -105,7 +105,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         let mut part = match self.part.take() {
             Some(part) => part,
             None => {
-                self.ensure_room(16 * (states + 1))?;
+                self.ensure_memory(16 * (states + 1))?;
                 let [offsets, in_offsets] = [machine.allocate(8 * (states + 1))?, machine.allocate(8 * (states + 1))?];
                 let [at, in_at] = [machine.address(&offsets), machine.address(&in_offsets)];
                 Part { offsets, in_offsets, edges: None, work: Work { offsets: at, in_offsets: in_at, ranks: 0, ..self.work } }
@@ -116,7 +116,7 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         self.launch(Kernel::CollectMembers, &work)?;
         let edges = self.scan_to_total(&work, work.sub_offsets, states + 1)?;
         if part.edges.is_none() {
-            self.ensure_room(8 * edges)?;
+            self.ensure_memory(8 * edges)?;
             let [targets, sources] = [machine.allocate(4 * edges)?, machine.allocate(4 * edges)?];
             (part.work.targets, part.work.sources) = (machine.address(&targets), machine.address(&sources));
             part.edges = Some([targets, sources]);
@@ -128,8 +128,8 @@ impl<'g, M: Machine<'g>> Engine<'_, 'g, M> {
         Ok(Some(graph))
     }
 
-    fn ensure_room(&self, needed: u64) -> Result<()> {
-        self.machine.room()?.ensure("the arrays for end components", needed)
+    fn ensure_memory(&self, needed: u64) -> Result<()> {
+        self.machine.memory_budget()?.ensure("the arrays for end components", needed)
     }
 
     /// The total time spent on decompositions into components.

@@ -18,7 +18,7 @@
 
 use super::end_components::Part;
 use super::graph::Graph;
-use super::machine::{Kernel, Machine, Progress, Work};
+use super::machine::{Kernel, LevelProgress, Machine, Work};
 use super::partition::NONE;
 use anyhow::{Context, Result, bail};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
@@ -125,7 +125,7 @@ enum Pivots {
 }
 
 /// A graph in a machine's memory, with the components found in it.
-pub struct Engine<'m, 'g, M: Machine<'g>> {
+pub struct Decomposer<'m, 'g, M: Machine<'g>> {
     pub(super) machine: &'m M,
     /// The host's copy; `None` if only the machine has the graph.
     pub(super) graph: Option<&'g Graph>,
@@ -171,15 +171,15 @@ pub fn bytes_beside(graph: &Graph, piece: u64) -> u64 {
 /// Bytes for the work on a graph without choices.
 pub fn bytes_of_work(states: u64, edges: u64, piece: u64) -> u64 {
     // Eight words for each state and one more of a queue; offsets and sources of the transposed graph; pieces; counters.
-    32 * states + 8 + 8 * (states + 1) + 4 * edges + 16 * piece_room(edges, piece) + 256
+    32 * states + 8 + 8 * (states + 1) + 4 * edges + 16 * piece_capacity(edges, piece) + 256
 }
 
 /// Upper bound on the pieces of heavy states: each such state once, in both directions.
-fn piece_room(edges: u64, piece: u64) -> u64 {
+fn piece_capacity(edges: u64, piece: u64) -> u64 {
     4 * (edges / piece)
 }
 
-impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
+impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
     /// Copies a graph to the machine, and allocates the buffers.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         let (states, edges) = (graph.states(), graph.transitions());
         let needed = machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece());
         let what = format!("{states} states, {} choices and {edges} transitions", graph.choice_count());
-        machine.room()?.ensure(&what, needed)?;
+        machine.memory_budget()?.ensure(&what, needed)?;
         let mut work = Work { states, edges, ..Work::default() };
         let mut shared = Vec::new();
         let mut share = |data: &'g [u8]| {
@@ -217,7 +217,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         of_graph: Vec<M::Buffer>,
     ) -> Result<Self> {
         let Work { states, edges, .. } = work;
-        (work.piece, work.piece_room) = (machine.piece(), piece_room(edges, machine.piece()));
+        (work.piece, work.piece_capacity) = (machine.piece(), piece_capacity(edges, machine.piece()));
         (work.most_levels, work.narrow, work.sweep_from) = (LEVELS_A_LAUNCH, machine.narrow(), u64::MAX);
         let allocate = |bytes: u64, address: &mut u64| {
             let buffer = machine.allocate(bytes)?;
@@ -236,13 +236,13 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
             ballot: allocate(4 * states, &mut work.ballot)?,
             // Two queues and one more element: while both are empty they hold the sums of a scan over all states.
             queues: allocate(8 * (states + 1), &mut queues)?,
-            _pieces: allocate(16 * work.piece_room, &mut pieces)?,
-            progress: allocate(size_of::<Progress>() as u64, &mut work.progress)?,
+            _pieces: allocate(16 * work.piece_capacity, &mut pieces)?,
+            progress: allocate(size_of::<LevelProgress>() as u64, &mut work.progress)?,
             _sums: allocate(8 * machine.blocks(), &mut work.sums)?,
         };
         work.queue = [queues, queues + 4 * states];
-        work.pieces = [pieces, pieces + 8 * work.piece_room];
-        machine.fill(&buffers.progress, size_of::<Progress>() as u64, 0)?;
+        work.pieces = [pieces, pieces + 8 * work.piece_capacity];
+        machine.fill(&buffers.progress, size_of::<LevelProgress>() as u64, 0)?;
         Ok(Self {
             machine,
             graph,
@@ -301,7 +301,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         let mut pivots = Pivots::One;
         for round in 0.. {
             let began = Instant::now();
-            let Progress { live, missed, .. } = match self.trim(work, &mut limit)? {
+            let LevelProgress { live, missed, .. } = match self.trim(work, &mut limit)? {
                 Ok(progress) => progress,
                 Err(gave_up) => return Ok(Err(gave_up)),
             };
@@ -331,7 +331,7 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
     }
 
     /// Settles trivial components. Returns the number of live states and a pivot.
-    fn trim(&mut self, work: &Work, limit: &mut Option<Limit>) -> Result<Result<Progress, GaveUp>> {
+    fn trim(&mut self, work: &Work, limit: &mut Option<Limit>) -> Result<Result<LevelProgress, GaveUp>> {
         self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
         self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
         self.launch(Kernel::CountDegrees, work)?;
@@ -487,9 +487,9 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
         unsafe { self.machine.launch(kernel, work) }.with_context(|| format!("kernel {kernel:?}"))
     }
 
-    pub(super) fn progress(&self) -> Result<Progress> {
+    pub(super) fn progress(&self) -> Result<LevelProgress> {
         self.waits.set(self.waits.get() + 1);
-        let mut progress = Progress::zeroed();
+        let mut progress = LevelProgress::zeroed();
         self.machine.read(&self.buffers.progress, bytemuck::bytes_of_mut(&mut progress))?;
         Ok(progress)
     }
@@ -497,12 +497,12 @@ impl<'m, 'g, M: Machine<'g>> Engine<'m, 'g, M> {
     /// Empties the queues, and resets all counters except that of edges.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.levels_before = self.done.levels;
-        self.machine.fill(&self.buffers.progress, offset_of!(Progress, edges) as u64, 0)
+        self.machine.fill(&self.buffers.progress, offset_of!(LevelProgress, edges) as u64, 0)
     }
 
     /// Times and counters up to now.
     pub fn done(&self) -> Result<Done> {
-        let Progress { edges, .. } = self.progress()?;
+        let LevelProgress { edges, .. } = self.progress()?;
         Ok(Done { launches: self.launches.get(), waits: self.waits.get() - 1, edges, ..self.done })
     }
 

@@ -9,7 +9,7 @@ use warpset::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
 };
 use warpset::{BucketTable, Device};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 
 /// Threads per block: `most_threads` in on_gpu.cuh.
 const THREADS: u32 = 256;
@@ -162,9 +162,9 @@ impl<'g> Machine<'g> for Gpu {
         2 * u64::from(THREADS)
     }
 
-    fn room(&self) -> Result<Room> {
+    fn memory_budget(&self) -> Result<MemoryBudget> {
         let free = self.device.free_memory()?;
         let taken = self.free_at_first.saturating_sub(free);
-        Ok(Room::free(free).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
+        Ok(MemoryBudget::free(free).within(self.most_bytes.map(|most| most.saturating_sub(taken))))
     }
 }

@@ -140,7 +140,7 @@ using Kernel = void (*)(const decompose::Work&, decompose::Block&);
 constexpr Kernel kernels[] = {DECOMPOSE_KERNELS(DECOMPOSE_KERNEL)};
 
 static_assert(sizeof(void*) == 8, "addresses are 64-bit words in machine.rs");
-static_assert(sizeof(decompose::Progress) == 19 * 8 && sizeof(decompose::Work) == 41 * 8, "machine.rs has the same");
+static_assert(sizeof(decompose::LevelProgress) == 19 * 8 && sizeof(decompose::Work) == 41 * 8, "machine.rs has the same");
 
 }  // namespace
 

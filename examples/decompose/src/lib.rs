@@ -2,7 +2,7 @@
 //! on a GPU or on CPU threads. The program `decompose` reads graphs and reports the result. The model checker `explore` uses the
 //! library to find lassos in graphs that a GPU has built.
 //!
-//! `read` returns a [`graph::Graph`]; [`engine::Engine`] decomposes it on a [`machine::Machine`]; [`partition`] counts the
+//! `read` returns a [`graph::Graph`]; [`engine::Decomposer`] decomposes it on a [`machine::Machine`]; [`partition`] counts the
 //! components; [`paths`] finds paths and cycles through given states.
 
 #[cfg(feature = "cpu")]

@@ -3,7 +3,7 @@
 use super::graph::Graph;
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 
 /// The kernels, in the order of kernels.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +148,10 @@ pub struct Level {
     pub unused: u64,
 }
 
-/// Mirrors `decompose::Progress` in work.cuh.
+/// Mirrors `decompose::LevelProgress` in work.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-pub struct Progress {
+pub struct LevelProgress {
     pub levels: [Level; 3],
     pub step: u64,
     pub pivot: u64,
@@ -162,7 +162,7 @@ pub struct Progress {
     pub edges: u64,
 }
 
-impl Progress {
+impl LevelProgress {
     /// The level at which the next kernel begins.
     pub fn next(&self) -> Level {
         self.levels[(self.step + 1) as usize % 3]
@@ -186,7 +186,7 @@ pub struct Work {
     pub ballot: u64,
     pub queue: [u64; 2],
     pub pieces: [u64; 2],
-    pub piece_room: u64,
+    pub piece_capacity: u64,
     pub piece: u64,
     pub progress: u64,
     pub most_levels: u64,
@@ -274,5 +274,5 @@ pub trait Machine<'g> {
     fn piece(&self) -> u64;
 
     /// Memory that can still be allocated.
-    fn room(&self) -> Result<Room>;
+    fn memory_budget(&self) -> Result<MemoryBudget>;
 }

@@ -13,10 +13,10 @@ use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory as _, Parser as _};
 #[cfg(feature = "cuda")]
 use engine::BUDGET;
-use engine::{Done, Engine, FEW, MOST_ROUNDS, Settings};
+use engine::{Decomposer, Done, FEW, MOST_ROUNDS, Settings};
 use graph::Graph;
 use machine::Machine;
-use memory::Room;
+use memory::MemoryBudget;
 use npy_writer::npy_header;
 use options::{Algorithm, Options};
 use output::{Output, Unwritten};
@@ -54,9 +54,9 @@ struct Found {
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the end")?;
     ensure!(!options.device.may_be_several(), "decompose uses one device: choose one GPU with --device gpu:NUMBER");
-    let room = Room::free(memory::free_memory()).within(options.memory);
+    let budget = MemoryBudget::free(memory::free_memory()).within(options.memory);
     let began = Instant::now();
-    let input = read::read(&options.graph, options.format, room)?;
+    let input = read::read(&options.graph, options.format, budget)?;
     let mut time = Time { read: began.elapsed(), ..Time::default() };
     let open = |option, path: &Option<_>| {
         let output = path.as_deref().map(|path: &Path| Output::open(option, path)).transpose()?;
@@ -143,7 +143,7 @@ fn on_threads(_: &Graph, _: Algorithm, _: &Options, _: Time) -> Result<Found> {
 
 fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Settings, mut time: Time) -> Result<Found> {
     let began = Instant::now();
-    let mut engine = Engine::new(machine, graph, settings)?;
+    let mut engine = Decomposer::new(machine, graph, settings)?;
     time.device += began.elapsed();
     let began = Instant::now();
     engine.components()?;

@@ -5,7 +5,7 @@
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{Read, Seek};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::npy_header::{Header, string};
 use warpset_support::numbers::counted;
 use zip::ZipArchive;
@@ -19,20 +19,20 @@ const PIECE: usize = 1 << 16;
 /// # Errors
 ///
 /// An array is missing, does not have integers, or does not fit the others; or memory does not suffice, with the numbers.
-pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
+pub fn read(reader: impl Read + Seek, budget: MemoryBudget) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("not a complete .npz file")?;
     let has = |archive: &ZipArchive<_>, name: &str| archive.index_for_name(&format!("{name}.npy")).is_some();
     if has(&archive, "shape") && has(&archive, "format") && !has(&archive, "targets") {
-        return read_scipy(&mut archive, room);
+        return read_scipy(&mut archive, budget);
     }
-    let targets: Vec<u32> = read_array(&mut archive, "targets", room)?
+    let targets: Vec<u32> = read_array(&mut archive, "targets", budget)?
         .context("the file has no array `targets` (nor is it a sparse matrix of SciPy)")?;
     // All arrays are in memory at the same time.
-    let room = room.without(4 * targets.len() as u64);
-    let offsets: Vec<u64> = read_array(&mut archive, "offsets", room)?.context("the file has no array `offsets`")?;
-    let room = room.without(8 * offsets.len() as u64);
-    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", room)?;
-    let room = room.without(8 * choices.as_ref().map_or(0, Vec::len) as u64);
+    let budget = budget.without(4 * targets.len() as u64);
+    let offsets: Vec<u64> = read_array(&mut archive, "offsets", budget)?.context("the file has no array `offsets`")?;
+    let budget = budget.without(8 * offsets.len() as u64);
+    let choices: Option<Vec<u64>> = read_array(&mut archive, "choices", budget)?;
+    let budget = budget.without(8 * choices.as_ref().map_or(0, Vec::len) as u64);
     ensure_rises("offsets", &offsets, targets.len())?;
     let states = match &choices {
         None => offsets.len() as u64 - 1,
@@ -55,21 +55,21 @@ pub fn read(reader: impl Read + Seek, room: Room) -> Result<Graph> {
     match choices {
         None => Graph::new(offsets, targets),
         Some(choices) => {
-            room.ensure("the rows of states", graph::bytes(states, 0, None))?;
+            budget.ensure("the rows of states", graph::bytes(states, 0, None))?;
             Graph::of_choices(choices, offsets, targets)
         }
     }
 }
 
 /// Reads a sparse matrix of SciPy.
-fn read_scipy(archive: &mut ZipArchive<impl Read + Seek>, room: Room) -> Result<Graph> {
-    let shape: Vec<u64> = read_array(archive, "shape", room)?.context("the file has no array `shape`")?;
+fn read_scipy(archive: &mut ZipArchive<impl Read + Seek>, budget: MemoryBudget) -> Result<Graph> {
+    let shape: Vec<u64> = read_array(archive, "shape", budget)?.context("the file has no array `shape`")?;
     let &[states, columns] = &shape[..] else { bail!("`shape` has {}; 2 are needed", elements(shape.len())) };
     ensure!(states == columns, "the matrix has {states} rows and {columns} columns, but the matrix of a graph is square");
     ensure!((1..=MOST_STATES).contains(&states), "the matrix has {states} rows, but 1 to {MOST_STATES} are possible");
     let format = read_text(archive, "format")?;
-    let array = |archive: &mut ZipArchive<_>, name: &str, room: Room| -> Result<Vec<u32>> {
-        let indices: Vec<u32> = read_array(archive, name, room)?.with_context(|| format!("the file has no array `{name}`"))?;
+    let array = |archive: &mut ZipArchive<_>, name: &str, budget: MemoryBudget| -> Result<Vec<u32>> {
+        let indices: Vec<u32> = read_array(archive, name, budget)?.with_context(|| format!("the file has no array `{name}`"))?;
         let wrong = indices.iter().position(|index| u64::from(*index) >= states);
         match wrong {
             Some(at) => bail!("{name}[{at}] is {}, but the matrix has {states} rows, numbered 0 to {}", indices[at], states - 1),
@@ -77,18 +77,18 @@ fn read_scipy(archive: &mut ZipArchive<impl Read + Seek>, room: Room) -> Result<
         }
     };
     if format == "coo" {
-        let sources = array(archive, "row", room)?;
-        let room = room.without(4 * sources.len() as u64);
-        let targets = array(archive, "col", room)?;
+        let sources = array(archive, "row", budget)?;
+        let budget = budget.without(4 * sources.len() as u64);
+        let targets = array(archive, "col", budget)?;
         ensure!(sources.len() == targets.len(), "`row` has {}, but `col` has {}", elements(sources.len()), targets.len());
         let graph = graph::bytes(states, targets.len() as u64, None);
-        room.without(4 * targets.len() as u64).ensure("the rows of states", graph)?;
+        budget.without(4 * targets.len() as u64).ensure("the rows of states", graph)?;
         return Graph::of_transitions(states, &sources, &targets);
     }
     ensure!(matches!(&*format, "csr" | "csc"), "the matrix has the format `{format}`; csr, csc or coo is needed");
-    let indices = array(archive, "indices", room)?;
-    let room = room.without(4 * indices.len() as u64);
-    let offsets: Vec<u64> = read_array(archive, "indptr", room)?.context("the file has no array `indptr`")?;
+    let indices = array(archive, "indices", budget)?;
+    let budget = budget.without(4 * indices.len() as u64);
+    let offsets: Vec<u64> = read_array(archive, "indptr", budget)?.context("the file has no array `indptr`")?;
     ensure!(offsets.len() as u64 == states + 1, "`indptr` has {}, but {} are needed", elements(offsets.len()), states + 1);
     ensure_rises("indptr", &offsets, indices.len())?;
     if format == "csr" {
@@ -96,7 +96,7 @@ fn read_scipy(archive: &mut ZipArchive<impl Read + Seek>, room: Room) -> Result<
     }
     // The matrix is stored by columns: `indices` are the sources, and the columns the targets.
     let bytes = graph::bytes(states, indices.len() as u64, None).saturating_add(4 * indices.len() as u64);
-    room.without(8 * offsets.len() as u64).ensure("the rows of states", bytes)?;
+    budget.without(8 * offsets.len() as u64).ensure("the rows of states", bytes)?;
     let columns = offsets.windows(2).enumerate().flat_map(|(column, ends)| (ends[0]..ends[1]).map(move |_| column as u32));
     Graph::of_transitions(states, &indices, &columns.collect::<Vec<_>>())
 }
@@ -128,17 +128,21 @@ fn ensure_rises(name: &str, ends: &[u64], all: usize) -> Result<()> {
 }
 
 /// Reads an array of one dimension; `None` if the archive does not have it.
-fn read_array<T: TryFrom<u64>>(archive: &mut ZipArchive<impl Read + Seek>, name: &str, room: Room) -> Result<Option<Vec<T>>> {
+fn read_array<T: TryFrom<u64>>(
+    archive: &mut ZipArchive<impl Read + Seek>,
+    name: &str,
+    budget: MemoryBudget,
+) -> Result<Option<Vec<T>>> {
     let entry = match archive.by_name(&format!("{name}.npy")) {
         Ok(entry) => entry,
         Err(ZipError::FileNotFound) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let bytes = entry.size();
-    read_elements(entry, bytes, room).with_context(|| format!("array `{name}`")).map(Some)
+    read_elements(entry, bytes, budget).with_context(|| format!("array `{name}`")).map(Some)
 }
 
-fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: Room) -> Result<Vec<T>> {
+fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, budget: MemoryBudget) -> Result<Vec<T>> {
     let header = Header::read(&mut reader)?;
     let (size, has_sign) = match string(&header.descr) {
         Some("<u4") => (4, false),
@@ -153,7 +157,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, room: 
     let found = file_bytes.saturating_sub(header.bytes);
     ensure!(count.checked_mul(size) == Some(found), "the shape {} does not fit {found} bytes of data", header.shape_text());
     // Elements may be larger in memory than in the file.
-    room.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
+    budget.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
     let mut elements = Vec::with_capacity(count as usize);
     let mut piece = vec![0; PIECE * size as usize];
     while elements.len() < count as usize {
@@ -183,11 +187,11 @@ mod tests {
     use std::io::Write;
     use warpset_support::npy_writer::npy_header;
 
-    fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, room: Room) -> String {
+    fn elements<T: TryFrom<u64>>(count: u64, dtype: &str, budget: MemoryBudget) -> String {
         let header = npy_header(dtype, &format!("({count},)"));
         let size: u64 = dtype[2..].parse().unwrap();
         let bytes = header.len() as u64 + count * size;
-        read_elements::<T>(&header[..], bytes, room).map(|_| ()).unwrap_err().to_string()
+        read_elements::<T>(&header[..], bytes, budget).map(|_| ()).unwrap_err().to_string()
     }
 
     /// Each array alone fits the limit, but both together do not.
@@ -200,7 +204,7 @@ mod tests {
             archive.write_all(&vec![0; count * size]).unwrap();
         }
         let file = archive.finish().unwrap();
-        let error = |bytes| format!("{:#}", read(file.clone(), Room::allowed(bytes)).map(|_| ()).unwrap_err());
+        let error = |bytes| format!("{:#}", read(file.clone(), MemoryBudget::allowed(bytes)).map(|_| ()).unwrap_err());
         assert!(error(8007).contains("501 elements need 3.91 KiB") && error(8007).contains("leaves 3.91 KiB (4,007 bytes)"));
         // Memory suffices for all arrays, so the next error is reported.
         assert_eq!(error(8008), "`offsets` ends with 0, but must end with 1000, the number of elements that it divides");
@@ -230,7 +234,7 @@ mod tests {
             let shapes: Vec<String> = arrays.iter().map(|(_, numbers)| format!("({},)", numbers.len())).collect();
             let mut all: Vec<(&str, &str, &str, &[u8])> = vec![("shape", "<i8", "(2,)", &shape), ("format", "|S3", "()", format)];
             all.extend(arrays.iter().zip(&data).zip(&shapes).map(|(((name, _), data), shape)| (*name, "<i4", &**shape, &**data)));
-            let graph = read(archive(&all), Room::free(u64::MAX));
+            let graph = read(archive(&all), MemoryBudget::free(u64::MAX));
             graph.map(|graph| (graph.offsets, graph.targets)).map_err(|error| format!("{error:#}"))
         };
         let expected = Ok((vec![0, 1, 2, 3], vec![1, 2, 1]));
@@ -250,16 +254,17 @@ mod tests {
             assert!(found.starts_with(error), "{found}");
         }
         let oblong: Vec<u8> = [3u64, 4].iter().flat_map(|size| size.to_le_bytes()).collect();
-        let error = read(archive(&[("shape", "<i8", "(2,)", &oblong), ("format", "|S3", "()", b"csr")]), Room::free(u64::MAX));
+        let error =
+            read(archive(&[("shape", "<i8", "(2,)", &oblong), ("format", "|S3", "()", b"csr")]), MemoryBudget::free(u64::MAX));
         assert!(error.map(drop).unwrap_err().to_string().starts_with("the matrix has 3 rows and 4 columns"));
     }
 
     #[test]
     fn sizes_that_overflow_are_more_than_there_is() {
         // In memory the arrays would have 2^64 and 2^63 bytes.
-        let error = elements::<u64>(1 << 61, "<u4", Room::free(1 << 40));
+        let error = elements::<u64>(1 << 61, "<u4", MemoryBudget::free(1 << 40));
         assert!(error.starts_with("2305843009213693952 elements need 16.00 EiB of memory"), "{error}");
-        let error = elements::<u64>((1 << 60) - 100, "<u8", Room::allowed(1 << 40));
+        let error = elements::<u64>((1 << 60) - 100, "<u8", MemoryBudget::allowed(1 << 40));
         assert!(error.contains("elements need 8.00 EiB of memory") && error.contains("but --memory leaves 1.00 TiB"), "{error}");
     }
 }

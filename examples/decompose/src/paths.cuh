@@ -2,7 +2,7 @@
 
 namespace decompose {
 
-enum Kind : u32 {
+enum StateFlags : u32 {
     is_target = 1,     // state: is a target of searches
     has_target = 2,    // component: has a target
     has_inner = 4,     // component: has a transition inside

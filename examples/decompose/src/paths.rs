@@ -1,8 +1,8 @@
 //! Finds shortest paths within the components of a graph that a machine has built, for runs that end in loops.
 
-use super::engine::{Engine, Settings, bytes_of_work};
+use super::engine::{Decomposer, Settings, bytes_of_work};
 use super::graph::{self, MOST_DEGREE, MOST_STATES};
-use super::machine::{Kernel, Level, Machine, Progress, Work};
+use super::machine::{Kernel, Level, LevelProgress, Machine, Work};
 use anyhow::{Context, Result, ensure};
 use bytemuck::bytes_of;
 use std::mem::{offset_of, size_of};
@@ -15,7 +15,7 @@ pub const HAS_CYCLE: u32 = 2 + 4;
 
 /// A graph with kinds of states, decomposed into components.
 pub struct Paths<'m, 'g, M: Machine<'g>> {
-    engine: Engine<'m, 'g, M>,
+    engine: Decomposer<'m, 'g, M>,
     work: Work,
     /// Kinds of states; kernels read them through the address in `work`.
     #[cfg_attr(not(test), expect(dead_code, reason = "kernels read it"))]
@@ -64,7 +64,7 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
             "{states} states and {transitions} transitions are too many: at most {MOST_STATES} and {MOST_DEGREE} are possible"
         );
         let needed = bytes(states, transitions, machine.piece());
-        machine.room()?.ensure(&format!("{states} states and {transitions} transitions"), needed)?;
+        machine.memory_budget()?.ensure(&format!("{states} states and {transitions} transitions"), needed)?;
         let (offsets, targets) = (machine.allocate(8 * (states + 1))?, machine.allocate(4 * transitions)?);
         machine.fill(&offsets, 8 * (states + 1), 0)?;
         let of_graph = Work {
@@ -74,7 +74,7 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
             targets: machine.address(&targets),
             ..Work::default()
         };
-        let mut engine = Engine::over(machine, None, settings, of_graph, vec![offsets, targets])?;
+        let mut engine = Decomposer::over(machine, None, settings, of_graph, vec![offsets, targets])?;
         let rows = Work { pairs: machine.address(&pairs), ..engine.work.backwards() };
         engine.launch(Kernel::CountPairs, &rows)?;
         engine.scan(&rows, rows.in_offsets, states + 1)?;
@@ -115,11 +115,11 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
         machine.fill(&self.engine.buffers.first, 4 * work.states, 0xff)?;
         // The search begins at the level after step 0, which uses the second queue.
         self.engine.begin()?;
-        let count = offset_of!(Progress, levels) + size_of::<Level>() + offset_of!(Level, count);
+        let count = offset_of!(LevelProgress, levels) + size_of::<Level>() + offset_of!(Level, count);
         let queue = self.engine.work.queue[1] - self.engine.work.queue[0];
         machine.write(&self.engine.buffers.queues, queue, bytes_of(&from))?;
         machine.write(&self.engine.buffers.progress, count as u64, bytes_of(&1u64))?;
-        machine.write(&self.engine.buffers.progress, offset_of!(Progress, pivot) as u64, bytes_of(&u64::MAX))?;
+        machine.write(&self.engine.buffers.progress, offset_of!(LevelProgress, pivot) as u64, bytes_of(&u64::MAX))?;
         self.engine.run_levels(Kernel::FindPath, &work)?;
         if self.engine.progress()?.pivot == u64::MAX {
             return Ok(None);

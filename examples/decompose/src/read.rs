@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use warpset_support::aut_text::{self, Header, Limits, Taker};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::numbers::counted;
 use warpset_support::output::Identity;
 
@@ -60,14 +60,14 @@ pub struct Input {
 /// # Errors
 ///
 /// The first error, with the file's name and, for a text, the line; or memory does not suffice, with the numbers.
-pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
+pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();
         let graph = match format {
             Some(Format::Npz) => {
                 bail!("an .npz file cannot come from standard input, because it is not read from beginning to end")
             }
-            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, room)?,
+            Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, budget)?,
             None => bail!("standard input needs --format: tra, aut, edges or mtx"),
         };
         return Ok(Input { graph, name, identity: None });
@@ -92,19 +92,19 @@ pub fn read(path: &Path, format: Option<Format>, room: Room) -> Result<Input> {
             file.by_ref().take(2).read_to_end(&mut start)?;
             file.rewind()?;
             ensure!(start != GZIP_MAGIC, "{name} is packed by gzip: unpack it first; an .npz file is compressed already");
-            npz::read(BufReader::with_capacity(1 << 20, file), room).context(name.clone())?
+            npz::read(BufReader::with_capacity(1 << 20, file), budget).context(name.clone())?
         }
-        format => text(&name, format, unpacked(file)?, room)?,
+        format => text(&name, format, unpacked(file)?, budget)?,
     };
     Ok(Input { graph, name, identity })
 }
 
-fn text(name: &str, format: Format, reader: impl Read, room: Room) -> Result<Graph> {
+fn text(name: &str, format: Format, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     match format {
-        Format::Tra => tra::read(name, reader, room),
-        Format::Edges => edges::read(name, reader, room),
-        Format::Mtx => edges::read_matrix(name, reader, room),
-        _ => aut(name, reader, room),
+        Format::Tra => tra::read(name, reader, budget),
+        Format::Edges => edges::read(name, reader, budget),
+        Format::Mtx => edges::read_matrix(name, reader, budget),
+        _ => aut(name, reader, budget),
     }
 }
 
@@ -118,16 +118,16 @@ fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
 }
 
 /// Reads a transition system.
-fn aut(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
+fn aut(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let limits = Limits { states: MOST_STATES, transitions: u64::MAX };
-    let mut transitions = Transitions { room, sources: Vec::new(), targets: Vec::new() };
+    let mut transitions = Transitions { budget, sources: Vec::new(), targets: Vec::new() };
     let Header { states, .. } = aut_text::read(name, reader, limits, &mut transitions)?;
     let Transitions { sources, targets, .. } = transitions;
     Graph::of_transitions(states, &sources, &targets).context(name.to_string())
 }
 
 struct Transitions {
-    room: Room,
+    budget: MemoryBudget,
     sources: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -135,7 +135,7 @@ struct Transitions {
 impl Taker for Transitions {
     fn header(&mut self, Header { states, transitions, .. }: Header) -> Result<()> {
         let bytes = graph::bytes(states, transitions, None).saturating_add(transitions.saturating_mul(8));
-        self.room.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)
+        self.budget.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)
     }
 
     fn transition(&mut self, source: u64, _: &[u8], target: u64) -> Result<()> {

@@ -2,7 +2,7 @@
 //! algorithm. Graphs have many shapes; blocks have several threads, as on GPUs, or one.
 
 use crate::cpu::Cpu;
-use crate::engine::{Engine, MOST_ROUNDS, Settings};
+use crate::engine::{Decomposer, MOST_ROUNDS, Settings};
 use crate::graph::Graph;
 use crate::machine::Machine;
 use crate::partition::{NONE, smallest_states};
@@ -13,9 +13,9 @@ use std::io::Cursor;
 use std::time::Duration;
 use warpset_support::components as tarjan;
 use warpset_support::lines::number;
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 
-const NO_LIMIT: Room = Room::free(u64::MAX);
+const NO_LIMIT: MemoryBudget = MemoryBudget::free(u64::MAX);
 
 const SHAPES: [&str; 13] = [
     "random",
@@ -160,7 +160,7 @@ fn machines() -> Vec<Cpu> {
 const BY_KERNELS: Settings = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: None };
 
 fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
-    let mut engine = Engine::new(machine, graph, settings).unwrap();
+    let mut engine = Decomposer::new(machine, graph, settings).unwrap();
     engine.components().unwrap();
     let labels = engine.labels().unwrap();
     assert!(labels == by_tarjan(graph), "{name}: components of {} states", graph.states());
@@ -253,7 +253,7 @@ fn end_components_that_fall_off_take_a_round_each() {
     let graph = Graph::of_choices(of_states, offsets, targets).unwrap();
     for cpu in machines() {
         check("falling off", &cpu, &graph, BY_KERNELS);
-        let mut engine = Engine::new(&cpu, &graph, BY_KERNELS).unwrap();
+        let mut engine = Decomposer::new(&cpu, &graph, BY_KERNELS).unwrap();
         engine.components().unwrap();
         let rounds = engine.end_components().unwrap();
         let ends = engine.end_labels(&[]).unwrap();
@@ -262,7 +262,7 @@ fn end_components_that_fall_off_take_a_round_each() {
 }
 
 fn check_components(cpu: &Cpu, graph: &Graph, settings: Settings) {
-    let mut engine = Engine::new(cpu, graph, settings).unwrap();
+    let mut engine = Decomposer::new(cpu, graph, settings).unwrap();
     engine.components().unwrap();
     assert!(engine.labels().unwrap() == by_tarjan(graph));
 }
@@ -289,19 +289,19 @@ fn what_is_left_is_done_by_tarjan() {
 fn what_does_not_fit_is_refused_with_the_numbers() {
     let cpu = Cpu::new(1, Some(1000)).unwrap();
     let graph = graph(1000, &[(0, 1)]);
-    let error = Engine::new(&cpu, &graph, BY_KERNELS).err().unwrap().to_string();
+    let error = Decomposer::new(&cpu, &graph, BY_KERNELS).err().unwrap().to_string();
     assert!(error.contains("1000 states, 1 choices and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
     // The arrays for end components are subject to the limit, too.
     let choices = single_choices(&graph);
     let needed = crate::engine::bytes_beside(&choices, cpu.piece());
     let cpu = Cpu::new(1, Some(needed)).unwrap();
-    let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
+    let mut engine = Decomposer::new(&cpu, &choices, BY_KERNELS).unwrap();
     engine.components().unwrap();
     let error = engine.end_components().err().unwrap().to_string();
     assert!(error.contains("end components need") && error.contains("(20,004 bytes), but"), "{error}");
     drop(engine);
     let cpu = Cpu::new(1, Some(needed + 20_004)).unwrap();
-    let mut engine = Engine::new(&cpu, &choices, BY_KERNELS).unwrap();
+    let mut engine = Decomposer::new(&cpu, &choices, BY_KERNELS).unwrap();
     engine.components().unwrap();
     assert!(engine.end_components().is_ok());
 }
@@ -344,7 +344,7 @@ fn texts_are_read() {
         let error = read(text).err().unwrap().to_string();
         assert!(error.contains(part), "{text:?}: {error}");
     }
-    let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), Room::allowed(1000)).err().unwrap().to_string();
+    let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), MemoryBudget::allowed(1000)).err().unwrap().to_string();
     assert!(error.contains("1000000 states and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
     assert_eq!(number(b"18446744073709551616"), None);
 }
@@ -600,6 +600,6 @@ fn every_shape_is_decomposed_by_a_gpu() {
             check_paths(&gpu, &graph(states, &edges), Settings { few, ..BY_KERNELS }, &mut random);
         }
     }
-    let error = Engine::new(&Gpu::new(&device, Some(1000)).unwrap(), &graph(1000, &[]), BY_KERNELS).err().unwrap();
+    let error = Decomposer::new(&Gpu::new(&device, Some(1000)).unwrap(), &graph(1000, &[]), BY_KERNELS).err().unwrap();
     assert!(error.to_string().contains("1000 states, 0 choices and 0 transitions need"), "{error}");
 }

@@ -11,7 +11,7 @@ use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::io::Read;
 use warpset_support::lines::{excerpt, for_each, number};
-use warpset_support::memory::Room;
+use warpset_support::memory::MemoryBudget;
 use warpset_support::numbers::counted;
 
 /// Reads a text to its end.
@@ -19,14 +19,14 @@ use warpset_support::numbers::counted;
 /// # Errors
 ///
 /// The first error, with the file's name and the line; or memory does not suffice, with the numbers.
-pub fn read(name: &str, reader: impl Read, room: Room) -> Result<Graph> {
+pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let mut rows: Option<Rows> = None;
     let lines = for_each(name, reader, |line, _| {
         let Some(rows) = &mut rows else {
             let header = Header::of(line)?;
             let Header { states, choices, transitions } = header;
             let bytes = graph::bytes(states, transitions, Some(choices.unwrap_or(states)));
-            room.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)?;
+            budget.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)?;
             rows = Some(Rows { header, lines: 0, last: None, of_states: vec![0], offsets: vec![0], targets: Vec::new() });
             return Ok(());
         };

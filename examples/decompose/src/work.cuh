@@ -1,7 +1,7 @@
 // Data and work distribution of all kernels that find strongly connected components and maximal end components with many threads.
 // The kernels are in components.cuh, end_components.cuh and paths.cuh, their list in kernels.cuh. This source is compiled for
 // GPUs (kernels.cu) and for CPU threads (kernels.cpp). The order of kernels is in engine.rs, end_components.rs and paths.rs.
-// `Work` and `Progress` are mirrored in machine.rs.
+// `Work` and `LevelProgress` are mirrored in machine.rs.
 //
 // Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and the edges into it come
 // from sources[in_offsets[s] .. in_offsets[s + 1]].
@@ -31,7 +31,7 @@ struct Level {
 
 // There are three levels: one is taken, one is filled meanwhile, and one is cleared to be filled next. Therefore blocks need to
 // meet only once per level, and each plans the level on its own.
-struct Progress {
+struct LevelProgress {
     Level level[3];   // level number n is level[n % 3], its queue is queue[n % 2]
     u64 step;         // the number of the last level taken, by any kernel; states are appended to the next one
     u64 pivot;        // the best pivot; its score is in the upper half
@@ -55,9 +55,9 @@ struct Work {
     u32* ballot;     // elections of pivots
     u32* queue[2];
     u64* pieces[2];  // pieces of heavy states, one array per queue
-    u64 piece_room;  // capacity of each array of pieces
+    u64 piece_capacity;  // capacity of each array of pieces
     u64 piece;       // most edges of a piece, and of a state that is not heavy
-    Progress* progress;
+    LevelProgress* progress;
     u64 most_levels; // a kernel ends after this number of levels
     u64 narrow;      // one block takes a level of at most this number of states
     u64 sweep_from;  // from this number of states on, a search takes a level by a sweep over all states that were not reached
@@ -86,7 +86,7 @@ struct Work {
 };
 
 // Most states that a block keeps for itself.
-constexpr u32 local_room = 1024;
+constexpr u32 local_capacity = 1024;
 
 // Most levels of kept states that a block takes before all blocks meet: if other blocks may have work, and if none has.
 constexpr u64 local_levels = 16, local_levels_alone = 256;
@@ -102,7 +102,7 @@ struct Shared {
     u32 turn[most_threads];
     u32 state[most_threads];
     u32 found;
-    u32 local[2][local_room];
+    u32 local[2][local_capacity];
     Level level;
 };
 
@@ -126,7 +126,7 @@ DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way 
     const u64 count = (end - begin + w.piece - 1) / w.piece, next = block.next;
     const u64 at = add(&w.progress->level[next % 3].pieces, count);
     for (u64 number = 0; number < count; ++number) {
-        if (at + number < w.piece_room) {
+        if (at + number < w.piece_capacity) {
             store(w.pieces[next % 2] + at + number, piece_of(state, number, way));
         } else {
             // The arrays have space for the pieces of each state once. A state that comes repeatedly may find none left.
@@ -190,7 +190,7 @@ DECOMPOSE_FN void for_edges(const Work& w, Block& block, bool has, u32 state, u6
 template <class Block, class Body>
 DECOMPOSE_FN void take_pieces(const Work& w, Block& block, u64 step, u64 count, Body body)
 {
-    if (count > w.piece_room) count = w.piece_room;
+    if (count > w.piece_capacity) count = w.piece_capacity;
     for (u64 at = block.index(); at < count; at += block.count()) {
         const u64 piece = load(w.pieces[step % 2] + at);
         const u32 state = static_cast<u32>(piece);
@@ -277,7 +277,7 @@ DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
 {
     if (block.keeps) {
         const u32 at = add_one(&block.shared->found);
-        if (at < local_room) {
+        if (at < local_capacity) {
             store(block.shared->local[block.side] + at, state);
             return;
         }
@@ -294,7 +294,7 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
     u64 taken = 0;
     while (true) {
         block.sync();
-        const u32 found = load(&shared.found), count = found < local_room ? found : local_room;
+        const u32 found = load(&shared.found), count = found < local_capacity ? found : local_capacity;
         block.sync();  // all threads have read it
         if (count == 0) return taken;
         if (block.thread() == 0) store(&shared.found, 0u);
@@ -320,7 +320,7 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
 template <class Block, class Visit, class Body, class Sweep>
 DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body body, Sweep sweep)
 {
-    Progress* const progress = w.progress;
+    LevelProgress* const progress = w.progress;
     const bool is_first = block.index() == 0 && block.thread() == 0;
     if (block.thread() == 0) store(&block.shared->found, 0u);
     u64 step = block.next;
@@ -365,7 +365,7 @@ struct NoSweep {
 };
 
 // Region of a state whose component was found.
-constexpr u32 settled = none;
+constexpr u32 assigned = none;
 
 DECOMPOSE_FN bool is_live(const Work& w, u32 state) { return load(w.label + state) == none; }
 

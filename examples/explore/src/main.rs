@@ -45,10 +45,10 @@ use parents::Parents;
 use pictures::Run as FoundRun;
 use pictures::chart::Chart;
 use program::Ended;
-use progress::Progress;
+use progress::ProgressLine;
 use record::Recorder;
 use report::{Finding, Report, Time};
-use spread::{Plan, Seats};
+use spread::{RankPlan, RankSet};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -136,7 +136,7 @@ impl Outputs {
 
 /// Reads the model, explores it, and prints the results.
 fn run(options: &Options) -> Result<u8> {
-    let plan = Plan::of(options, &|name| std::env::var(name).ok())?;
+    let plan = RankPlan::of(options, &|name| std::env::var(name).ok())?;
     if plan.prints() {
         return run_as(options, &plan);
     }
@@ -146,7 +146,7 @@ fn run(options: &Options) -> Result<u8> {
     run_as(&Options { trace, progress, ..options.clone() }, &plan)
 }
 
-fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
+fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
     options.export.as_deref().map(Form::of).transpose()?;
@@ -165,7 +165,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         (Some(asked), Some(property)) => asked.question.checks(property),
         _ => checks(options, &text, &mut warnings)?,
     };
-    tell(&warnings, options.strict)?;
+    print_warnings(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }
@@ -174,33 +174,33 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         return asked.emit(options, &text, file);
     }
     if let Some(requested) = options.simulate {
-        stopping::leave_alone();
+        stopping::stop_watching();
         return simulated(options, requested, plan, &text, &checks, outputs.trace);
     }
     if options.step {
         let is_input = options.model.as_os_str() != "-";
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
         if !options.asks() && asked.is_none() {
-            stopping::leave_alone();
+            stopping::stop_watching();
             return walk(&text, &[]).map(|()| 0);
         }
     }
     let parse = start.elapsed();
     rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
-    stopping::leave_alone();
+    stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
     #[cfg(feature = "cuda")]
     let _ahead = compile_ahead(options, plan, model, &checks);
-    let (device, mut seats) = Seats::open(plan, &options.device)?;
+    let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
     let is_about_runs = asked.is_some() || possible.is_some();
-    let of_states = seats.is_none() && !is_about_runs;
+    let of_states = rank_set.is_none() && !is_about_runs;
     let kind = first_table::kind(options, words, &device, of_states)?;
-    let size = match &mut seats {
-        Some(seats) => seats.size(options, &model.layout)?,
+    let size = match &mut rank_set {
+        Some(rank_set) => rank_set.size(options, &model.layout)?,
         None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
@@ -230,7 +230,7 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
         warnings,
         outputs,
         device: &device,
-        seats,
+        rank_set,
         checkpoints,
         opened,
     };
@@ -246,14 +246,14 @@ fn run_as(options: &Options, plan: &Plan) -> Result<u8> {
 fn simulated(
     options: &Options,
     requested: simulate::Requested,
-    plan: &Plan,
+    plan: &RankPlan,
     text: &Text,
     checks: &Checks,
     trace: Option<Output>,
 ) -> Result<u8> {
     let model = text.model();
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
-    ensure!(*plan == Plan::Alone, "--simulate runs in one process, without ranks");
+    ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
     ensure!(on_cpu, "--simulate runs on CPU threads: choose --device cpu:THREADS, and no --engine gpu");
     let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
@@ -291,7 +291,7 @@ fn is_closed(error: &Error) -> bool {
 }
 
 /// Prints warnings; with `strict` they end the search.
-fn tell(warnings: &Warnings, strict: bool) -> Result<()> {
+fn print_warnings(warnings: &Warnings, strict: bool) -> Result<()> {
     program::print_warning(&warnings.text());
     match warnings.sentence().filter(|_| strict) {
         Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
@@ -345,7 +345,7 @@ struct Task<'a> {
     outputs: Outputs,
     device: &'a Device,
     /// The ranks, if there are several.
-    seats: Option<Seats>,
+    rank_set: Option<RankSet>,
     checkpoints: Option<Checkpoints>,
     /// The search to resume.
     opened: Option<Opened>,
@@ -355,14 +355,14 @@ impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
         let Self { options, text, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
-        let engine = options.engine_on(device, self.seats.is_some())?;
+        let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
-        if let Some(seats) = self.seats {
+        if let Some(rank_set) = self.rank_set {
             let is_about_runs = question.is_some() || possible.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");
-            let tables = seats.build(&builder, size.slots)?;
+            let tables = rank_set.build(&builder, size.slots)?;
             time.table += start.elapsed();
             let outputs = self.outputs;
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
@@ -399,16 +399,16 @@ impl Task<'_> {
         match engine {
             #[cfg(feature = "cuda")]
             EngineKind::Gpu => {
-                let progress = Progress::new(options.progress);
+                let progress = ProgressLine::new(options.progress);
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let mut engine = gpu::Engine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
+                let mut engine = gpu::GpuEngine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
                 engine.keep_in(run.checkpoints, run.resumed.take());
                 drop(progress);
                 time.compile = start.elapsed();
                 let extras =
-                    |engine: &mut gpu::Engine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
+                    |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
@@ -427,7 +427,7 @@ impl Task<'_> {
 
 /// Compiles next-state functions, and shows how long that takes.
 fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<codegen::on_cpu::Compiled<'m>> {
-    let progress = Progress::new(options.progress);
+    let progress = ProgressLine::new(options.progress);
     let what = format!("compiling {}", numbers::counted(interpreted.interpreter.model().transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
@@ -491,7 +491,7 @@ impl<S: Storage> Run<'_, S> {
         let device = table.device();
         let start = Instant::now();
         let exploration = {
-            let progress = Progress::new(options.progress);
+            let progress = ProgressLine::new(options.progress);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 true
@@ -504,13 +504,13 @@ impl<S: Storage> Run<'_, S> {
         // The search for a path clears the table, so the states are counted before.
         let counts = options.unreached || options.coverage.is_some();
         let coverage = counts.then(|| {
-            let progress = Progress::new(options.progress);
+            let progress = ProgressLine::new(options.progress);
             progress.working("counting coverage");
             Coverage::of(table, interpreter, limits)
         });
         let conclusion = match question {
             Some(question) => {
-                let progress = Progress::new(options.progress);
+                let progress = ProgressLine::new(options.progress);
                 progress.working("searching for accepting cycles");
                 Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
             }
@@ -684,9 +684,9 @@ fn schedule(options: &Options) -> Option<Schedule> {
 
 /// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.
 #[cfg(feature = "cuda")]
-fn compile_ahead(options: &Options, plan: &Plan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
+fn compile_ahead(options: &Options, plan: &RankPlan, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
     let gpu = match options.device {
-        _ if *plan != Plan::Alone => return None,
+        _ if *plan != RankPlan::Alone => return None,
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,

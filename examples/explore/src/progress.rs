@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Display of progress: on a terminal one line that changes and disappears at the end; elsewhere, if requested, permanent lines.
-pub struct Progress {
+pub struct ProgressLine {
     line: ProgressBar,
     started: Instant,
     when: ProgressWhen,
@@ -25,7 +25,7 @@ pub struct Progress {
     next: Mutex<Instant>,
 }
 
-impl Progress {
+impl ProgressLine {
     pub fn new(when: ProgressWhen) -> Self {
         let line = ProgressBar::hidden();
         line.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.line.finish_and_clear();
     }

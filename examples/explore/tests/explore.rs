@@ -47,13 +47,13 @@ fn is_of(table: &str, test: &str) -> bool {
 
 /// Device and table of an exploration.
 #[derive(Clone, Copy)]
-struct Place {
+struct TableOnDevice {
     device: &'static str,
     table: &'static str,
 }
 
 /// A test of a place, by its name.
-type OfPlace = (&'static str, fn(Place));
+type OfPlace = (&'static str, fn(TableOnDevice));
 
 const EVERYWHERE: [OfPlace; 27] = [
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
@@ -166,7 +166,7 @@ fn main() -> ExitCode {
         None => skipped(name.to_string(), "not built: cargo build --example replay"),
     }));
     for table in TABLES {
-        let place = Place { device: "cpu:2", table };
+        let place = TableOnDevice { device: "cpu:2", table };
         trials.extend(
             EVERYWHERE
                 .iter()
@@ -181,7 +181,7 @@ fn main() -> ExitCode {
     let mut no_gpu = None;
     match machines::gpus() {
         Gpus::Here(_) => trials.extend(on_gpus().map(|(table, (name, test))| {
-            let place = Place { device: "gpu", table };
+            let place = TableOnDevice { device: "gpu", table };
             trial(format!("gpu::{table}::{name}"), Box::new(move || test(place)))
         })),
         Gpus::NotHere(why) => {
@@ -222,7 +222,7 @@ fn explore(model: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>)
     explore_on("cpu:2", model, arguments)
 }
 
-impl Place {
+impl TableOnDevice {
     /// Runs the checker and returns the exit code and the printed object. On a GPU the table begins small, unless the arguments
     /// give its size.
     #[track_caller]
@@ -278,7 +278,7 @@ const GOLDEN: [(&str, [u64; 4]); 6] = [
     ("river", [10, 20, 0, 8]),
 ];
 
-fn own_models_have_their_counts(place: Place) {
+fn own_models_have_their_counts(place: TableOnDevice) {
     for (name, expected) in GOLDEN {
         let (code, report) = place.json(&model(name), &[]);
         assert_eq!(counts(&report)[..4], expected, "{name}");
@@ -288,7 +288,7 @@ fn own_models_have_their_counts(place: Place) {
 }
 
 /// Verdicts that a reader can follow; for violated formulas the number of steps before the loop, and in the loop.
-fn formulas_have_their_verdicts(place: Place) {
+fn formulas_have_their_verdicts(place: TableOnDevice) {
     for (name, formula, automaton, run) in [
         ("peterson", "G (P_0.waiting -> F P_0.critical)", "weak", None),
         ("peterson", "G !(P_0.critical && P_1.critical)", "terminal", None),
@@ -336,7 +336,7 @@ fn formulas_have_their_verdicts(place: Place) {
 
 /// Products in which searches during the exploration find a cycle, or only the last search does; for which a table that begins
 /// small must grow; and whose residues are too large for one thread.
-fn runs_of_large_products_are_shortest(place: Place) {
+fn runs_of_large_products_are_shortest(place: TableOnDevice) {
     // One process counts to 604, and from 600 on in a circle; another one counts in a circle beside it.
     let (_folder, path) = written(
         "int x, y; process P { state s; init s; trans s -> s { guard x < 39; effect x = x + 1; },
@@ -364,7 +364,7 @@ fn runs_of_large_products_are_shortest(place: Place) {
 const ENDLESS_COUNTER: &str = "int x; byte y; process P { state s; init s; trans s -> s { guard x < 30000; effect x = x + 1; }, \
     s -> s { guard x == 30000; effect y = y + 1, x = 0; }; } system async;";
 
-fn fairness_and_possibility_have_their_verdicts(place: Place) {
+fn fairness_and_possibility_have_their_verdicts(place: TableOnDevice) {
     for (name, arguments, verdict) in [
         // P_1 may take steps forever while P_0 has not asked, but not in a fair run.
         ("peterson", &["--ltl", "G F P_0.critical"][..], "violated"),
@@ -520,7 +520,7 @@ fn a_property_of_the_model_can_be_left_out() {
 
 const EXCLUSION: &str = "P_0.critical + P_1.critical <= 1";
 
-fn violations_come_with_the_shortest_path(place: Place) {
+fn violations_come_with_the_shortest_path(place: TableOnDevice) {
     for (name, arguments, length, found) in [
         ("peterson_wrong", &["--invariant", EXCLUSION][..], 6, "invariant violated: P_0.critical + P_1.critical <= 1"),
         ("readers_writers", &["--deadlock"], 4, "deadlock: no step is possible"),
@@ -565,7 +565,7 @@ fn paths_are_printed_with_lines_and_changes() {
     );
 }
 
-fn what_holds_is_not_reported(place: Place) {
+fn what_holds_is_not_reported(place: TableOnDevice) {
     for (name, arguments) in [
         ("peterson", &["--deadlock", "--invariant", EXCLUSION, "--goal", "P_0.critical and P_1.critical"][..]),
         ("river", &["--deadlock", "--goal", "wolf == goat and goat != farmer"]),
@@ -588,7 +588,7 @@ fn written_as(name: &str, text: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn assertions_are_checked(place: Place) {
+fn assertions_are_checked(place: TableOnDevice) {
     let text = std::fs::read_to_string(model("mailbox")).unwrap();
     let (_folder, path) = written(&text.replace("sync box!{1, next};", "sync box!{0, next};"));
     let (code, report) = place.json(&path, &[]);
@@ -599,7 +599,7 @@ fn assertions_are_checked(place: Place) {
     assert_eq!((code, &report["complete"]), (Some(1), &Value::Bool(true)));
 }
 
-fn faults_of_a_model_come_with_a_path(place: Place) {
+fn faults_of_a_model_come_with_a_path(place: TableOnDevice) {
     let text = "byte a[3], i;\nprocess P {\n state s;\n init s;\n trans s -> s {\n  effect a[i] = 1,\n   i = i + 1; };\n}\nsystem async;";
     let (_folder, path) = written(text);
     for arguments in [&[][..], &["--keep-going"]] {
@@ -616,7 +616,7 @@ fn faults_of_a_model_come_with_a_path(place: Place) {
 }
 
 /// A counter that passes 3 and later returns to it: the lowest level of 3 is the third.
-fn going_on_keeps_the_shortest_path(place: Place) {
+fn going_on_keeps_the_shortest_path(place: TableOnDevice) {
     for last in ["s -> s { guard x == 9; effect x = 0; }", "s -> s { guard x == 8; effect x = 3; }"] {
         let text = "byte x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; },".to_string();
         let (_folder, path) = written(&format!("{text} {last}; }} system async;"));
@@ -626,7 +626,7 @@ fn going_on_keeps_the_shortest_path(place: Place) {
     }
 }
 
-fn a_fault_is_reported_whatever_was_found_before(place: Place) {
+fn a_fault_is_reported_whatever_was_found_before(place: TableOnDevice) {
     let (_folder, path) = written(
         "byte x, a[2]; process P { state s; init s; trans
             s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
@@ -639,7 +639,7 @@ fn a_fault_is_reported_whatever_was_found_before(place: Place) {
     assert_eq!(counts(&report), [4, 3, 0, 4, 1]);
 }
 
-fn overflows_are_reported(place: Place) {
+fn overflows_are_reported(place: TableOnDevice) {
     let (_folder, path) = written("byte i; process P { state s; init s; trans s -> s { effect i = i + 1; }; } system async;");
     let (code, report) = place.json(&path, &[]);
     assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
@@ -652,7 +652,7 @@ const COUNTERS: &str = "byte a, b, c; process P { state s; init s; trans
     s -> s { guard a < 30; effect a = a + 1; }, s -> s { guard b < 30; effect b = b + 1; }, s -> s { guard c < 30; effect c = c + 1; };
     } system async;";
 
-fn limits_stop_it(place: Place) {
+fn limits_stop_it(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--max-states", "10k"]);
     assert_eq!((code, &report["complete"], report["end"].as_str()), (Some(3), &Value::Bool(false), Some("max-states")));
@@ -669,7 +669,7 @@ fn limits_stop_it(place: Place) {
     assert_eq!(report["path"]["length"].as_u64(), Some(60));
 }
 
-fn too_little_memory_ends_it_at_once(place: Place) {
+fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);
     assert_eq!((code, report["end"].as_str(), counts(&report)), (Some(3), Some("memory"), [1, 0, 0, 1, 1]));
@@ -700,7 +700,7 @@ fn first_tables_fit_their_memory() {
 }
 
 /// Levels have one state each, and the table's fill is checked after every level, so the table grows as soon as it must.
-fn tables_do_not_get_too_full(place: Place) {
+fn tables_do_not_get_too_full(place: TableOnDevice) {
     // One of these tables, filled to 85 % each time, has 6,352 slots: it must have grown at 5,400 states.
     let (_folder, path) = written(&chain(6000));
     let (code, report) = place.json(&path, &["--capacity", "64"]);
@@ -709,14 +709,14 @@ fn tables_do_not_get_too_full(place: Place) {
     assert!(fill <= 0.86, "{fill}");
 }
 
-fn long_paths_are_found(place: Place) {
+fn long_paths_are_found(place: TableOnDevice) {
     let (_folder, path) = written(&chain(2000));
     let (code, report) = place.json(&path, &["--deadlock", "--capacity", "64"]);
     assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(2000)));
 }
 
 /// Counts and length of the path are the same with every table, with or without parents.
-fn parents_are_kept_while_the_table_grows(place: Place) {
+fn parents_are_kept_while_the_table_grows(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let last = ["--goal", "a == 30 and b == 30 and c == 30"];
     let begins = ["--capacity", "64"];
@@ -780,7 +780,7 @@ fn exports_are_the_same_from_every_table() {
     }
 }
 
-fn cycles_are_measured(place: Place) {
+fn cycles_are_measured(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--cycles"]);
     assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
@@ -1048,7 +1048,7 @@ fn what_is_never_reached_is_named() {
     assert!(report["unreached"]["states"].as_array().is_some_and(|names| names.len() >= 2), "{report}");
     let output = explore(&path, ["--unreached", "--max-states", "1"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("(the search is not complete)"), "{output:?}");
-    let output = explore(&file("crossing.exp"), ["--unreached"]);
+    let output = explore(&self::file("crossing.exp"), ["--unreached"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("component states, ") && text.contains(" of 4 labels"), "{text}");
     let output = explore(&path, ["--unreached", "--local-ranks", "2"]);
@@ -1488,7 +1488,7 @@ fn interrupt(child: &Child) {
     assert!(sent.expect("there is a shell").success());
 }
 
-fn interruption_ends_it_with_a_report(place: Place) {
+fn interruption_ends_it_with_a_report(place: TableOnDevice) {
     if !cfg!(unix) {
         return;
     }

@@ -8,13 +8,13 @@ use indicatif::HumanBytes;
 
 /// Amount of available memory, and the source of the limit.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct MemoryBudget {
     pub bytes: u64,
     /// `--memory` sets the limit; otherwise it is the free memory.
     is_asked: bool,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Limit set by `--memory`.
     pub const fn allowed(bytes: u64) -> Self {
         Self { bytes, is_asked: true }
@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn limits_are_no_errors_of_the_machine() {
-        let error = |room: Room| room.ensure("2 rows", 2048).unwrap_err();
-        let of_limit = error(Room::free(5000).within(Some(100)));
+        let error = |room: MemoryBudget| room.ensure("2 rows", 2048).unwrap_err();
+        let of_limit = error(MemoryBudget::free(5000).within(Some(100)));
         assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory leaves 100 bytes");
         assert_eq!(of_limit.context("a file").downcast_ref::<Ended>().map(|ended| ended.code), Some(exit::INCOMPLETE));
-        let of_machine = error(Room::free(100).within(Some(5000)));
+        let of_machine = error(MemoryBudget::free(100).within(Some(5000)));
         assert!(of_machine.to_string().ends_with("but only 100 bytes are free") && !of_machine.is::<Ended>());
-        assert!(Room::allowed(2048).ensure("2 rows", 2048).is_ok());
+        assert!(MemoryBudget::allowed(2048).ensure("2 rows", 2048).is_ok());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Polling interval of the thread.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Watched {
     start: Instant,
     most: Option<Duration>,
     /// The program polls; the thread does nothing.
-    is_left_alone: AtomicBool,
+    has_stopped: AtomicBool,
 }
 
 static WATCHED: OnceLock<Watched> = OnceLock::new();
@@ -54,12 +54,12 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
         Ok(())
     };
     listen().context("the handler of Ctrl-C cannot be installed")?;
-    let watched = Watched { interrupted, start: Instant::now(), most, is_left_alone: AtomicBool::new(false) };
+    let watched = Watched { interrupted, start: Instant::now(), most, has_stopped: AtomicBool::new(false) };
     let watched = WATCHED.get_or_init(|| watched);
     let wait = move || {
         loop {
-            std::thread::sleep(GLANCE);
-            if watched.is_left_alone.load(Ordering::SeqCst) {
+            std::thread::sleep(POLL_INTERVAL);
+            if watched.has_stopped.load(Ordering::SeqCst) {
                 return;
             }
             if let Some(stop) = asked()
@@ -74,9 +74,9 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
 }
 
 /// Ends the thread's watch: from here on the program polls [`asked`] itself.
-pub fn leave_alone() {
+pub fn stop_watching() {
     if let Some(watched) = WATCHED.get() {
-        watched.is_left_alone.store(true, Ordering::SeqCst);
+        watched.has_stopped.store(true, Ordering::SeqCst);
     }
 }
 

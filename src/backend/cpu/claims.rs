@@ -1,4 +1,4 @@
-//! How many bytes of a slot the processor claims at once.
+//! Number of bytes of a slot that the processor claims at once.
 //!
 //! A locked claim of 16 bytes takes as long as two of 8, so slots of 3 to 16 words gain nothing from it (the bench `cpu`), and
 //! those of 1 and 2 words lie in buckets of 32 bytes. Wider vectors gain by comparing and hashing several words at once. Measured
@@ -21,15 +21,16 @@ unsafe extern "C" {
     fn warpset_cpu_most_chunk_bytes() -> u32;
 }
 
-/// Slots of fewer words than this, and more than 2, are claimed by 8 bytes all the same. On 16 cores of a Xeon claims of 16 bytes
-/// made find-or-puts of 8 and 16 words 5 to 12 % slower (a locked one takes as long as two of 8), and padded slots of 3 to 7
-/// words take up to 1.6 times the memory. Of wider vectors several words are compared at once: those of 32 words took 77 ns, and
-/// 60 so. One or two words are one claim anyway; their buckets are lines of 32 bytes with this, which was up to 1.3 times as
-/// fast.
+/// Smallest width, in words, of slots that are claimed by 16 bytes. Narrower slots are claimed by 8 bytes, except for slots of
+/// one or two words. On 16 cores of a Xeon, claims of 16 bytes made find-or-puts of 8 and 16 words 5 to 12 % slower (a locked
+/// claim of 16 bytes takes as long as two of 8), and padded slots of 3 to 7 words take up to 1.6 times the memory. With wider
+/// vectors, claims of 16 bytes compare several words at once: vectors of 32 words took 60 ns instead of 77 ns. A vector of one or
+/// two words is a single claim in any case. With this limit its buckets are lines of 32 bytes, which was up to 1.3 times as fast.
 const WIDE: usize = 17;
 
-/// The largest chunk of slots of so many words: 16 bytes where that pays, the processor has a compare-and-swap of so many, and
-/// its maker promises that an aligned load of them is atomic; else 8. `WARPSET_CPU_CHUNK_BYTES=8` asks for these.
+/// Largest chunk for slots of `words` words. 16 bytes if that pays, the processor has a 16-byte compare-and-swap, and its
+/// manufacturer guarantees that an aligned 16-byte load is atomic; otherwise 8. `WARPSET_CPU_CHUNK_BYTES=8` requests chunks of 8
+/// bytes.
 pub(crate) fn chunk_bytes(words: usize) -> u32 {
     if (3..WIDE).contains(&words) { 8 } else { most_chunk_bytes() }
 }
@@ -38,14 +39,14 @@ fn most_chunk_bytes() -> u32 {
     static CHUNK_BYTES: OnceLock<u32> = OnceLock::new();
     *CHUNK_BYTES.get_or_init(|| {
         let is_asked = std::env::var("WARPSET_CPU_CHUNK_BYTES").is_ok_and(|bytes| bytes.trim() == "8");
-        // SAFETY: gives a constant.
+        // SAFETY: the function returns a constant.
         let compiled = unsafe { warpset_cpu_most_chunk_bytes() };
         if !is_asked && compiled == 16 && has_claims_of_16() { 16 } else { 8 }
     })
 }
 
-/// Intel (Software Developer's Manual, volume 3, 9.1.1) and AMD (Architecture Programmer's Manual, volume 2, 7.3.2) promise it of
-/// their processors with AVX.
+/// Intel (Software Developer's Manual, volume 3, 9.1.1) and AMD (Architecture Programmer's Manual, volume 2, 7.3.2) guarantee it
+/// for their processors with AVX.
 #[cfg(target_arch = "x86_64")]
 fn has_claims_of_16() -> bool {
     use std::arch::x86_64::__cpuid;

@@ -21,12 +21,12 @@ pub(crate) struct CpuMachine {
 }
 
 impl CpuMachine {
-    /// All cores.
+    /// Machine with one thread per core.
     pub(crate) fn whole() -> Arc<dyn Machine> {
         Self::with_threads(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// So many threads: at least one, at most `MAX_THREADS`.
+    /// Machine with `threads` threads, limited to 1 to `MAX_THREADS`.
     pub(crate) fn with_threads(threads: usize) -> Arc<dyn Machine> {
         Arc::new(Self { threads: threads.clamp(1, MAX_THREADS) })
     }

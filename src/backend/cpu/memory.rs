@@ -1,8 +1,8 @@
-//! How much memory the system has.
+//! The system's memory.
 
 use crate::{Error, Result, faults};
 
-/// Name of a CPU with so many threads, for users.
+/// Name of a CPU with `threads` threads, as users see it.
 pub(super) fn name(threads: usize) -> String {
     if threads == 1 { "CPU (1 thread)".into() } else { format!("CPU ({threads} threads)") }
 }
@@ -12,13 +12,13 @@ pub(super) fn name(threads: usize) -> String {
 /// [`Error::OutOfMemory`] if fewer than `bytes` are free.
 pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     let free = free_memory();
-    if bytes > free || faults::strikes() {
+    if bytes > free || faults::should_fail() {
         return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free });
     }
     Ok(())
 }
 
-/// Bytes that the system says it can give; more than there can be if it does not say.
+/// Bytes that the system reports as available; more than any memory has if it reports nothing.
 pub(super) fn free_memory() -> u64 {
     let available = || {
         let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;

@@ -6,7 +6,7 @@ use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use std::sync::atomic::Ordering;
 
-/// Few enough to be in the cache still when their checksums are computed.
+/// Small enough that a piece is still in the cache when its checksum is computed.
 const PIECE: usize = BLOCK;
 
 impl CpuStore {
@@ -15,7 +15,8 @@ impl CpuStore {
         match part {
             Part::Slots => &self._slots,
             Part::Nodes => self._nodes.as_deref().unwrap_or(&[]),
-            // SAFETY: memory of the table, as much as it has for rows, all of which is zeros at least; nobody puts meanwhile.
+            // SAFETY: memory of the table, of the size that it has for rows; all of it is initialised, at least with zeros.
+            // Nothing is put meanwhile.
             Part::Rows => self
                 .rows
                 .as_ref()
@@ -49,7 +50,7 @@ impl CpuStore {
     }
 
     pub(crate) fn set_counts(&mut self, [vectors, second, dense]: &[u64; 3], spares: &[u64]) -> Result<()> {
-        // Relaxed: nothing else uses the table yet; whoever hands it over orders this.
+        // Relaxed: nothing else uses the table yet. Handing the table to another thread orders this store.
         self.stored[0].store(*vectors, Ordering::Relaxed);
         self.stored[1].store(*second, Ordering::Relaxed);
         if self.rows.is_some() {

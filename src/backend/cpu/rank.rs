@@ -2,9 +2,9 @@
 
 use super::threads::in_pieces;
 use crate::Result;
-use crate::backend::{Launch, Place, Rank, RankMemory, Store};
+use crate::backend::{Launch, MemorySpace, Rank, RankMemory, Store};
 use crate::host::zeroed;
-use crate::layout::Search;
+use crate::layout::SearchMode;
 use crate::layout::rank::{ABI, Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 use crate::layout::view::BatchView;
 use std::ptr;
@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn warpset_cpu_cluster_check_stamps(view: *const StampView, thread: u64, threads: u64);
 }
 
-/// Vectors that are worth a second thread.
+/// Number of vectors that justifies a second thread.
 const SHARE: u64 = 1 << 14;
 
 pub(super) struct CpuRank {
@@ -41,15 +41,15 @@ impl Rank for CpuRank {
         true
     }
 
-    fn place(&self, _: Stream) -> Place {
-        Place::Host
+    fn place(&self, _: Stream) -> MemorySpace {
+        MemorySpace::Host
     }
 
     fn allocate(&self, bytes: u64) -> Result<RankMemory> {
         // Messages begin at lines. An allocator that is asked for that alignment writes all of the zeros itself.
         let mut words = zeroed::<u64>((bytes.next_multiple_of(8) + LINE_BYTES) as usize / 8)?;
         let address = (words.as_mut_ptr() as u64).next_multiple_of(LINE_BYTES);
-        // The words are not used by their name, so that whoever has the address is the only one who uses them.
+        // The words are never accessed through their owner, so all accesses go through the address.
         Ok(RankMemory { address, bytes, owner: Box::new(words) })
     }
 
@@ -104,14 +104,14 @@ impl Rank for CpuRank {
         };
         let shares = (self.threads as u64).min(view.count.div_ceil(SHARE)).max(1);
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: the caller's; the shares write to different places, or by atomics.
+            // SAFETY: the caller guarantees the contract. The shares write to different places, or by atomics.
             unsafe { part(view, share, shares) };
         });
         Ok(())
     }
 
     unsafe fn stamps(&self, _: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match kernel {
                 Kernel::WriteStamps => warpset_cpu_cluster_write_stamps(view, 0, 1),
@@ -122,7 +122,7 @@ impl Rank for CpuRank {
         Ok(())
     }
 
-    unsafe fn enqueue_search(&self, _: Stream, _: &dyn Store, _: Search, _: &BatchView, _: Launch) -> Result<()> {
+    unsafe fn enqueue_search(&self, _: Stream, _: &dyn Store, _: SearchMode, _: &BatchView, _: Launch) -> Result<()> {
         unreachable!("a rank on the host searches for host slices")
     }
 }

@@ -1,16 +1,16 @@
-//! Memory of this process that grows where it is: a range of addresses is reserved once, and given memory from its start on.
+//! Memory of this process that grows in place: a range of addresses is reserved once, and backed by memory from its start on.
 
 use crate::{Error, Result, faults};
 use std::{io, ptr};
 
-/// Zeros at first. Nothing moves when it grows.
+/// The memory is zero at first. Nothing moves when it grows.
 pub(crate) struct Reserved {
     address: *mut u8,
     reserved: usize,
     bytes: usize,
 }
 
-// SAFETY: plain memory with one owner, who says what threads do with it.
+// SAFETY: plain memory with one owner, which determines how threads use it.
 unsafe impl Send for Reserved {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Reserved {}
@@ -23,9 +23,9 @@ fn refused(bytes: usize) -> Error {
 }
 
 impl Reserved {
-    /// So many bytes, that may become up to four times as many as the system has memory for.
+    /// Reserves `bytes` bytes. Up to four times the system's memory can be reserved.
     pub(crate) fn new(bytes: usize) -> Result<Self> {
-        // SAFETY: asks for two numbers.
+        // SAFETY: the calls only return two numbers.
         let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
         let physical = (pages.max(0) as usize).saturating_mul(page.max(0) as usize);
         let most = physical.saturating_mul(4).max(bytes).next_multiple_of(GRAIN);
@@ -37,7 +37,8 @@ impl Reserved {
         };
         let least = bytes.next_multiple_of(GRAIN).max(GRAIN);
         let halves = |bytes: usize| (bytes / 2).next_multiple_of(GRAIN);
-        // Where addresses are limited (`ulimit -v`), a quarter to a half of what can be had in one piece: others want some, too.
+        // If addresses are limited (`ulimit -v`), reserves a quarter to a half of the largest available range: other code needs
+        // some, too.
         let limited = || {
             let less = std::iter::successors(Some(halves(most)), |bytes| Some(halves(*bytes))).take_while(|less| *less > least);
             let can_be_had = less.into_iter().find(|less| reserve(*less).map(Self::of).is_some());
@@ -48,7 +49,7 @@ impl Reserved {
         Ok(memory)
     }
 
-    /// Of a range of addresses that nothing else uses, and so many bytes of it.
+    /// Takes over a range of addresses that nothing else uses, of `reserved` bytes.
     fn of((address, reserved): (*mut u8, usize)) -> Self {
         Self { address, reserved, bytes: 0 }
     }
@@ -57,22 +58,22 @@ impl Reserved {
         self.address
     }
 
-    /// How many bytes have memory.
+    /// Number of bytes backed by memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes it so large, unless it is larger. What is new is zeros.
+    /// Grows to `bytes`, if it is smaller. New bytes are zero.
     ///
     /// # Errors
     ///
-    /// If there is no memory, or no addresses were reserved for it. Then it is as it was.
+    /// If there is no memory, or no addresses were reserved for it. Then nothing has changed.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes.next_multiple_of(GRAIN);
         if bytes <= self.bytes {
             return Ok(());
         }
-        if bytes > self.reserved || faults::strikes() {
+        if bytes > self.reserved || faults::should_fail() {
             let reason = format!("{} bytes of addresses are reserved", self.reserved);
             return Err(Error::Allocation { bytes: bytes as u64, reason });
         }

@@ -6,11 +6,11 @@ use super::threads::{in_pieces, on_threads};
 use crate::backend::Store;
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters, SeedPair};
-use crate::layout::rows::{Closing, RowCounts};
-use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, Search};
-use crate::layout::spec::Kind;
+use crate::layout::rows::{HoleClosing, RowCounts};
+use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, SearchMode};
+use crate::layout::spec::StorageKind;
 use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
-use crate::layout::{HostBatch, Part, Progress};
+use crate::layout::{BatchProgress, HostBatch, Part};
 use crate::{Error, Outcome, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
@@ -22,21 +22,21 @@ use std::sync::{Mutex, PoisonError};
 /// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
 #[repr(C)]
 struct CpuView {
-    /// The view of its kind.
+    /// View of the table, of its kind.
     table: *const u8,
     kind: TableKind,
-    /// Which halves are paired, in a tree table.
+    /// Pairing of the halves of a tree (tree tables only).
     pairing: u32,
-    /// Bits a slot, in a compact or an indexed table.
+    /// Bits of a slot, in a compact or an indexed table.
     slot_bits: u32,
     slots: SlotsOf,
 }
 
-/// How slots for vectors lie. `warpset::SlotsOf` of cpu_tables.cpp.
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_tables.cpp.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SlotsOf {
-    /// Words a slot, which is more than a vector has if it is padded.
+    /// Words of a slot: more than a vector has if the slot is padded.
     words: u32,
     chunk_bytes: u32,
 }
@@ -59,7 +59,7 @@ enum TableKind {
 }
 
 impl CpuView {
-    /// Of a table of that spec. Points to `view`, which must outlive the call that it is for.
+    /// View of a table with that spec. It points to `view`, which must outlive the call that uses it.
     fn of(spec: Spec, view: &View) -> Self {
         let (kind, pairing, slot_bits) = match view {
             View::Bucket(_) => (TableKind::Bucket, 0, 0),
@@ -103,7 +103,7 @@ unsafe extern "C" {
         first: u64,
         last: u64,
         holes: *mut u64,
-        room: u64,
+        capacity: u64,
         count: *mut u64,
     );
     fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
@@ -120,18 +120,18 @@ unsafe extern "C" {
     );
 }
 
-/// Vectors a thread takes at a time, and the smallest batch that is worth a second thread.
+/// Number of vectors that a thread takes at a time, and smallest batch that justifies a second thread.
 const PIECE: usize = 4096;
 
 /// The layout of a spec on this machine.
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
     let kind = match spec.kind {
-        Kind::Bucket { .. } => TableKind::Bucket,
-        Kind::Tree { .. } => TableKind::Tree,
-        Kind::Compact { .. } => TableKind::Compact,
-        Kind::CompactTree { .. } => TableKind::CompactTree,
-        Kind::Indexed { .. } => TableKind::Indexed,
+        StorageKind::Bucket { .. } => TableKind::Bucket,
+        StorageKind::Tree { .. } => TableKind::Tree,
+        StorageKind::Compact { .. } => TableKind::Compact,
+        StorageKind::CompactTree { .. } => TableKind::CompactTree,
+        StorageKind::Indexed { .. } => TableKind::Indexed,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
@@ -165,13 +165,13 @@ pub(crate) struct CpuStore {
     view: View,
     threads: usize,
     spec: Spec,
-    // What the view points to:
+    // Memory that the view points to:
     pub(super) _slots: MmapMut,
     _seeds: Box<[SeedPair]>,
     pub(super) _nodes: Option<MmapMut>,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub(super) rows: Option<CpuRows>,
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(super) stored: Box<[AtomicU64; 2]>,
 }
 
@@ -184,11 +184,11 @@ unsafe impl Sync for CpuStore {}
 /// The rows of an indexed table.
 pub(super) struct CpuRows {
     pub(super) words: Reserved,
-    /// How many spare rows there are, and cells for them.
+    /// Number of spare rows, followed by cells for them.
     spares: Box<[AtomicU64]>,
 }
 
-/// Cells for spare rows: more than threads have at once.
+/// Number of cells for spare rows: more than the threads can have at once.
 const SPARE_CELLS: usize = 256;
 
 impl CpuRows {
@@ -199,7 +199,7 @@ impl CpuRows {
 }
 
 /// Memory for slots, or nodes.
-fn room(bytes: u64) -> Result<MmapMut> {
+fn allocate(bytes: u64) -> Result<MmapMut> {
     let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
@@ -221,15 +221,15 @@ impl CpuStore {
         Ok(store)
     }
 
-    /// Zeros, which the system has memory for when they are written to.
+    /// Memory that reads as zeros. The system provides pages when they are written.
     pub(crate) fn unfilled(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let row_bytes = parameters.row_bytes(&geometry);
         check_memory(root_bytes + node_bytes + row_bytes, threads)?;
         let rows = if row_bytes > 0 { Some(CpuRows::new(row_bytes)?) } else { None };
-        let mut slots = room(root_bytes)?;
-        let mut nodes = if node_bytes > 0 { Some(room(node_bytes)?) } else { None };
+        let mut slots = allocate(root_bytes)?;
+        let mut nodes = if node_bytes > 0 { Some(allocate(node_bytes)?) } else { None };
         let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
         let stored: Box<[AtomicU64; 2]> = Box::default();
         let view = parameters.view(&Addresses {
@@ -245,9 +245,9 @@ impl CpuStore {
         Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored })
     }
 
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
-        // Relaxed: counts of their own; a caller that needs them exact has joined the threads that add to them.
+        // Relaxed: independent counters. A caller that needs exact numbers has joined the threads that add to them.
         Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
     }
 
@@ -270,7 +270,7 @@ impl CpuStore {
         });
     }
 
-    /// What rows there are. Nothing else uses the table.
+    /// Counts the rows. Nothing else may use the table meanwhile.
     pub(crate) fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), View::Indexed { view, .. }) = (&self.rows, &self.view) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
@@ -278,28 +278,28 @@ impl CpuStore {
         Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
     }
 
-    /// Rows that are not stored, as many as there is room for; and how many there are.
-    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+    /// Lists up to `capacity` rows that are not stored, and returns their total number.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let (mut holes, mut count) = (zeroed::<u64>(room as usize)?, 0u64);
+        let (mut holes, mut count) = (zeroed::<u64>(capacity as usize)?, 0u64);
         let (holes_at, count_at) = (holes.as_mut_ptr() as u64, &raw mut count as u64);
         let shares = self.threads.min((rows.end - rows.start).div_ceil(PIECE as u64) as usize).max(1) as u64;
         in_pieces(self.threads, shares, |share| {
-            // SAFETY: `holes` has `room` elements, each of which is written by the one thread to which `count` has given its
-            // number; both outlive the threads. The table's memory is read and atomically only.
+            // SAFETY: `holes` has `capacity` elements. Each is written by one thread, to which `count` has given its index. Both
+            // outlive the threads. The table's memory is only read, atomically.
             unsafe {
                 let view = CpuView::of(self.spec, &self.view);
                 let (holes, count) = (holes_at as *mut u64, count_at as *mut u64);
-                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, room, count);
+                warpset_cpu_list_holes(&view, share, shares, rows.start, rows.end, holes, capacity, count);
             }
         });
         holes.truncate(count as usize);
         Ok((holes, count))
     }
 
-    /// How many references are to rows that are not stored.
+    /// Number of references to rows that are not stored.
     pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
         let invalid = AtomicU64::new(0);
         in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
@@ -324,7 +324,7 @@ impl CpuStore {
         }
     }
 
-    /// Bytes of the rows that were given: the system has no memory for others.
+    /// Bytes of the rows that were given. The system provides no memory for others.
     pub(crate) fn row_bytes(&self) -> u64 {
         let rows = self.view.rows().map_or(0, |rows| rows.capacity);
         // Relaxed: for a report.
@@ -335,17 +335,17 @@ impl CpuStore {
     ///
     /// # Safety
     ///
-    /// They are stored, and the caller has seen it.
+    /// The rows are stored, and the caller has observed that.
     pub(crate) unsafe fn first_rows(&self, rows: u64) -> &[u32] {
         let Some(CpuRows { words, .. }) = &self.rows else { return &[] };
         let count = rows as usize * self.spec.width();
-        // SAFETY: memory of the table, aligned to pages; these rows are stored, so the words are initialised, and whoever changes
-        // them (`clear`, `reindex`, `close_holes`) has the table exclusively.
+        // SAFETY: memory of the table, aligned to pages. These rows are stored, so the words are initialised. Operations that
+        // change them (`clear`, `reindex`, `close_holes`) have the table exclusively.
         unsafe { std::slice::from_raw_parts(words.address().cast_const().cast(), count) }
     }
 
-    /// Closes holes, and says whether rows have moved. Nothing else uses the table.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    /// Closes holes. Returns whether rows have moved. Nothing else uses the table.
+    pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(self.spec, &self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };
         self.set_rows(closing.given, &closing.spares);
@@ -353,15 +353,15 @@ impl CpuStore {
         (true, Ok(()))
     }
 
-    /// As a lane does that takes a row, and is stopped before it puts its vector.
+    /// Acts as a lane that takes a row, and is stopped before it puts its vector.
     #[cfg(test)]
     pub(crate) fn lose_a_row(&self) -> u64 {
         self.stored[1].fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says which rows were given, and which are spare.
+    /// Sets the number of given rows, and the spare ones.
     pub(super) fn set_rows(&self, given: u64, spares: &[u64]) {
-        // Relaxed: nothing else uses the table; the caller's lock hands all of it over.
+        // Relaxed: nothing else uses the table; the caller's lock passes it on.
         self.stored[1].store(given, Ordering::Relaxed);
         let Some(CpuRows { spares: cells, .. }) = &self.rows else { return };
         let kept = spares.len().min(SPARE_CELLS);
@@ -370,8 +370,8 @@ impl CpuStore {
         cells[1..].iter().zip(values).for_each(|(cell, value)| cell.store(value, Ordering::Relaxed));
     }
 
-    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
-    /// slot, the table is as it was. Nothing else uses the table.
+    /// Builds an index of another size of the rows before `last`, and removes the others. Returns the counts: if some rows found
+    /// no slot, the table is unchanged. Nothing else uses the table.
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         let geometry = geometry(parameters.spec);
         let (slot_bytes, row_bytes) = (parameters.slot_bytes(&geometry), parameters.row_bytes(&geometry));
@@ -380,7 +380,7 @@ impl CpuStore {
             self.threads,
         )?;
         let before = self.row_counts()?;
-        let mut slots = room(slot_bytes)?;
+        let mut slots = allocate(slot_bytes)?;
         let rows = self.rows.as_mut().expect("an indexed table has rows");
         let view = parameters.view(&Addresses {
             slots: slots.as_mut_ptr() as u64,
@@ -406,10 +406,10 @@ impl CpuStore {
         if counts.full > 0 {
             return Ok(counts);
         }
-        // Last, so that there is not more of it after an error.
+        // Last, so that an error leaves the rows' memory as it was.
         rows.words.grow(row_bytes as usize)?;
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        // Where all have been named, all are stored.
+        // If all rows have been named, all are stored.
         let dense = if counts.hits == given { given } else { self.dense().min(given) };
         self.stored[0].store(counts.hits, Ordering::Relaxed);
         self.set_rows(given, &spares);
@@ -420,10 +420,10 @@ impl CpuStore {
 
     pub(crate) fn search(
         &self,
-        search: Search,
+        search: SearchMode,
         tag: u64,
         batch: &mut HostBatch<'_>,
-        progress: &mut Progress<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Counts> {
         let count = batch.count(self.spec);
         let mut counts = Counts::default();
@@ -432,7 +432,7 @@ impl CpuStore {
         let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
-            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen at last; results are read after the
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
             // threads are joined.
             while !stop.load(Ordering::Relaxed) {
                 let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
@@ -460,23 +460,25 @@ impl CpuStore {
 
     /// # Safety
     ///
-    /// `view` is of this table. What the batch points to is valid, of the lengths that its count says, and written by nobody
-    /// else, but for what is changed atomically:
+    /// `view` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no other
+    /// thread writes to it, except for the data that is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
-    unsafe fn search_by_this_thread(&self, search: Search, view: &View, batch: &BatchView) {
+    unsafe fn search_by_this_thread(&self, search: SearchMode, view: &View, batch: &BatchView) {
         let table = CpuView::of(self.spec, view);
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match search {
-                Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => warpset_cpu_find_or_put(&table, batch),
-                Search::Find => warpset_cpu_find(&table, batch),
+                SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
+                    warpset_cpu_find_or_put(&table, batch)
+                }
+                SearchMode::Find => warpset_cpu_find(&table, batch),
             }
         }
     }
 
-    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is there before `begin` is
-    /// called, so nothing fails after it.
+    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. All memory is allocated before `begin`
+    /// is called, so nothing fails after it.
     pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let slots = self.view.stash_slots() as usize;
         let (mut keys, mut outcomes) = (zeroed::<u64>(slots)?, zeroed::<u8>(slots)?);
@@ -487,9 +489,9 @@ impl CpuStore {
             let (keys_at, counts_at) = (keys.as_mut_ptr() as u64, &raw mut counts as u64);
             let shares = self.threads.min(slots.div_ceil(PIECE)).max(1) as u64;
             in_pieces(self.threads, shares, |share| {
-                // SAFETY: `keys` has an element for each slot of the stash, of which each share has others, and for no more keys
-                // than it had there are positions that `counts` gives out once each; both outlive the threads. The caller uses
-                // the table alone.
+                // SAFETY: `keys` has an element for each slot of the stash. Each thread reads slots of its own share. `counts`
+                // gives out each position once, at most one per key. Both outlive the threads. The caller uses the table
+                // exclusively.
                 unsafe {
                     let (keys, counts) = (keys_at as *mut u64, counts_at as *mut Relocated);
                     warpset_cpu_relocate(
@@ -506,7 +508,7 @@ impl CpuStore {
             let displaced = counts.left_over as usize;
             let back = HostBatch::of(bytemuck::cast_slice(&keys[..displaced]));
             let mut back = HostBatch { outcomes: Some(&mut outcomes[..displaced]), ..back };
-            self.search(Search::PutBack, 0, &mut back, &mut Progress::none())?;
+            self.search(SearchMode::PutBack, 0, &mut back, &mut BatchProgress::none())?;
             left = 0;
             for at in 0..displaced {
                 if outcomes[at] == Outcome::Full as u8 {
@@ -522,7 +524,7 @@ impl CpuStore {
         Err(Error::KeysWithoutSlot { keys })
     }
 
-    /// The number of words that could not be read.
+    /// Returns the number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         let width = self.spec.width();
         assert_eq!(vectors.len(), references.len() * width);
@@ -531,9 +533,9 @@ impl CpuStore {
         in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
             let first = piece as usize * PIECE;
             let references = &references[first..references.len().min(first + PIECE)];
-            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above), of which each piece has others,
-            // and outlives the threads; `invalid` is added to atomically, and the kernel checks every reference before it reads
-            // the slot.
+            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above). The pieces are disjoint parts of
+            // it, and it outlives the threads. `invalid` is added to atomically. The kernel checks every reference before it
+            // reads the slot.
             unsafe {
                 let to = (to as *mut u32).add(first * width);
                 warpset_cpu_get(
@@ -549,19 +551,20 @@ impl CpuStore {
     }
 
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        let room = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references) = (zeroed::<u32>(room * self.spec.width())?, zeroed::<u64>(room)?);
+        let capacity = (slots.end - slots.start) as usize;
+        let (mut vectors, mut references) = (zeroed::<u32>(capacity * self.spec.width())?, zeroed::<u64>(capacity)?);
         let count = self.export_to(slots, &mut vectors, Some(&mut references));
         vectors.truncate(count * self.spec.width());
         references.truncate(count);
         Ok((vectors, references))
     }
 
-    /// How many vectors the slots hold. There is room for one of each.
+    /// Returns the number of vectors that the slots hold. The slices have room for one of each slot.
     fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
-        let room = (slots.end - slots.start) as usize;
+        let capacity = (slots.end - slots.start) as usize;
         assert!(
-            vectors.len() >= room * self.spec.width() && references.as_ref().is_none_or(|references| references.len() >= room)
+            vectors.len() >= capacity * self.spec.width()
+                && references.as_ref().is_none_or(|references| references.len() >= capacity)
         );
         let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
         let mut count = 0;
@@ -591,8 +594,8 @@ impl CpuStore {
                     }
                     let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
                     let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
-                    // SAFETY: `vectors` holds so many rows, and nothing but counts is asked for.
-                    unsafe { larger.search_by_this_thread(Search::FindOrPut, &larger.view, &batch) };
+                    // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
+                    unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, &larger.view, &batch) };
                 }
             };
             match rehash() {
@@ -603,7 +606,7 @@ impl CpuStore {
         on_threads(self.threads.min(count.div_ceil(piece) as usize), work, work);
         let (sum, failed) = (sum.into_inner(), failed.into_inner());
         match failed.unwrap_or_else(PoisonError::into_inner) {
-            // What one thread could not do others may have done, but memory is short: the caller has not lost anything.
+            // Another thread may have succeeded where this one ran out of memory. Then nothing is lost for the caller.
             Some(error) => Err(error),
             None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
         }
@@ -671,12 +674,18 @@ impl Store for CpuStore {
         CpuStore::clear(self, begin)
     }
 
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts> {
         CpuStore::search(self, search, tag, batch, progress)
     }
 
     /// Kernels were compiled with the library.
-    fn prepare(&self, _: Search, _: bool) -> Result<()> {
+    fn prepare(&self, _: SearchMode, _: bool) -> Result<()> {
         Ok(())
     }
 
@@ -709,7 +718,7 @@ impl Store for CpuStore {
         CpuStore::row_bytes(self)
     }
 
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         CpuStore::close_holes(self, closing)
     }
 
@@ -721,7 +730,7 @@ impl Store for CpuStore {
         CpuStore::relocate(self, seed, begin)
     }
 
-    /// Relocation never leaves any.
+    /// Relocation on the CPU never leaves any.
     fn has_displaced(&self) -> bool {
         false
     }
@@ -743,7 +752,7 @@ impl Store for CpuStore {
     }
 
     unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         Some(unsafe { CpuStore::first_rows(self, rows) })
     }
 

@@ -4,12 +4,12 @@ use crate::faults;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Runs `own` on this thread, and `work` on up to `threads - 1` others meanwhile, which share what there is to do. Those that the
-/// system does not start are done without.
+/// Runs `own` on this thread, and meanwhile `work` on up to `threads - 1` others, which share the work. If the system refuses to
+/// start a thread, the others do its part.
 pub(super) fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
     thread::scope(|scope| {
         for _ in 1..threads {
-            if faults::strikes() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+            if faults::should_fail() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {
                 break;
             }
         }
@@ -17,7 +17,7 @@ pub(super) fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnc
     });
 }
 
-/// Calls `each` for every number below `pieces`, on up to so many threads.
+/// Calls `each` for every number below `pieces`, on up to `threads` threads.
 pub(super) fn in_pieces(threads: usize, pieces: u64, each: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(0);
     let work = || {

@@ -1,4 +1,4 @@
-//! Values beside the rows of an indexed table in the memory of this process.
+//! Values of the rows of an indexed table, in the memory of this process.
 
 use super::memory::check_memory;
 use super::reserved::Reserved;
@@ -41,7 +41,7 @@ impl Values for CpuValues {
     }
 
     unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         Some(unsafe { self.slice(bytes) })
     }
 
@@ -76,14 +76,15 @@ impl CpuValues {
     /// Nothing writes them during `'a`, and this outlives `'a`.
     unsafe fn slice<'a>(&self, bytes: u64) -> &'a [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: memory of this process (asserted); zeros at first; that nothing writes it is the caller's promise. The
-        // addresses are reserved until `memory` is dropped.
+        // SAFETY: memory of this process (asserted), zeroed at first. The caller promises that nothing writes it. The addresses
+        // are reserved until `memory` is dropped.
         unsafe { std::slice::from_raw_parts(self.memory.address().cast_const(), bytes as usize) }
     }
 
     fn slice_mut(&mut self, bytes: u64) -> &mut [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: as in `slice`; the borrow is exclusive, and whoever holds a slice of `slice` borrows the array (`Array::view`).
+        // SAFETY: as in `slice`. This borrow is exclusive: a slice returned by `slice` borrows the array (`Array::view`), so none
+        // exists now.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address(), bytes as usize) }
     }
 }

@@ -1,7 +1,7 @@
-//! Programs that are compiled before they are asked for, each by a thread of its own, while a context is made: to compile one, or
-//! to find it on disk, no context is needed.
+//! Programs that are compiled ahead of use, each by its own thread, while a context is made: no context is needed to compile a
+//! program, or to find it on disk.
 //!
-//! What is compiled waits for the first who asks for it ([`take`]), whoever that is: jobs are compared as a whole.
+//! A compiled program is kept until the first request for it ([`take`]), from any thread. Jobs are compared as a whole.
 
 use super::cache::Cache;
 use super::gpu::driver_version;
@@ -13,11 +13,11 @@ use std::thread::{Builder, JoinHandle};
 
 /// A program that is being compiled, or waits.
 struct Begun {
-    /// Of the [`Jobs`] that it belongs to.
+    /// Number of the [`Jobs`] that started this compilation.
     jobs: u64,
     name: String,
     source: String,
-    /// With texts that are not used.
+    /// Stored without its texts.
     job: Job<'static>,
     thread: JoinHandle<Result<Vec<u8>>>,
 }
@@ -28,8 +28,8 @@ fn begun() -> MutexGuard<'static, (u64, Vec<Begun>)> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Programs that somebody has begun to compile. Dropping it waits for those that nobody has asked for: none is being compiled
-/// when the process ends, and takes its libraries down.
+/// Programs whose compilation was started ahead of use. Dropping the value waits for those that were not requested. So no
+/// compilation is running when the process ends and unloads its libraries.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     number: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// None yet. If there is a driver, begins to load NVRTC.
+    /// Starts without programs. If there is a driver, begins to load NVRTC.
     pub(crate) fn new() -> Self {
         let is_driver_here = library::DRIVER.ensure_present().is_ok();
         let load = || drop(nvrtc::ensure_present());
@@ -54,7 +54,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// If no thread can be started it is left to who asks for it.
+    /// If no thread can be started, the first request compiles the program.
     fn begin_with(&mut self, job: &Job<'_>, cache: Option<Cache>) {
         let (name, source) = (job.name.to_string(), job.source.to_string());
         let job = job.with_texts("", "");
@@ -69,7 +69,7 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         let left: Vec<Begun> = begun().1.extract_if(.., |begun| begun.jobs == self.number).collect();
-        // A program that could not be compiled, and that nobody wants, is no error.
+        // A failed compilation of a program that was never requested is not an error.
         left.into_iter().for_each(|begun| drop(begun.thread.join()));
         if let Some(loading) = self.loading.take() {
             let _ = loading.join();
@@ -77,14 +77,14 @@ impl Drop for Jobs {
     }
 }
 
-/// What has come of a program, if somebody has begun to compile it: waits for it.
+/// If the compilation of a program was started ahead of use, waits for it and returns its result.
 pub(super) fn take(job: &Job<'_>) -> Option<Result<Vec<u8>>> {
     let found = {
         let (_, begun) = &mut *begun();
         let at = begun.iter().position(|begun| begun.job.with_texts(&begun.name, &begun.source) == *job)?;
         begun.swap_remove(at)
     };
-    // A panic is a bug of ours, which who asks sees when it happens again.
+    // A panic is a bug of this library. The request compiles again, and sees the panic if it happens again.
     found.thread.join().ok()
 }
 

@@ -4,20 +4,20 @@
 /// time of change of the file, which may have been replaced since it was loaded. `None` if there is no such file.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(super) fn of_code_at(address: usize) -> Option<String> {
-    let mut search = Search { address, found: None };
+    let mut search = FileSearch { address, found: None };
     // SAFETY: `visit` is called before this returns, with the `search` that it gets here, which nothing else uses meanwhile.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found.flatten()
 }
 
-/// Other systems do not tell in this way.
+/// Other systems do not provide this.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(super) fn of_code_at(_address: usize) -> Option<String> {
     None
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-struct Search {
+struct FileSearch {
     address: usize,
     /// Set when the file was met.
     found: Option<Option<String>>,
@@ -27,7 +27,7 @@ struct Search {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 unsafe extern "C" fn visit(file: *mut libc::dl_phdr_info, _: usize, search: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `dl_iterate_phdr` gives a file that stays loaded during the call, and the pointer that `of_code_at` gave it.
-    let (file, search) = unsafe { (&*file, &mut *search.cast::<Search>()) };
+    let (file, search) = unsafe { (&*file, &mut *search.cast::<FileSearch>()) };
     // SAFETY: the file has this number of headers, which stay as long as it is loaded.
     let headers = unsafe { std::slice::from_raw_parts(file.dlpi_phdr, file.dlpi_phnum.into()) };
     let start = |header: &libc::Elf64_Phdr| (file.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);

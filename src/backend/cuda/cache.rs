@@ -1,26 +1,26 @@
 //! Compiled kernels, kept on disk between processes.
 //!
-//! A file holds one image, under a *key*: the text of all that the image depends on (`Job::key`: the source, the options with the
-//! architecture, the versions of NVRTC, of the driver and of this library). The key is in the file, and compared byte for byte
-//! when it is read, so that no two programs are ever taken for each other, whatever their digests. Only the library's own headers
-//! are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and nobody but the library's authors chooses
-//! them. A source that includes a file is compiled always: what that file holds is not in the key.
+//! A file holds one image, under a *key*: the text of everything that the image depends on (`Job::key`: the source, the options
+//! with the architecture, the versions of NVRTC, of the driver and of this library). The file contains the key, which is compared
+//! byte by byte when the file is read. So no program is mistaken for another, whatever their digests. Only the library's own
+//! headers are in the key as a digest, of 128 bits: 200 KiB in every file would be a waste, and only the library's authors choose
+//! the headers. A source that includes another file is always compiled, because the contents of that file are not in the key.
 //!
 //! ```text
 //! MAGIC | bytes of the key, u64 | bytes of the image, u64 | digest of the two numbers, the key and the image, u128 | key | image
 //! ```
 //!
-//! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files. Those
-//!   who write the same one at once write the same.
-//! - *Damage*: a file that is not exactly as above is as good as none, and is written anew. So files are not flushed to the disk
-//!   before they are renamed: what a crash leaves of them is found.
-//! - *Other users*: a kernel is code, so it is read only where nobody else can have put it. The folder and its files must belong
-//!   to the user of the process, must not be writable by others, and must not be links. (Windows: not looked at, as the default
-//!   folder is the user's by its access list.)
-//! - *Bounded*: after each write the files that were not used for longest are removed, down to `MAX_BYTES`; and those that killed
-//!   processes have left unfinished. Files with other names are left alone.
+//! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files.
+//!   Processes that write the same file at once write equal contents.
+//! - *Damage*: a file that is not exactly as above is ignored and written again. So files need not be flushed to the disk before
+//!   they are renamed: damage by a crash is noticed.
+//! - *Other users*: a kernel is code, so it is read only if no other user can have written it. The folder and its files must
+//!   belong to the user of the process, must not be writable by others, and must not be links. (On Windows this is not checked,
+//!   because the access list of the default folder admits only its user.)
+//! - *Bounded*: after each write, the files that were not used for longest are removed, down to `MAX_BYTES`, and so are
+//!   unfinished files of killed processes. Files with other names are left alone.
 //!
-//! Whatever fails here, the kernel is compiled, and nobody hears of it.
+//! If anything fails here, the kernel is compiled, and the failure is not reported.
 
 use crate::Result;
 use std::ffi::OsString;
@@ -31,25 +31,26 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Where compiled kernels are kept between processes: see [`set_kernel_cache`].
+/// Location of compiled kernels between processes: see [`set_kernel_cache`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KernelCache {
-    /// In the folder that the environment names, or else in the user's cache folder:
-    /// [Compilation and the kernel cache](crate::host_batches#compilation-and-the-kernel-cache).
+    /// The folder that the environment names, or else a folder in the user's cache folder: [Compilation and the kernel
+    /// cache](crate::host_batches#compilation-and-the-kernel-cache).
     #[default]
     Default,
-    /// In this folder, which is made if it is not there. It must belong to the user, and others must not be able to write to it.
+    /// This folder, which is created if it does not exist. It must belong to the user, and others must not be able to write to
+    /// it.
     Folder(PathBuf),
-    /// Nowhere: they are compiled in every process.
+    /// No cache: kernels are compiled in every process.
     Off,
 }
 
 static CHOICE: Mutex<KernelCache> = Mutex::new(KernelCache::Default);
 
-/// Chooses where compiled kernels are kept between processes, for all that this process compiles from now on.
+/// Sets the location of compiled kernels between processes, for all compilations of this process from now on.
 ///
-/// `WARPSET_CACHE=off` in the environment switches the cache off, whatever is chosen here.
+/// `WARPSET_CACHE=off` in the environment switches the cache off, in spite of this setting.
 ///
 /// ```
 /// use warpset::gpu::{KernelCache, set_kernel_cache};
@@ -60,7 +61,7 @@ pub fn set_kernel_cache(cache: KernelCache) {
     *CHOICE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = cache;
 }
 
-/// All files together. Those of one table have some 200 to 600 KB.
+/// Largest size of all files together. Those of one table have some 200 to 600 KB.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// An unfinished file of this age was left by a process that was killed.
@@ -78,13 +79,13 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// The one to use now, if one is.
+    /// The cache that is in use, if any.
     pub(super) fn in_use(driver: i32) -> Option<Self> {
         let choice = CHOICE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         Some(Self { folder: folder(choice, |name| std::env::var_os(name))?, max_bytes: MAX_BYTES, driver })
     }
 
-    /// The image of a key. If it is not there, it is made, and kept.
+    /// Returns the image of a key. If it is not in the cache, makes and keeps it.
     pub(super) fn get_or_make(&self, key: &str, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let file = self.folder.join(format!("{:032x}{KEPT}", digest([key.as_bytes()])));
         if let Some(image) = self.find(&file, key) {
@@ -104,7 +105,7 @@ impl Cache {
             return None;
         }
         let image = image_in(fs::read(file).ok()?, key)?;
-        // So that it counts as used. If that fails it may be removed early.
+        // Marks the file as used. If that fails, it may be removed early.
         let _ = File::open(file).and_then(|file| file.set_modified(SystemTime::now()));
         Some(image)
     }
@@ -120,8 +121,8 @@ impl Cache {
         if !is_own_folder(&self.folder) {
             return Ok(());
         }
-        // The time tells processes of the same number apart, on machines or in containers that share the folder. Relaxed: only
-        // that numbers differ matters.
+        // The time distinguishes processes of the same number, on machines or in containers that share the folder. Relaxed: only
+        // the uniqueness of numbers matters.
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let unfinished = file.with_extension(format!("{process}-{number}-{now}{WRITTEN}"));
@@ -133,7 +134,7 @@ impl Cache {
         written.and_then(|()| self.trim())
     }
 
-    /// Removes what was not used for longest, down to `max_bytes`. Other processes may do so at the same time.
+    /// Removes the files that were not used for longest, down to `max_bytes`. Other processes may do so at the same time.
     fn trim(&self) -> io::Result<()> {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -169,7 +170,7 @@ fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The folder of a choice, by the variables of an environment. None if it is off, or nobody knows where.
+/// Folder of a choice, according to the variables of an environment. None if the cache is off or the folder is unknown.
 fn folder(choice: KernelCache, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty());
     if named("WARPSET_CACHE").is_some_and(|value| value == "off" || value == "0") {
@@ -205,7 +206,7 @@ fn create_file(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).open(path)
 }
 
-/// Whether a folder is there, is no link, and nobody but this user can write to it.
+/// Whether the folder exists, is not a link, and only this user can write to it.
 fn is_own_folder(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir() && is_own(&metadata))
 }
@@ -223,8 +224,8 @@ fn is_own(_: &Metadata) -> bool {
     true
 }
 
-/// FNV-1a of 128 bits (Fowler, Noll, Vo), of parts one after another with their lengths. Not against people who look for
-/// collisions: none of them has a say in what is digested.
+/// FNV-1a of 128 bits (Fowler, Noll, Vo), of parts one after another with their lengths. It does not resist deliberate
+/// collisions, and need not: only the library's authors choose the digested texts.
 pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = (1 << 88) + 0x13b;
@@ -233,18 +234,18 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
     parts.into_iter().fold(BASIS, |digest, part| add(add(digest, part), &(part.len() as u64).to_le_bytes()))
 }
 
-/// What a file holds.
+/// Content of a file.
 fn content(key: &str, image: &[u8]) -> Vec<u8> {
     let digest = digest([key.as_bytes(), image]).to_le_bytes();
     let lengths = [key.len(), image.len()].map(|length| (length as u64).to_le_bytes());
     [MAGIC, &lengths[0], &lengths[1], &digest[..], key.as_bytes(), image].concat()
 }
 
-/// The image that a file holds for a key, if that is what it holds.
+/// Returns the image in a file, if the file is one for this key.
 fn image_in(mut content: Vec<u8>, key: &str) -> Option<Vec<u8>> {
     let image_at = HEAD_BYTES + key.len();
     let image = content.get(image_at..)?;
-    // What ought to be before the image.
+    // Bytes that must precede the image.
     let expected = self::content(key, image);
     if content != expected {
         return None;
@@ -402,10 +403,10 @@ pub(super) mod tests {
 
         // Only root can give files away.
         if chown(&file, Some(12345), None).is_ok() {
-            assert!(made(&cache, "key"), "somebody else's file is read");
+            assert!(made(&cache, "key"), "another user's file is read");
             assert!(!made(&cache, "key"));
             chown(&cache.folder, Some(12345), None).unwrap();
-            assert!(made(&cache, "key") && made(&cache, "other"), "somebody else's folder is read");
+            assert!(made(&cache, "key") && made(&cache, "other"), "another user's folder is read");
             assert_eq!(scratch.files().len(), 1);
         } else {
             println!("not tested as root: files of others");
@@ -458,7 +459,7 @@ pub(super) mod tests {
         left_ages.sort();
         assert_eq!(left_ages, [100, 110, 120, 130, 140, 150, 160, 170, 290]);
         let is_left = |name: &str| cache.folder.join(name).exists();
-        assert!(others.into_iter().all(is_left), "somebody else's files are removed");
+        assert!(others.into_iter().all(is_left), "another user's files are removed");
         assert!(is_left(&written) && !is_left(&left));
 
         let large = cache.get_or_make("too large", || Ok(vec![1; cache.max_bytes as usize])).unwrap();

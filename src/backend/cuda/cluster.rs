@@ -1,27 +1,27 @@
-//! What a rank of a cluster needs of its GPU: its kernels, and copies between ranks of one process.
+//! GPU side of a rank of a cluster: its kernels, and copies between ranks of one process.
 
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::nvrtc::Job;
 use super::store::{CudaStore, argument};
 use super::{Current, Gpu, cuda, pass, undisturbed};
 use crate::Result;
-use crate::backend::{Launch, Place, Rank, RankMemory, Store};
-use crate::layout::Search;
+use crate::backend::{Launch, MemorySpace, Rank, RankMemory, Store};
+use crate::layout::SearchMode;
 use crate::layout::rank::{ABI, Kernel, PartitionView, ROUNDS, StampView, Stream};
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// The kernels of a rank. Its streams: those of rounds go first where both want the GPU, because their kernels are short, and
-/// others wait for their results.
+/// Kernels and streams of a rank. If a stream of a round and another stream both want the GPU, that of the round goes first,
+/// because its kernels are short, and other ranks wait for their results.
 pub(crate) struct CudaRank {
     gpu: Arc<Gpu>,
     streams: [Arc<CudaStream>; ROUNDS + 1],
-    /// By stream: passed when the work is done that another stream is to come after.
+    /// By stream: event after the work that another stream must wait for.
     passed: [CudaEvent; ROUNDS + 1],
     kernels: [CudaFunction; KERNELS.len()],
-    /// Through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
+    /// Pinned memory through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
     few: Mutex<PinnedMemory>,
 }
 
@@ -61,17 +61,17 @@ impl CudaRank {
         for name in KERNELS {
             kernels.push(module.load_function(name).map_err(cuda("finding a kernel"))?);
         }
-        let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let kernels = kernels.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let mut streams = Vec::new();
         for number in 0..=ROUNDS {
             streams.push(if number < ROUNDS { gpu.new_urgent_stream()? } else { gpu.new_stream()? });
         }
-        let streams = streams.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let streams = streams.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let mut passed = Vec::new();
         for _ in 0..=ROUNDS {
             passed.push(undisturbed(&gpu.context, || gpu.context.new_event(None)).map_err(cuda("making an event"))?);
         }
-        let passed = passed.try_into().unwrap_or_else(|_| unreachable!("as many as there are"));
+        let passed = passed.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let few = Mutex::new(PinnedMemory::new(gpu, FEW)?);
         Ok(Self { gpu: gpu.clone(), streams, passed, kernels, few })
     }
@@ -80,16 +80,16 @@ impl CudaRank {
         &self.streams[number(stream)]
     }
 
-    /// Enqueues a kernel of one argument for `items` items, of which a thread takes several.
+    /// Enqueues a kernel of one argument for `items` items. Each thread handles several.
     ///
     /// # Safety
     ///
-    /// The argument is the kernel's view. The memory that it points to is as large as it says, and stays until the stream has
+    /// The argument is the kernel's view. The memory that it points to has the size given there, and stays until the stream has
     /// passed the kernel.
     unsafe fn run<T>(&self, stream: Stream, kernel: Kernel, view: &T, items: u64) -> Result<()> {
         let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
         let stream = self.stream(stream).cu_stream();
-        // SAFETY: the kernel's one argument; the rest is the caller's.
+        // SAFETY: this is the kernel's one argument; the caller guarantees the rest.
         unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, stream, &mut [argument(view)]) }
     }
 
@@ -107,8 +107,8 @@ impl Rank for CudaRank {
         false
     }
 
-    fn place(&self, stream: Stream) -> Place {
-        Place::Gpu(self.stream(stream).clone())
+    fn place(&self, stream: Stream) -> MemorySpace {
+        MemorySpace::Gpu(self.stream(stream).clone())
     }
 
     fn allocate(&self, bytes: u64) -> Result<RankMemory> {
@@ -137,8 +137,8 @@ impl Rank for CudaRank {
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let part = few.part::<u8>(0, bytes);
-        // SAFETY: waited for in the next statement, before anybody else has the lock. If that fails, so does all that follows
-        // on this GPU.
+        // SAFETY: waited for in the next statement, before another thread can have the lock. If that wait fails, so does every
+        // later operation on this GPU.
         unsafe { memory.read_async(offset as usize, part, cu_stream)? };
         self.wait(stream, "copying from the GPU")?;
         data.copy_from_slice(part);
@@ -177,19 +177,19 @@ impl Rank for CudaRank {
         }
     }
 
-    /// Also if a stream has met an error.
+    /// Waits even if a stream has met an error.
     fn synchronize(&self) -> Result<()> {
         let waited = self.streams.each_ref().map(|stream| self.gpu.wait(stream, "waiting for a round"));
         waited.into_iter().collect()
     }
 
     unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { self.run(stream, kernel, view, view.count) }
     }
 
     unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { self.run(stream, kernel, view, view.count) }
     }
 
@@ -197,12 +197,12 @@ impl Rank for CudaRank {
         &self,
         stream: Stream,
         store: &dyn Store,
-        search: Search,
+        search: SearchMode,
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()> {
         let store = CudaStore::of(store).expect("a table stays on its machine");
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { store.enqueue(search, batch, self.stream(stream).cu_stream(), launch) }
     }
 }
@@ -211,12 +211,12 @@ impl Rank for CudaRank {
 pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
     let _current = bind(stream)?;
     // SAFETY: the context is current, and the stream borrowed.
-    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for what is sent"))
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for a message"))
 }
 
-/// Lets each of two GPUs of this process use the other's memory, once, where they can: then copies between them do not pass
-/// through the host. Where they cannot, copies do, and are as good.
-pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
+/// Gives two GPUs of this process access to each other's memory, once, if they support it: then copies between them do not pass
+/// through the host. Otherwise copies pass through the host, with the same results.
+pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
     static KNOWN: Mutex<BTreeSet<[usize; 2]>> = Mutex::new(BTreeSet::new());
     let [a, b] = [one, other].map(CudaStream::context);
     let pair = [a.cu_ctx() as usize, b.cu_ctx() as usize];
@@ -233,43 +233,45 @@ pub(crate) fn let_reach_each_other(one: &CudaStream, other: &CudaStream) {
             && can != 0
             && let Ok(_current) = bind(stream)
         {
-            // SAFETY: both contexts live, and this one is current. That it is so already is an error as good as none; with any
-            // other, copies are as they were.
+            // SAFETY: both contexts live, and this one is current. An error because access was enabled before does no harm; after
+            // any other error, copies work as before.
             let _ = unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) };
         }
     }
 }
 
-/// Copies between any two places that the driver can reach, on a stream of the receiver's, or of the sender's if the receiver is
-/// the host, and waits for it.
+/// Copies between any two addresses that the driver can reach, and waits for the copy. It runs on a stream of the receiver, or of
+/// the sender if the receiver is the host.
 ///
 /// # Safety
 ///
-/// Both are `bytes` long, nobody else writes to them meanwhile, or reads `to`.
+/// Both ranges are `bytes` long. Nothing else writes to either meanwhile, or reads `to`.
 pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &CudaStream) -> Result<()> {
     let _current = bind(stream)?;
-    // SAFETY: the caller's; with unified addresses the driver knows whose memory either is, also that of another GPU.
+    // SAFETY: the caller guarantees the contract. With unified addresses the driver knows the owner of either address, even
+    // another GPU.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     // SAFETY: as in `wait_for`.
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("copying between ranks"))
 }
 
-/// Enqueues a copy between the memories of two GPUs, or within that of one, on the receiver's stream, which passes `copied`
-/// behind it. After an error no copy is under way.
+/// Enqueues a copy between the memories of two GPUs, or within one, on the receiver's stream, and records `copied` behind it.
+/// After an error no copy is under way.
 ///
 /// # Safety
 ///
-/// As of `copy_anywhere`, until the stream has passed `copied`.
+/// As for `copy_anywhere`, until the stream has passed `copied`.
 pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &CudaStream, copied: &CudaEvent) -> Result<()> {
     pass("copying between ranks")?;
     let _current = bind(stream)?;
-    // SAFETY: the caller's, as in `copy_anywhere`.
+    // SAFETY: the caller guarantees the contract, as for `copy_anywhere`.
     unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.cu_stream()) }.result().map_err(cuda("copying between ranks"))?;
     let recorded = pass("marking the end of a copy").and_then(|()| {
         // SAFETY: event and stream live, and are of one context.
         unsafe { result::event::record(copied.cu_event(), stream.cu_stream()) }.map_err(cuda("marking the end of a copy"))
     });
-    // Nobody could tell when it is over. The first error says more than one of waiting.
+    // Without the event the end of the copy would be unknown, so wait now. The first error is kept: it says more than an error of
+    // waiting.
     recorded.inspect_err(|_| drop(wait_for(stream)))
 }
 
@@ -278,19 +280,19 @@ pub(crate) fn new_event(stream: &CudaStream) -> Result<CudaEvent> {
     undisturbed(stream.context(), || stream.context().new_event(None)).map_err(cuda("making an event"))
 }
 
-/// Lets what is enqueued on a stream from now on come after an event, which may be of another GPU of this process.
-pub(crate) fn let_come_after(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+/// Makes later work of a stream wait for an event, which may belong to another GPU of this process.
+pub(crate) fn make_stream_wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     pass("ordering ranks")?;
     let _current = bind(stream)?;
     let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-    // SAFETY: both live. The wait is for what was recorded last.
+    // SAFETY: both live. The wait is for the last record of the event.
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }.map_err(cuda("ordering ranks"))
 }
 
 /// Waits until an event was passed.
 pub(crate) fn wait_for_event(event: &CudaEvent) -> Result<()> {
     undisturbed(event.context(), || event.synchronize()).map_err(cuda("waiting for a copy"))?;
-    // Behind it: memory may be freed after an error on purpose, too.
+    // Checked after the wait: memory may be freed after an injected error, too.
     pass("waiting for a copy")
 }
 

@@ -11,12 +11,12 @@ pub(crate) type SharedStream = Arc<CudaStream>;
 /// An event of a GPU.
 pub(crate) type SharedEvent = Arc<CudaEvent>;
 
-/// As long as this lives, a context is current on this thread; afterwards the one that was current before, or none.
+/// Makes a context current on this thread as long as it lives; then restores the previous one, or none.
 ///
 /// If the context is current already, that is one call of the driver, and two more otherwise. Each takes some 10 ns.
 #[must_use = "the context is current as long as this lives"]
 pub(crate) struct Current {
-    /// The context to make current again, null for none. `None` if it was the same.
+    /// Context to restore, null for none. `None` if it was already current.
     before: Option<sys::CUcontext>,
 }
 
@@ -41,7 +41,8 @@ impl Current {
         Ok(Self { before: Some(before) })
     }
 
-    /// Leaves the context as it is; what is made current meanwhile is not current afterwards. The driver must have been found.
+    /// Keeps the current context: a context that is made current meanwhile is not current afterwards. The driver must have been
+    /// found.
     pub(super) fn keep() -> Self {
         Self { before: Some(current()) }
     }

@@ -4,7 +4,7 @@ use crate::host::Workers;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
 
-/// Copies all, by the threads of `workers`. No copy writes to where another one reads or writes.
+/// Makes all copies, by the threads of `workers`. No copy writes to memory that another one reads or writes.
 pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
     // By pieces: number of the copy, and first byte.
     let pieces: Vec<(&Copy<'_>, usize)> = copies
@@ -14,7 +14,7 @@ pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
     workers.run(pieces.len(), |number| {
         let (copy, first) = pieces[number];
         let from = &copy.from[first..copy.from.len().min(first + Workers::PIECE_BYTES)];
-        // SAFETY: `to` is exclusively borrowed for as many bytes as `from` has, of which each piece has others.
+        // SAFETY: `to` is exclusively borrowed, and has as many bytes as `from`. The pieces are disjoint.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), copy.to.add(first), from.len()) };
     });
 }

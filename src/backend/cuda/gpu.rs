@@ -55,7 +55,7 @@ pub(crate) fn chunk_bytes(capability: (u32, u32)) -> u32 {
     if capability.0 >= 9 { 16 } else { 8 }
 }
 
-/// The driver's version. It must have been found.
+/// Version of the driver, which must have been found.
 pub(super) fn driver_version() -> Result<i32> {
     let mut version = 0;
     // SAFETY: `version` is valid memory.
@@ -118,8 +118,8 @@ impl Gpu {
         unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
     }
 
-    /// An error unless a stream (or that of a buffer) is of this GPU's context: of the very object, as each orders by events only
-    /// what is done on streams of its own.
+    /// Returns an error unless a stream (or that of a buffer) belongs to this very context object: each object orders, by events,
+    /// only work on its own streams.
     pub(crate) fn check_own(&self, what: &'static str, stream: &CudaStream) -> Result<()> {
         let context = stream.context();
         if Arc::ptr_eq(context, &self.context) {
@@ -134,8 +134,8 @@ impl Gpu {
         Err(Error::WrongDevice { what, given, table: self.to_string() })
     }
 
-    /// Runs `work`, which looks with `check_recorded` whether a call of `cudarc` has recorded an error instead of returning it.
-    /// An error that was there before is somebody else's, and is there afterwards.
+    /// Runs `work`, which calls `check_recorded` to learn whether a call of `cudarc` has recorded an error instead of returning
+    /// it. An error that was recorded before belongs to another caller, and is restored afterwards.
     pub(crate) fn recorded(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let _current = self.bind()?;
         let earlier = self.context.check_err();
@@ -149,22 +149,22 @@ impl Gpu {
         self.context.check_err().map_err(cuda("ordering a batch among streams"))
     }
 
-    /// Lets streams wait for all that was enqueued on another. If they cannot be told to, waits for it here.
+    /// Makes streams wait for all work enqueued on another stream. If that fails, waits for it here.
     pub(crate) fn let_wait(&self, streams: &[Arc<CudaStream>], stream: &CudaStream) -> Result<()> {
         if streams.is_empty() {
             return Ok(());
         }
-        let told = || {
+        let order = || {
             let event = stream.record_event(None)?;
             streams.iter().try_for_each(|waiting| waiting.wait(&event))
         };
-        match told() {
+        match order() {
             Ok(()) => Ok(()),
             Err(_) => self.wait(stream, "ordering a batch among streams"),
         }
     }
 
-    /// An error if what is enqueued on a stream goes to a graph.
+    /// Returns an error if a stream is being captured into a graph.
     pub(crate) fn check_not_capturing(&self, stream: &CudaStream) -> Result<()> {
         let _current = self.bind()?;
         // SAFETY: the stream is borrowed, and of this context.
@@ -173,7 +173,7 @@ impl Gpu {
         if status == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE { Ok(()) } else { Err(Error::Capturing) }
     }
 
-    /// An error if the driver knows an address as another GPU's or context's, or not as one in device memory.
+    /// Returns an error if the driver knows that an address belongs to another GPU or context, or is not in device memory.
     pub(crate) fn check_address(&self, what: &'static str, address: u64) -> Result<()> {
         let _current = self.bind()?;
         let (mut kind, mut ordinal, mut context) = (0u32, 0i32, std::ptr::null_mut::<c_void>());
@@ -185,14 +185,14 @@ impl Gpu {
         use sys::CUpointer_attribute::*;
         let known = ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_ok();
         if !known || kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
-            return wrong("host memory, or of nobody".into());
+            return wrong("the host, or to no known allocation".into());
         }
         ask((&raw mut ordinal).cast(), CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-            .map_err(cuda("asking whose memory an address is in"))?;
+            .map_err(cuda("asking for the owner of an address"))?;
         if ordinal as usize != self.ordinal() {
             return wrong(format!("GPU {ordinal}"));
         }
-        // Memory of pools and of mapped ranges is of no context.
+        // Memory of pools and of mapped ranges belongs to no context.
         let of_context = ask((&raw mut context).cast(), CU_POINTER_ATTRIBUTE_CONTEXT).is_ok() && !context.is_null();
         if of_context && context != self.context.cu_ctx().cast() {
             return wrong(format!("another context of GPU {ordinal}"));
@@ -200,8 +200,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Whether bytes of the host's memory are page-locked, as one allocation, so that the GPU may copy from and to them by
-    /// itself.
+    /// Whether a range of host memory is page-locked, as one allocation, so that the GPU may copy from and to it directly.
     pub(super) fn is_pinned(&self, address: u64, bytes: u64) -> bool {
         if bytes == 0 {
             return false;
@@ -213,7 +212,7 @@ impl Gpu {
             unsafe { sys::cuPointerGetAttribute(result, attribute, address) }.result().is_ok()
         };
         use sys::CUpointer_attribute::*;
-        // The driver knows no other memory of the host.
+        // The driver knows only page-locked host memory.
         ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
             && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
             && ask((&raw mut start).cast(), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
@@ -247,8 +246,8 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// `arguments` are the addresses of the kernel's arguments, of its types and in its order; what they point to lives until the
-    /// stream has passed the kernel.
+    /// `arguments` are the addresses of the kernel's arguments, with its types and in its order. The memory they point to lives
+    /// until the stream has passed the kernel.
     pub(crate) unsafe fn launch(
         &self,
         function: &CudaFunction,
@@ -259,12 +258,12 @@ impl Gpu {
         pass("launching a kernel")?;
         let _current = self.bind()?;
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe { result::launch_kernel(function.cu_function(), grid, block, shared_bytes, stream, arguments) }
             .map_err(cuda("launching a kernel"))
     }
 
-    /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, no more than there is work for.
+    /// Blocks of 256 threads for `items` independent items: enough to fill the GPU, and no more than the items need.
     pub(crate) fn blocks_for(&self, items: u64) -> u32 {
         items.div_ceil(256).clamp(1, u64::from(self.multiprocessors) * 8) as u32
     }

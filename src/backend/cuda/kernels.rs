@@ -1,7 +1,7 @@
 //! The library's kernels, compiled for a spec and loaded.
 //!
-//! They are several programs, the parts, each of which is compiled when one of its kernels is first wanted: a model checker that
-//! puts states by a kernel of its own needs no other part than the first. Each part parses the headers again, which takes 40 ms.
+//! The kernels are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model
+//! checker that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
 //! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
 //!
 //! | kernels | put | incremental | find | read | relocate | all in one program |
@@ -27,9 +27,9 @@ use std::sync::{Arc, OnceLock};
 /// Kernels of cuda/table_kernels.cu that are compiled together, by their number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// What every table needs: clear, find-or-put.
+    /// Kernels that every table needs: clear, find-or-put.
     Put = 1,
-    /// Find-or-put of changes.
+    /// Incremental find-or-put.
     Incremental = 2,
     Find = 3,
     /// Get, export, measure.
@@ -50,7 +50,7 @@ pub(crate) struct Kernels {
     pub geometry: Geometry,
     pub clear: CudaFunction,
     pub find_or_put: SearchKernel,
-    // Compiled when first wanted:
+    // Compiled when first used:
     find_or_put_incremental: OnceLock<SearchKernel>,
     find: OnceLock<SearchKernel>,
     read: OnceLock<ReadKernels>,
@@ -60,7 +60,7 @@ pub(crate) struct Kernels {
     find_received: OnceLock<SearchKernel>,
 }
 
-/// Those that only an indexed table has.
+/// Kernels of indexed tables only.
 pub(crate) struct RowKernels {
     pub rebuild: CudaFunction,
     pub list_holes: CudaFunction,
@@ -70,7 +70,7 @@ pub(crate) struct RowKernels {
     pub scatter_values: CudaFunction,
 }
 
-/// Those that read a table.
+/// Kernels that read a table.
 pub(crate) struct ReadKernels {
     pub get: CudaFunction,
     pub export: CudaFunction,
@@ -101,8 +101,8 @@ fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction> {
     module.load_function(name).map_err(cuda("finding a kernel"))
 }
 
-/// Content of `place`, which is made by `make` if there is none, with the context of the GPU current. Threads that meet there all
-/// make it, and the first one is kept: no thread waits. After an error there is still nothing.
+/// Returns the content of `place`. If there is none, calls `make`, with the context of the GPU current. If several threads meet
+/// there, all call `make`, and the first result is kept, so no thread waits. After an error `place` stays empty.
 fn first_time<'a, T>(gpu: &Gpu, place: &'a OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
     match place.get() {
         Some(made) => Ok(made),
@@ -114,7 +114,7 @@ fn first_time<'a, T>(gpu: &Gpu, place: &'a OnceLock<T>, make: impl FnOnce() -> R
 }
 
 impl Spec {
-    /// Whether the kernels gain by knowing what has changed (`Table::is_incremental` in tree/table.cuh).
+    /// Whether incremental kernels exist for this spec (`Table::is_incremental` in tree/table.cuh).
     pub(crate) fn is_incremental(&self) -> bool {
         self.is_tree() && self.strategy().pairing() != Pairing::Interleaved
     }
@@ -142,7 +142,7 @@ impl Gpu {
 }
 
 impl Kernels {
-    /// Bytes of device memory that the warps of a search work in.
+    /// Bytes of device memory that the warps of a search use as workspace.
     pub(super) fn workspace_bytes(&self, gpu: &Gpu) -> u64 {
         let blocks = gpu.multiprocessors * self.find_or_put.resident_blocks;
         let warps = u64::from(blocks * self.geometry.search_threads / 32);
@@ -190,8 +190,8 @@ impl Kernels {
         first_time(gpu, &self.find_received, || self.load_search(gpu, Part::FindReceived, "warpset_find_received"))
     }
 
-    /// A search kernel of another part than [`Part::Put`]. It has at most the resident blocks of find-or-put if it works in the
-    /// batch's workspace, whose size is for those.
+    /// Loads a search kernel of another part than [`Part::Put`]. If it uses the batch's workspace, it has at most the resident
+    /// blocks of find-or-put, for which the workspace is sized.
     fn load_search(&self, gpu: &Gpu, part: Part, name: &str) -> Result<SearchKernel> {
         let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, part)?, name, &self.geometry)?;
         let resident_blocks = match self.geometry.search_workspace_bytes {

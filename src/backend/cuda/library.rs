@@ -1,7 +1,7 @@
-//! NVIDIA's libraries, which are loaded when they are first wanted.
+//! NVIDIA's libraries, which are loaded when they are first used.
 //!
-//! `cudarc` loads them too, where it calls them; but panics if they are missing, and loads and unloads them for the question
-//! whether they are there. NVRTC has 100 MB and more: that took longer than all else of finding kernels that are kept on disk.
+//! `cudarc` loads them too when it calls them, but panics if they are missing. When asked whether they are present, it loads and
+//! unloads them. NVRTC has 100 MB and more, so that took longer than all other steps of finding kernels on disk.
 
 use super::build_id;
 use crate::{Error, Result};
@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 
 /// A library of NVIDIA.
 pub(super) struct SharedLibrary {
-    /// What people call it.
+    /// Name of the library, as users know it.
     title: &'static str,
-    /// Of which `cudarc` makes the names of files that it tries.
+    /// Names from which `cudarc` derives the file names that it tries.
     names: &'static [&'static str],
     /// Never unloaded.
     loaded: OnceLock<Library>,
@@ -28,18 +28,18 @@ impl SharedLibrary {
         Self { title, names, loaded: OnceLock::new(), build: OnceLock::new() }
     }
 
-    /// Errors unless the library can be loaded. Then it is, and stays so.
+    /// Loads the library, for the life of the process. Returns an error if it cannot be loaded.
     pub(super) fn ensure_present(&self) -> Result<()> {
         if self.loaded.get().is_some() {
             return Ok(());
         }
         let names: Vec<String> = self.names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name)).collect();
-        // SAFETY: a library of NVIDIA, whose initialisation asks for nothing; `cudarc` loads the same.
+        // SAFETY: a library of NVIDIA, whose initialisation has no preconditions; `cudarc` loads the same.
         let Some(library) = names.iter().find_map(|name| unsafe { Library::new(name) }.ok()) else {
             let searched = names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             return Err(Error::LibraryNotFound { library: self.title, searched });
         };
-        // Of threads that meet here one's handle stays.
+        // If several threads load it at the same time, one handle is kept.
         let _ = self.loaded.set(library);
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(crate) struct CudaMachine {
     shared: Arc<Shared>,
 }
 
-/// The GPU of this number: one for the whole process, so that kernels are compiled once.
+/// The GPU with this number. The whole process shares it, so that kernels are compiled once.
 fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
     static OPEN: OnceLock<Mutex<HashMap<usize, Arc<Shared>>>> = OnceLock::new();
     let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -37,7 +37,7 @@ fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
     }
     let _callers = Current::keep();
     let context = std::thread::scope(|scope| {
-        // Both take a while, and neither needs the other. What comes of it is asked for below.
+        // Both take a while, and neither needs the other. Their results are checked below.
         let _ = std::thread::Builder::new().spawn_scoped(scope, nvrtc::ensure_present);
         CudaContext::new(ordinal).map_err(cuda("making a context"))
     });
@@ -47,7 +47,7 @@ fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
     Ok(shared)
 }
 
-/// The GPU of a context: the one that `open` gives, if the context is from there; else one for as long as it is used.
+/// The GPU of a context: the one of `open`, if the context is from there; otherwise a separate one, as long as it is used.
 fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<Shared>> {
     static OTHERS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
     let common = shared_of(context.ordinal())?;

@@ -19,7 +19,7 @@ impl DeviceMemory {
         let _current = gpu.bind()?;
         let free = gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free };
-        if bytes > free || faults::strikes() {
+        if bytes > free || faults::should_fail() {
             return Err(out_of_memory());
         }
         // SAFETY: the context is current; the address is used within `bytes` of it only, and freed once, by `drop`.
@@ -80,8 +80,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned; a failed context reports itself at its next use. (What others have recorded does
-        // not matter.)
+        // Errors in a drop cannot be returned. A failed context reports its error at its next use. (Errors that others have
+        // recorded do not matter.)
         if let Ok(_current) = self.gpu.bind() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };
@@ -89,7 +89,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Page-locked memory of the host, which the GPU copies to and from by itself.
+/// Page-locked host memory, which the GPU copies to and from directly.
 pub(crate) struct PinnedMemory {
     gpu: Arc<Gpu>,
     address: *mut u8,
@@ -124,7 +124,7 @@ impl PinnedMemory {
         unsafe { std::slice::from_raw_parts(self.address.add(offset).cast(), count) }
     }
 
-    /// The same, exclusively.
+    /// Mutable view of a part of the memory.
     pub(crate) fn part<T: AnyBitPattern + NoUninit>(&mut self, offset: usize, count: usize) -> &mut [T] {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
         // SAFETY: initialised, within the allocation and aligned (asserted; the driver aligns to pages); any bits are a `T`; the
@@ -134,15 +134,15 @@ impl PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// The same part by itself, so that several may be borrowed at once.
+    /// Mutable view of a part that does not borrow the memory, so that several parts can be used at the same time.
     ///
     /// # Safety
     ///
-    /// None of those that are borrowed at once may overlap.
+    /// Parts that are in use at the same time must not overlap.
     #[allow(clippy::mut_from_ref)] // that is what the contract is about
     pub(crate) unsafe fn disjoint_part<T: AnyBitPattern + NoUninit>(&self, offset: usize, count: usize) -> &mut [T] {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
-        // SAFETY: as in `part`; that nobody else borrows it is the caller's promise.
+        // SAFETY: as in `part`; the caller promises that nothing else borrows the part.
         unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
     }
 }

@@ -25,7 +25,7 @@ mod values;
 mod workspace;
 
 pub(crate) use cluster::{
-    copy_anywhere, enqueue_copy, let_come_after, let_reach_each_other, new_event, wait_for, wait_for_event,
+    copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,
 };
 pub(crate) use context::{Current, SharedEvent, SharedStream};
 pub use cudarc::driver::DeviceRepr;
@@ -39,8 +39,8 @@ use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, sys};
 
-/// Makes a call of `cudarc` that would fail if somebody else's drop had recorded an error in the context; and records it again,
-/// for them.
+/// Makes a call of `cudarc` that would fail if another object's drop had recorded an error in the context. Records that error
+/// again afterwards.
 fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
     let _current = Current::of(context)?;
     let earlier = context.check_err();
@@ -49,20 +49,20 @@ fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, Driver
     result
 }
 
-/// Turns a driver's error into ours, saying what was being done.
+/// Converts a driver's error, and adds the action that failed.
 pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| Error::Cuda { what, status: format!("{error:?}") }
 }
 
-/// An error if a test wants this call to fail.
+/// Returns an error if a test injects one into this call.
 fn pass(what: &'static str) -> Result<()> {
-    if faults::strikes() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
+    if faults::should_fail() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
 
 fn ensure_driver() -> Result<()> {
     library::DRIVER.ensure_present()?;
     match result::init() {
-        // No device is a count of zero, not a failure.
+        // If there is no device, the count is zero; that is not a failure.
         Err(error) if error.0 != sys::CUresult::CUDA_ERROR_NO_DEVICE => Err(cuda("starting the driver")(error)),
         _ => Ok(()),
     }

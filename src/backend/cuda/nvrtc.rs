@@ -1,4 +1,4 @@
-//! Compiling CUDA C++ at run time, with warpset's headers at hand.
+//! Compiling CUDA C++ at run time, with warpset's headers.
 
 use super::cache::{Cache, digest};
 pub(crate) use super::kernels::Part;
@@ -55,7 +55,7 @@ pub(crate) const HEADERS: [(&str, &str); 37] = [
 /// The kernels of a table.
 const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
 
-/// The kernels of a rank of a cluster, for whatever table.
+/// Kernels of a rank of a cluster, for any table.
 const CLUSTER_KERNELS: (&str, &str) = ("cluster_kernels.cu", include_str!("../../../cuda/cluster_kernels.cu"));
 
 /// A program to compile, for tables of a spec on GPUs of a compute capability.
@@ -65,30 +65,30 @@ pub(crate) struct Job<'a> {
     pub(super) source: &'a str,
     spec: Spec,
     capability: (u32, u32),
-    /// Of the kernels of a table.
+    /// The part that the program is, if it is one of a table's kernels.
     part: Option<Part>,
 }
 
 impl<'a> Job<'a> {
-    /// A source of the user's.
+    /// Job for a user's source.
     pub(crate) fn new(name: &'a str, source: &'a str, spec: Spec, capability: (u32, u32)) -> Self {
         Self { name, source, spec, capability, part: None }
     }
 
-    /// The kernels of a table; without a part, all.
+    /// Job for the kernels of a table: one part, or all without `part`.
     pub(crate) fn table(spec: Spec, part: Option<Part>, capability: (u32, u32)) -> Self {
         let (name, source) = TABLE_KERNELS;
         Self { name, source, spec, capability, part }
     }
 
-    /// The kernels of a rank of a cluster. They are of no spec, so that all tables share them.
+    /// Job for the kernels of a rank of a cluster. They do not depend on a spec, so all tables share them.
     pub(crate) fn cluster(capability: (u32, u32)) -> Job<'static> {
         let (name, source) = CLUSTER_KERNELS;
-        let spec = Spec::bucket(1, 8).expect("a width that there is");
+        let spec = Spec::bucket(1, 8).expect("the width is supported");
         Job { name, source, spec, capability, part: None }
     }
 
-    /// The same of other texts.
+    /// Job with another name and source, and otherwise equal.
     pub(super) fn with_texts<'b>(&self, name: &'b str, source: &'b str) -> Job<'b> {
         let Self { spec, capability, part, .. } = *self;
         Job { name, source, spec, capability, part }
@@ -121,7 +121,8 @@ impl<'a> Job<'a> {
         options.into_iter().chain(part).collect()
     }
 
-    /// All that the outcome depends on, as a text. The headers, which belong to this build of the library, are there as a digest.
+    /// Text of everything that the image depends on. The headers, which belong to this build of the library, are included as a
+    /// digest.
     fn key(&self, options: &[String], driver: i32, nvrtc: &str) -> String {
         static HEADERS_DIGEST: LazyLock<u128> =
             LazyLock::new(|| digest(HEADERS.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()])));
@@ -132,7 +133,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Version and build of NVRTC. The version alone is that of many builds, which compile differently.
+/// Version and build of NVRTC. Many builds have the same version, and compile differently.
 fn version() -> Result<String> {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both are valid memory.
@@ -146,8 +147,8 @@ pub(crate) fn ensure_present() -> Result<()> {
     library::NVRTC.ensure_present()
 }
 
-/// What a program is compiled for: a real architecture if this NVRTC knows it, else the newest virtual one before it, which the
-/// driver compiles on.
+/// Architecture for which a program is compiled: the GPU's own if this NVRTC knows it, otherwise the newest older virtual one,
+/// from which the driver compiles.
 fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     let wanted = (capability.0 * 10 + capability.1) as i32;
     let mut count = 0;
@@ -241,7 +242,7 @@ impl Program {
         self.output(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
     }
 
-    /// What the pair of NVRTC functions for size and content of an output gives.
+    /// Reads an output through the pair of NVRTC functions for its size and its content.
     fn output(
         &self,
         size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
@@ -298,7 +299,7 @@ mod tests {
         present.is_ok()
     }
 
-    /// The file may change, and the source that includes it stay as it is.
+    /// The file may change while the source that includes it stays the same.
     #[test]
     fn what_includes_a_file_is_not_kept() {
         let ours = ["#include \"warpset/table.cuh\"", " #  include <warpset/table.cuh>", "int include;", "// no #include"];
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(image, compile(&put, Some(&cache)).unwrap());
         assert_eq!(scratch.files().len(), 1);
 
-        // Whatever else there is to compile is not taken from there.
+        // Other programs are not taken from there.
         let own = |name, source| Job::new(name, source, put.spec, CAPABILITY);
         let others = [
             (Job::table(put.spec, Some(Part::Find), CAPABILITY), &cache),
@@ -370,13 +371,13 @@ mod tests {
             compile(&job, Some(cache)).unwrap();
             assert_eq!(scratch.files().len(), 2 + number);
         }
-        // Errors are not kept, and come again.
+        // Errors are not kept, and occur again.
         for _ in 0..2 {
             let error = compile(&own("own.cu", "void c("), Some(&cache)).unwrap_err();
             assert!(matches!(&error, Error::Compile { log, .. } if log.contains("own.cu")), "{error}");
         }
         assert_eq!(scratch.files().len(), 8);
-        // Nor does a kernel that is kept hide a fault on purpose.
+        // A kernel in the cache must not hide an injected fault either.
         let (result, _) = faults::fail(0..1, || compile(&put, Some(&cache)));
         assert!(result.is_err());
     }

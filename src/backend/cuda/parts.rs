@@ -1,4 +1,5 @@
-//! The memory of a table on a GPU as bytes, for files: while a piece is copied, the one before is written, or the next one read.
+//! The memory of a table on a GPU as bytes, for files. While a piece is copied, the one before is written, or the next one is
+//! read.
 
 use super::memory::PinnedMemory;
 use super::store::CudaStore;
@@ -7,13 +8,13 @@ use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use cudarc::driver::result;
 
-/// Bytes that are copied at once: a copy, and the wait for it, cost some 10 µs besides.
+/// Bytes that are copied at once. A copy, and the wait for it, cost some additional 10 µs.
 const PIECE: u64 = 8 * BLOCK as u64;
 
-/// Waits for the store's stream when it goes, whatever has happened: copies may use memory that goes after it.
-struct Settled<'a>(&'a CudaStore);
+/// Dropping it waits for the store's stream in all cases: copies may use memory that is freed afterwards.
+struct SynchronizeOnDrop<'a>(&'a CudaStore);
 
-impl Drop for Settled<'_> {
+impl Drop for SynchronizeOnDrop<'_> {
     fn drop(&mut self) {
         if let Ok(_current) = self.0.gpu.bind() {
             // SAFETY: the store's own stream, which lives as long as its GPU. An error shows again at the next use of the GPU.
@@ -22,7 +23,7 @@ impl Drop for Settled<'_> {
     }
 }
 
-/// Offset and length of each piece of so many bytes.
+/// Offset and length of each piece of `bytes` bytes.
 fn pieces(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
     (0..bytes).step_by(PIECE as usize).map(move |first| (first, PIECE.min(bytes - first) as usize))
 }
@@ -34,7 +35,7 @@ impl CudaStore {
     ///
     /// `to` must not be used or freed before the stream has passed this point.
     unsafe fn read_async(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match (part, self.part_memory(part)) {
                 (Part::Rows, _) => self.read_rows_async(offset, to),
@@ -50,7 +51,7 @@ impl CudaStore {
     ///
     /// Pinned `from` must not be changed or freed before the stream has passed this point.
     unsafe fn write_async(&self, part: Part, offset: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         unsafe {
             match (part, self.part_memory(part)) {
                 (Part::Rows, _) => self.write_rows_async(offset, from),
@@ -64,14 +65,14 @@ impl CudaStore {
         let mut coming = pieces(bytes);
         let Some((_, longest)) = coming.next() else { return Ok(()) };
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
-        let _settled = Settled(self);
+        let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
-        // SAFETY: waited for before it is looked at; `_settled` waits before it goes.
+        // SAFETY: waited for before it is read; `_synchronize` waits before it is freed.
         unsafe { self.read_async(part, 0, now.part(0, longest))? };
         for (offset, len) in pieces(bytes) {
             self.wait("reading a table")?;
             if let Some((offset, len)) = coming.next() {
-                // SAFETY: as above; what is in it was looked at in the round before.
+                // SAFETY: as above; its previous content was used in the round before.
                 unsafe { self.read_async(part, offset, next.part(0, len))? };
             }
             debug_assert!(offset.is_multiple_of(PIECE));
@@ -82,8 +83,8 @@ impl CudaStore {
     }
 
     pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
-        let _settled = Settled(self);
-        // SAFETY: waited for in the next statement, or by `_settled` after an error.
+        let _synchronize = SynchronizeOnDrop(self);
+        // SAFETY: waited for in the next statement, or by `_synchronize` after an error.
         unsafe { self.read_async(part, offset, to)? };
         self.wait("reading a table")
     }
@@ -94,14 +95,14 @@ impl CudaStore {
             self.make_rows(bytes)?;
         }
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
-        let _settled = Settled(self);
+        let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
         for (offset, len) in pieces(bytes) {
             let piece = now.part(0, len);
             // Meanwhile the one before is copied.
             each(piece)?;
             self.wait("loading a table")?;
-            // SAFETY: written to again only after the wait of the next round; `_settled` waits before it goes.
+            // SAFETY: written again only after the wait of the next round; `_synchronize` waits before it is freed.
             unsafe { self.write_async(part, offset, piece)? };
             std::mem::swap(&mut now, &mut next);
         }

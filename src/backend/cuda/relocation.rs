@@ -1,23 +1,23 @@
 //! Relocation of the keys of cuckoo tables on a GPU, by the kernels of cuda/warpset/compact/relocation.cuh.
 //!
-//! The keys of the stash are taken out, change slots with others, and what is left over is put back. In between they are in no
-//! slot:
-//! [`Displaced`] keeps them, also over an error, until they are back.
+//! The keys of the stash are taken out and exchanged with others, and the keys that are left over are put back. In between they
+//! are in no slot: [`Displaced`] keeps them, even after an error, until they are back.
 
 use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
 use crate::backend::Launch;
 use crate::host::zeroed;
-use crate::layout::search::{RELOCATION_ROUNDS, Search};
+use crate::layout::search::{RELOCATION_ROUNDS, SearchMode};
 use crate::layout::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};
 use std::sync::MutexGuard;
 
 /// Keys of a cuckoo table that are in no slot while others are moved.
 pub(super) struct Displaced {
-    /// Room for as many as the stash has slots, of which `relocated.left_over` are there. Others behind them are in slots again.
+    /// Memory for as many keys as the stash has slots. The first `relocated.left_over` are displaced; those behind them are in
+    /// slots again.
     keys: DeviceMemory,
-    /// An outcome for each, of being put back; and the counts of that.
+    /// Outcome of putting each key back, and the counts.
     outcomes: DeviceMemory,
     counts: DeviceMemory,
     relocated: DeviceMemory,
@@ -55,7 +55,7 @@ impl CudaStore {
     pub(crate) fn put_displaced_back(&self) -> Result<()> {
         let mut displaced = self.displaced();
         if displaced.is_some() {
-            // Kernels of others may be under way, which know nothing of it.
+            // Other kernels may be under way, which do not know about the relocation.
             self.gpu.synchronize()?;
             self.put_back(&mut displaced, 0)?;
         }
@@ -72,18 +72,18 @@ impl CudaStore {
         let kernel = self.kernels.relocate(&self.gpu)?;
         let slots = self.view.stash_slots();
         let (keys, relocated) = (displaced.keys.address(), displaced.relocated.address());
-        // SAFETY: the arguments of `warpset_relocate`; there is room for the keys of all slots of the stash, which no more are
-        // displaced and in it together than were in it at first.
+        // SAFETY: the arguments of `warpset_relocate`. There is room for the keys of all slots of the stash: displaced keys and
+        // keys in the stash together are at most as many as were in it at first.
         unsafe {
             let arguments = &mut [self.table_argument(), argument(&seed), argument(&keys), argument(&relocated)];
             self.gpu.launch(kernel, (self.gpu.blocks_for(slots), 256, 0), self.stream(), arguments)
         }
     }
 
-    /// Puts displaced keys back into the stash; those that find no free slot there after all others have been moved once more.
-    /// Then there are none. Gives how many keys have left the stash since they were displaced.
+    /// Puts displaced keys back into the stash. If some find no free slot there, moves all others once more. Afterwards no key is
+    /// displaced. Returns how many keys have left the stash since they were displaced.
     ///
-    /// May be called again after an error: a key that is back already is found there.
+    /// May be called again after an error: a key that is already back is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
         let Some(keys) = &*displaced else { return Ok(0) };
         let (mut back, mut without_slot) = (0, Vec::new());
@@ -98,14 +98,14 @@ impl CudaStore {
                 return Ok(taken.saturating_sub(back + left_over));
             }
             without_slot = self.without_slot(keys, left_over)?;
-            // They are what is reported, so nothing is moved any more.
+            // These keys are reported, so no key is moved any more.
             if round == RELOCATION_ROUNDS {
                 break;
             }
             let count = without_slot.len() as u64;
             back += left_over - count;
-            // SAFETY: waited for before either goes. The keys first: until their number is there, those
-            // behind them count too, which are in slots.
+            // SAFETY: waited for before either is freed. The keys come first: until their number is there, those behind them
+            // count too, which are in slots.
             unsafe {
                 keys.keys.write_async(0, &without_slot, self.stream())?;
                 keys.relocated.write_async(0, &[Relocated { taken, left_over: count }], self.stream())?;
@@ -117,7 +117,7 @@ impl CudaStore {
         Err(Error::KeysWithoutSlot { keys: without_slot })
     }
 
-    /// Offers the first of the displaced keys to the table, and gives how many of them were Full.
+    /// Offers the first of the displaced keys to the table, and returns how many of them were Full.
     fn put_keys_back(&self, displaced: &Displaced, count: u64) -> Result<u64> {
         if count == 0 {
             return Ok(0);
@@ -133,14 +133,14 @@ impl CudaStore {
         displaced.counts.zero_async(0, size_of::<Counts>(), self.stream())?;
         // SAFETY: the buffers have room for the batch, are aligned to 256 bytes and outlive the work (waited for below).
         unsafe {
-            self.enqueue(Search::PutBack, &batch, self.stream(), Launch::default())?;
+            self.enqueue(SearchMode::PutBack, &batch, self.stream(), Launch::default())?;
             displaced.counts.read_async(0, &mut counts, self.stream())?;
         }
         self.wait("putting keys back")?;
         Ok(counts[0].full)
     }
 
-    /// Those of `count` displaced keys that were Full when they were last put back.
+    /// Keys among `count` displaced ones that were Full when they were last put back.
     fn without_slot(&self, displaced: &Displaced, count: u64) -> Result<Vec<u64>> {
         let (mut keys, mut outcomes) = (zeroed::<u64>(count as usize)?, zeroed::<u8>(count as usize)?);
         // SAFETY: waited for in the next statement.

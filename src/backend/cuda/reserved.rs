@@ -1,4 +1,4 @@
-//! Memory of a GPU that grows where it is: a range of addresses is reserved once, and memory is mapped to it from its start on.
+//! Memory of a GPU that grows in place: a range of addresses is reserved once, and memory is mapped to it from its start on.
 
 use super::{Gpu, cuda, pass, undisturbed};
 use crate::{Error, Result};
@@ -12,17 +12,17 @@ pub(crate) struct ReservedMemory {
     gpu: Arc<Gpu>,
     address: sys::CUdeviceptr,
     reserved: usize,
-    /// How much is mapped.
+    /// Number of mapped bytes.
     bytes: usize,
-    /// Mapped memory comes in multiples of this.
+    /// Granularity of mapped memory, in bytes.
     grain: usize,
-    /// What is mapped, in order, and how large each is.
+    /// Mapped allocations, in order, with their sizes in bytes.
     parts: Vec<(sys::CUmemGenericAllocationHandle, usize)>,
 }
 
-/// Memory of this GPU, for itself alone.
+/// Properties of memory of this GPU that no other process shares.
 fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
-    // SAFETY: integers and pointers, for all of which zero is a value: none.
+    // SAFETY: the structure has integers and pointers only, for which zero is a valid value.
     let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
     properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
@@ -31,7 +31,7 @@ fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
 }
 
 impl ReservedMemory {
-    /// So many bytes, which may become as many as the GPU has. They are not cleared.
+    /// Allocates `bytes` bytes, which can grow up to the GPU's memory. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;
         let _current = gpu.bind()?;
@@ -56,7 +56,7 @@ impl ReservedMemory {
         self.address
     }
 
-    /// How much is mapped.
+    /// Number of mapped bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -102,11 +102,11 @@ impl ReservedMemory {
         unsafe { result::memset_d8_async(self.address + bytes.start, 0, count, stream) }.map_err(cuda("filling memory"))
     }
 
-    /// Makes it so large, unless it is larger. What is new is not cleared.
+    /// Grows to `bytes`, if it is smaller. New memory is not cleared.
     ///
     /// # Errors
     ///
-    /// If there is no memory: then it is as it was.
+    /// If there is no memory. Then nothing has changed.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<()> {
         let bytes = (bytes as usize).max(1).next_multiple_of(self.grain);
         let more = bytes.saturating_sub(self.bytes);
@@ -116,7 +116,7 @@ impl ReservedMemory {
         let _current = self.gpu.bind()?;
         let free = self.gpu.free_memory()?;
         let out_of_memory = || Error::OutOfMemory { device: self.gpu.name().into(), asked: more as u64, free };
-        if bytes > self.reserved || more as u64 > free || crate::faults::strikes() {
+        if bytes > self.reserved || more as u64 > free || crate::faults::should_fail() {
             return Err(out_of_memory());
         }
         let properties = properties(&self.gpu);
@@ -154,8 +154,8 @@ impl ReservedMemory {
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned. Unlike `cuMemFree`, unmapping does not wait for work under way: the store's drop
-        // has.
+        // Errors in a drop cannot be returned. Unlike `cuMemFree`, unmapping does not wait for work under way; the store's drop
+        // has waited.
         let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;
         let mut is_unmapped = true;
@@ -167,7 +167,7 @@ impl Drop for ReservedMemory {
             }
             at += *bytes as u64;
         }
-        // Addresses that memory is still mapped to must not be given back: they stay reserved until the process ends.
+        // Addresses that still have memory mapped must not be freed: they stay reserved until the process ends.
         if is_unmapped {
             // SAFETY: reserved by `new`, and nothing is mapped to it any more.
             let _ = unsafe { sys::cuMemAddressFree(self.address, self.reserved) }.result();

@@ -1,9 +1,9 @@
-//! The rows of an indexed table on a GPU: memory for them, closing holes, and the index made anew.
+//! Rows of an indexed table on a GPU: their memory, closing holes, and rebuilding the index.
 //!
-//! Rows have addresses from the start, but memory only when they are about to be given: before a batch is enqueued there is some
-//! for as many rows as it can take, one for each of its vectors. So no kernel meets a row that has none. How many rows there can
-//! be at most is counted without waiting for the GPU; where that asks for more memory than there is, and for batches from the
-//! host before it asks for any, the GPU is waited for, and what it has really given is counted.
+//! Rows have addresses from the start, but memory only when they are about to be used. Before a batch is enqueued, there is
+//! memory for as many rows as it can take, one for each of its vectors. So no kernel meets a row without memory. An upper bound
+//! of the number of rows is maintained without waiting for the GPU. If that bound needs more memory than is available, or before
+//! a host batch requests any memory, the library waits for the GPU and counts the rows that are really in use.
 
 use super::Gpu;
 use super::memory::DeviceMemory;
@@ -11,13 +11,13 @@ use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{Closing, RowCounts};
+use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::view::{Counts, RowMove};
 use crate::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Cells for spare rows: more than a GPU has lanes at once.
+/// Number of cells for spare rows: more than a GPU has lanes at once.
 const SPARE_CELLS: u32 = 1 << 18;
 
 /// References that are checked at a time.
@@ -26,32 +26,33 @@ const PIECE: usize = 1 << 20;
 pub(super) struct CudaRows {
     memory: Mutex<RowMemory>,
     address: u64,
-    /// How many spare rows there are, and cells for them.
+    /// Number of spare rows, followed by cells for them.
     spares: DeviceMemory,
 }
 
 struct RowMemory {
     words: ReservedMemory,
-    /// No more rows than this have been given, or will be by what is enqueued or promised.
+    /// Upper bound of the rows that have been given, or will be by enqueued work or reservations.
     bound: u64,
-    /// Of those: rows of batches that are not enqueued yet.
-    promised: u64,
+    /// Rows among these that are reserved for batches not yet enqueued.
+    reserved: u64,
 }
 
-/// Memory for the rows of a batch, which is being enqueued.
-pub(super) struct Promise<'a> {
+/// Reservation of memory for the rows of a batch that is being enqueued.
+pub(super) struct RowReservation<'a> {
     rows: &'a CudaRows,
     count: u64,
 }
 
-impl Drop for Promise<'_> {
+impl Drop for RowReservation<'_> {
     fn drop(&mut self) {
-        self.rows.memory().promised -= self.count;
+        self.rows.memory().reserved -= self.count;
     }
 }
 
 impl CudaRows {
-    /// None for a table without rows. An error if there is no memory for all of them, of which hardly any is taken now.
+    /// Returns `None` for a table without rows. Reserves addresses for all rows, and returns an error if there could never be
+    /// memory for all of them; hardly any memory is taken now.
     pub(super) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Option<Self>> {
         if bytes == 0 {
             return Ok(None);
@@ -63,14 +64,14 @@ impl CudaRows {
         let spares = DeviceMemory::new(gpu, (u64::from(SPARE_CELLS) + 1) * 8)?;
         let words = ReservedMemory::new(gpu, 0)?;
         let address = words.address();
-        Ok(Some(Self { memory: Mutex::new(RowMemory { words, bound: 0, promised: 0 }), address, spares }))
+        Ok(Some(Self { memory: Mutex::new(RowMemory { words, bound: 0, reserved: 0 }), address, spares }))
     }
 
     fn memory(&self) -> MutexGuard<'_, RowMemory> {
         self.memory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Where they are, for a view whose other parts are at `at`.
+    /// Adds the addresses of the rows to `at`.
     pub(super) fn addresses(rows: Option<&Self>, at: Addresses) -> Addresses {
         let (words, spares) = rows.map_or((0, 0), |rows| (rows.address, rows.spares.address()));
         Addresses { rows: words, spares, spare_cells: SPARE_CELLS, ..at }
@@ -78,7 +79,7 @@ impl CudaRows {
 }
 
 impl CudaStore {
-    /// What rows there are. Nothing else uses the table.
+    /// Counts the rows. Nothing else may use the table meanwhile.
     pub(crate) fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
@@ -94,24 +95,24 @@ impl CudaStore {
         Ok(RowCounts { stored, given, spares })
     }
 
-    /// Rows that are not stored, as many as there is room for; and how many there are.
-    pub(crate) fn list_holes(&self, rows: Range<u64>, room: u64) -> Result<(Vec<u64>, u64)> {
+    /// Lists up to `capacity` rows that are not stored, and returns their total number.
+    pub(crate) fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let holes = DeviceMemory::new(&self.gpu, 8 * (1 + room))?;
+        let holes = DeviceMemory::new(&self.gpu, 8 * (1 + capacity))?;
         holes.zero_async(0, 8, self.stream())?;
         let (count_at, holes_at) = (holes.address(), holes.address() + 8);
         let kernel = &self.kernels.rows(&self.gpu)?.list_holes;
         let mut count = [0u64];
-        // SAFETY: the arguments of `warpset_list_holes`, which writes no more than `room` holes; waited for below.
+        // SAFETY: the arguments of `warpset_list_holes`, which writes no more than `capacity` holes; waited for below.
         unsafe {
             let arguments = &mut [
                 self.table_argument(),
                 argument(&rows.start),
                 argument(&rows.end),
                 argument(&holes_at),
-                argument(&room),
+                argument(&capacity),
                 argument(&count_at),
             ];
             let blocks = self.gpu.blocks_for(rows.end - rows.start);
@@ -119,7 +120,7 @@ impl CudaStore {
             holes.read_async(0, &mut count, self.stream())?;
         }
         self.wait("listing holes")?;
-        let mut listed = zeroed::<u64>(count[0].min(room) as usize)?;
+        let mut listed = zeroed::<u64>(count[0].min(capacity) as usize)?;
         if !listed.is_empty() {
             // SAFETY: waited for in the next statement.
             unsafe { holes.read_async(8, &mut listed, self.stream())? };
@@ -128,7 +129,7 @@ impl CudaStore {
         Ok((listed, count[0]))
     }
 
-    /// How many references are to rows that are not stored.
+    /// Number of references to rows that are not stored.
     pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
         let kernel = &self.kernels.rows(&self.gpu)?.count_unstored;
         let piece = PIECE.min(references.len().max(1));
@@ -166,34 +167,34 @@ impl CudaStore {
         self.gpu.synchronize()
     }
 
-    /// Bytes of memory that rows have.
+    /// Bytes of memory that the rows have.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.memory().words.bytes())
     }
 
-    /// Where the rows are.
+    /// Address of the rows.
     pub(crate) fn rows_address(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.address)
     }
 
-    /// Sees to it that there is memory for the rows of a batch of `count` vectors until it is enqueued, and then for those that
-    /// it takes; none in a table without rows. If it `may_wait` for the GPU, it asks what has been given before it takes more.
+    /// Commits memory for the rows of a batch of `count` vectors, before the batch is enqueued. Returns `None` for a table
+    /// without rows. If `may_wait`, waits for the GPU and counts the rows in use before it takes more memory.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`]: nothing may be enqueued.
-    pub(super) fn promise_rows(&self, count: u64, may_wait: bool) -> Result<Option<Promise<'_>>> {
+    pub(super) fn reserve_rows(&self, count: u64, may_wait: bool) -> Result<Option<RowReservation<'_>>> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(None) };
         let width_bytes = self.spec().row_bytes(1);
         let mut memory = rows.memory();
-        // Whatever the capacity is, no kernel takes a row beyond it.
+        // No kernel takes a row beyond the capacity.
         let bytes_for = |rows: u64| rows.min(view.capacity) * width_bytes;
         if bytes_for(memory.bound + count) > memory.words.bytes() {
             if may_wait {
                 self.count_given(&mut memory)?;
             }
             let needed = bytes_for(memory.bound + count);
-            // Steps of a quarter, as mapping waits for the driver.
+            // Grows in steps of a quarter, because mapping waits for the driver.
             let step = bytes_for((memory.bound + count).max(memory.words.bytes() / 4 * 5 / width_bytes));
             if needed > memory.words.bytes() && memory.words.grow(step).is_err() {
                 self.count_given(&mut memory)?;
@@ -202,12 +203,12 @@ impl CudaStore {
             }
         }
         memory.bound += count;
-        memory.promised += count;
+        memory.reserved += count;
         drop(memory);
-        Ok(Some(Promise { rows, count }))
+        Ok(Some(RowReservation { rows, count }))
     }
 
-    /// There are no rows any more. They keep their memory.
+    /// Notes that the table has no rows any more. They keep their memory.
     pub(super) fn forget_rows(&self) {
         if let Some(rows) = &self.rows {
             rows.memory().bound = 0;
@@ -218,19 +219,19 @@ impl CudaStore {
     fn count_given(&self, memory: &mut RowMemory) -> Result<()> {
         self.gpu.synchronize()?;
         let [_, given] = self.stored()?;
-        memory.bound = given + memory.promised;
+        memory.bound = given + memory.reserved;
         Ok(())
     }
 
-    /// Sees to it that there is memory for all rows: kernels that are not enqueued here may take any.
+    /// Commits memory for all rows, because kernels that are not enqueued here may use any of them.
     pub(crate) fn make_all_rows(&self) -> Result<()> {
         match self.view.rows() {
-            Some(view) => self.promise_rows(view.capacity, false).map(drop),
+            Some(view) => self.reserve_rows(view.capacity, false).map(drop),
             None => Ok(()),
         }
     }
 
-    /// Sees to it that there is memory for so many bytes of rows, which are to be filled.
+    /// Commits memory for `bytes` bytes of rows, which will be filled.
     pub(super) fn make_rows(&self, bytes: u64) -> Result<()> {
         self.rows.as_ref().map_or(Ok(()), |rows| rows.memory().words.grow(bytes))
     }
@@ -241,7 +242,7 @@ impl CudaStore {
     ///
     /// As [`ReservedMemory::read_async`].
     pub(super) unsafe fn read_rows_async(&self, offset: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.read_async(offset, to, self.stream()) })
     }
 
@@ -251,11 +252,11 @@ impl CudaStore {
     ///
     /// As [`ReservedMemory::write_async`].
     pub(super) unsafe fn write_rows_async(&self, offset: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the contract.
         self.rows.as_ref().map_or(Ok(()), |rows| unsafe { rows.memory().words.write_async(offset, from, self.stream()) })
     }
 
-    /// Says which rows an indexed table has that was filled.
+    /// Sets the row counters of a table that was loaded from a file.
     pub(super) fn set_row_counts(&mut self, given: u64, dense: u64, spares: &[u64]) -> Result<()> {
         if self.rows.is_some() {
             self.set_spares(spares)?;
@@ -265,11 +266,11 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Closes holes, and says whether rows have moved, whatever fails after that. Nothing else uses the table.
+    /// Closes holes. Returns whether rows have moved, even if a later step fails. Nothing else uses the table.
     ///
-    /// Numbers are no spares any more before rows are moved there, and no others are given before all have moved: so after an
-    /// error there may be holes that nobody knows, but no row is given to somebody that has a vector.
-    pub(crate) fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
+    /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
+    pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         if let Err(error) = self.set_spares(&closing.spares) {
             return (false, Err(error));
         }
@@ -285,8 +286,8 @@ impl CudaStore {
         (true, closed)
     }
 
-    /// Enqueues the moves, and gives their memory, which must live until they are done. After an error nothing moves.
-    fn move_rows(&self, closing: &Closing) -> Result<Option<DeviceMemory>> {
+    /// Enqueues the moves, and returns their memory, which must live until they are done. After an error nothing moves.
+    fn move_rows(&self, closing: &HoleClosing) -> Result<Option<DeviceMemory>> {
         if closing.moves.is_empty() {
             return Ok(None);
         }
@@ -303,7 +304,7 @@ impl CudaStore {
         Ok(Some(moves))
     }
 
-    /// Says which rows are spare.
+    /// Sets the spare rows.
     fn set_spares(&self, spares: &[u64]) -> Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         let kept = spares.len().min(SPARE_CELLS as usize);
@@ -314,19 +315,19 @@ impl CudaStore {
         self.wait("listing spare rows")
     }
 
-    /// Says how many rows were given.
+    /// Sets the number of given rows.
     fn set_given(&self, given: u64) -> Result<()> {
         let Some(rows) = &self.rows else { return Ok(()) };
         // SAFETY: as above.
         unsafe { self.stored_memory().write_async(8, &[given], self.stream())? };
         self.wait("counting rows")?;
         let mut memory = rows.memory();
-        memory.bound = given + memory.promised;
+        memory.bound = given + memory.reserved;
         Ok(())
     }
 
-    /// Makes an index of another size of the rows before `last`, and forgets the others. Gives what was counted: if some found no
-    /// slot, the table is as it was. Waits for all work on the GPU first.
+    /// Builds an index of another size of the rows before `last`, and removes the others. Returns the counts: if some rows found
+    /// no slot, the table is unchanged. Waits for all work on the GPU first.
     pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
         self.gpu.synchronize()?;
         let kernels = self.shared.kernels(parameters.spec)?;
@@ -363,19 +364,19 @@ impl CudaStore {
             return Ok(sums);
         }
         let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        // Where all have been named, all are stored.
+        // If all rows have been named, all are stored.
         let dense = if sums.hits == given { given } else { self.dense().min(given) };
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
         self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
         self.set_dense(dense);
-        // By now the table is what it is to be. Where this fails the numbers from `given` on stay given, and are holes; a GPU
-        // that cannot do it says so again at its next use.
+        // By now the table is complete. If this fails, the numbers from `given` on stay in use, as holes. A GPU that fails here
+        // reports the error again at its next use.
         let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
         Ok(sums)
     }
 
-    /// The rows of a range that are stored, one after another, and their numbers. In order, as they lie.
+    /// Returns the stored rows of a range, one after another, and their numbers, in order.
     pub(super) fn export_rows(&self, rows: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let (Some(memory), Some(view)) = (&self.rows, self.view.rows()) else { return Ok((Vec::new(), Vec::new())) };
         let [_, given] = self.stored()?;
@@ -384,7 +385,7 @@ impl CudaStore {
             return Ok((Vec::new(), Vec::new()));
         }
         let width = self.spec().width();
-        // Before the rows are read: what is stored by then they hold.
+        // Determined before the rows are read: rows that are stored by then are complete when read.
         let unsure = first.max(view.dense);
         let (mut holes, _) = if unsure < last { self.list_holes(unsure..last, last - unsure)? } else { (Vec::new(), 0) };
         let mut vectors = zeroed::<u32>((last - first) as usize * width)?;

@@ -1,4 +1,4 @@
-//! What all tables of a GPU share: the kernels of each spec, and the buffers for host batches.
+//! State that all tables of a GPU share: the kernels of each spec, and the buffers for host batches.
 
 use super::Gpu;
 use super::kernels::Kernels;
@@ -21,13 +21,13 @@ impl Shared {
         Self { gpu, kernels: Mutex::default(), stages: Stages::default(), stores: AtomicUsize::new(0) }
     }
 
-    /// The kernels of a spec; the first part is compiled the first time that they are asked for.
+    /// Kernels of a spec. The first part is compiled at the first request.
     pub(super) fn kernels(&self, spec: Spec) -> Result<Arc<Kernels>> {
         let lock = || self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(kernels) = lock().get(&spec) {
             return Ok(kernels.clone());
         }
-        // Kernels that are not kept unload with the context current, which they would leave so.
+        // Kernels that are not kept are unloaded, which would leave their context current.
         let _current = self.gpu.bind()?;
         // Not locked meanwhile: other threads may compile for other specs. If several threads ask for the kernels of one spec at
         // once, each compiles them, and the first ones are kept.
@@ -37,13 +37,14 @@ impl Shared {
 
     /// Counts a table that may use the buffers for host batches.
     pub(super) fn add_store(&self) {
-        // Relaxed: a count of its own.
+        // Relaxed: an independent counter.
         self.stores.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Removes a table from the count. The last one frees the buffers, which would keep the GPU, and so the context, for ever.
     pub(super) fn remove_store(&self) {
-        // Acquire and release, with each other: whoever removes the last one comes after all that the others have put back.
+        // Acquire and release, paired with each other: the thread that removes the last store sees everything that the others
+        // have put back.
         if self.stores.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.stages.clear();
         }

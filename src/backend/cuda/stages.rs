@@ -10,13 +10,13 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Stages that a batch uses at most.
+/// Largest number of stages of a batch.
 const STAGES: usize = 4;
 
-/// Stages of all batches on a GPU, but for the first one of each.
+/// Largest number of stages of all batches on a GPU, not counting the first one of each.
 const MOST_STAGES: usize = 3 * STAGES;
 
-/// Vectors a segment: 16 MiB of them, but no more than two million, whose results take up to twice as much again.
+/// Vectors per segment: 16 MiB of them, but at most two million, whose results take up to twice as much again.
 ///
 /// H200, 2^26 vectors of 2 words, outcomes to a new vector, from a slice and from pinned memory (`cargo bench --bench host`):
 /// segments of 4 MiB 2.3 and 4.6 G/s, of 8 MiB 3.3 and 4.7, of 16 MiB 3.5 and 5.5.
@@ -24,11 +24,11 @@ pub(super) fn segment_vectors(width: usize) -> usize {
     ((16 << 20) / (width * 4)).min(2 << 20)
 }
 
-/// Where memory is short, segments have no fewer vectors than this.
+/// Smallest number of vectors of a segment if memory is short.
 const FEWEST_VECTORS: usize = 1 << 10;
 
-/// Bytes of a stage that is made for so many, so that batches of similar shapes can use it too. Pinned memory takes the driver
-/// 0.4 ms a MiB, so large stages are not rounded up by much.
+/// Size of a stage for at least `bytes` bytes, rounded up so that batches of similar shapes can use it too. Pinned memory takes
+/// the driver 0.4 ms per MiB, so large stages are not rounded up by much.
 fn rounded(bytes: usize) -> usize {
     if bytes < 4 << 20 { bytes.next_power_of_two() } else { bytes.next_multiple_of(4 << 20) }
 }
@@ -39,9 +39,9 @@ pub(super) struct Stages(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// The largest last.
+    /// Idle stages, the largest last.
     idle: Vec<Stage>,
-    /// Those that batches have taken.
+    /// Number of stages that batches have taken.
     taken: usize,
 }
 
@@ -50,7 +50,7 @@ impl Stages {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Gives the memory of idle stages back.
+    /// Frees the memory of idle stages.
     pub(super) fn clear(&self) {
         let idle = std::mem::take(&mut self.lock().idle);
         drop(idle);
@@ -62,13 +62,13 @@ pub(super) struct Taken<'a> {
     gpu: &'a Arc<Gpu>,
     pool: &'a Stages,
     pub stages: Vec<Stage>,
-    /// Vectors a segment.
+    /// Vectors per segment.
     pub segment: usize,
 }
 
 impl<'a> Taken<'a> {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new. There are fewer than `STAGES` of them, for
-    /// segments of fewer vectors than `segment_vectors`, where there is not the memory.
+    /// Takes stages for a batch of `count` vectors, from earlier batches or new. If memory is short, there are fewer than
+    /// `STAGES`, for segments of fewer vectors than `segment_vectors`.
     pub(super) fn new(gpu: &'a Arc<Gpu>, pool: &'a Stages, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
         let mut taken = Self { gpu, pool, stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
         loop {
@@ -76,7 +76,7 @@ impl<'a> Taken<'a> {
             let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
-                // Pinned memory or the GPU's.
+                // Out of pinned memory, or of the GPU's.
                 Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
                     if taken.segment > FEWEST_VECTORS =>
                 {
@@ -87,11 +87,11 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes up to `wanted` stages of this size. The first is made however many there are, so nobody waits; the others only while
-    /// there are fewer than `MOST_STAGES`.
+    /// Takes up to `wanted` stages of this size. The first is always made, so no batch waits; the others only if there are fewer
+    /// than `MOST_STAGES`.
     fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
         while self.stages.len() < wanted {
-            // Allocations, and what is freed, wait for the driver: not under the lock.
+            // Allocating and freeing wait for the driver, so they are not done under the lock.
             let idle = {
                 let mut kept = self.pool.lock();
                 let idle = kept.idle.pop();
@@ -101,7 +101,7 @@ impl<'a> Taken<'a> {
                 kept.taken += 1;
                 idle
             };
-            // What is too small for this batch makes way for one that is not.
+            // A stage that is too small for this batch is replaced by a larger one.
             let made = match idle.filter(|stage| stage.bytes >= bytes) {
                 Some(stage) => Ok(stage),
                 None => Stage::new(self.gpu, rounded(bytes)),
@@ -121,7 +121,7 @@ impl<'a> Taken<'a> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let count = self.stages.len();
-        // What an error has left busy is not for others; its drop waits.
+        // A stage that an error has left busy is not reused. Its drop waits for the GPU.
         self.stages.retain(|stage| stage.busy.is_none());
         let surplus = {
             let mut kept = self.pool.lock();
@@ -135,7 +135,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// What is in which part of a stage's memory, each part from a multiple of 256 bytes.
+/// Offsets of the parts of a stage's memory. Each part starts at a multiple of 256 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     pub vectors: usize,
@@ -171,12 +171,12 @@ impl Parts {
 /// Pinned memory, device memory and a stream for one segment at a time.
 pub(super) struct Stage {
     pub gpu: Arc<Gpu>,
-    /// Dropped by hand, with the GPU's context current for that time only.
+    /// Dropped by hand, with the GPU's context current only during that.
     pub stream: ManuallyDrop<Arc<CudaStream>>,
     pub pinned: PinnedMemory,
     pub device: DeviceMemory,
     bytes: usize,
-    /// The vectors that the stream is at work on.
+    /// Positions of the vectors that the stream is working on.
     pub busy: Option<Range<usize>>,
 }
 

@@ -5,8 +5,8 @@
 //! pinned memory, and the results of an earlier one out of it, at the same time. They also take the page faults of results that
 //! the caller has just allocated. Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
 //!
-//! Stages are kept for later batches of any table on the GPU, [`MOST_STAGES`] at most. Batches that come when as many are taken
-//! get one stage each, which is not kept: nobody waits for another batch.
+//! Stages are kept for later batches of any table on the GPU, at most [`MOST_STAGES`]. If that many are in use, a further batch
+//! gets one stage, which is not kept. So no batch waits for another.
 //!
 //! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
 //! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
@@ -19,12 +19,12 @@ use super::store::CudaStore;
 use crate::backend::Launch;
 use crate::host::Workers;
 use crate::layout::view::{BatchView, Counts};
-use crate::layout::{HostBatch, Progress, Search};
+use crate::layout::{BatchProgress, HostBatch, SearchMode};
 use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Which slices of a batch are in pinned memory, so that the GPU copies from or to them.
+/// Slices of a batch that are in pinned memory. The GPU copies from or to them directly.
 #[derive(Clone, Copy)]
 struct Pinned {
     vectors: bool,
@@ -51,32 +51,32 @@ impl Pinned {
     }
 }
 
-/// What is the same for all segments of a batch.
-struct Plan<'a> {
+/// Data shared by all segments of a batch.
+struct SegmentPlan<'a> {
     store: &'a CudaStore,
-    search: Search,
+    search: SearchMode,
     spec: Spec,
-    /// What references have besides the numbers of their slots.
+    /// Generation in the upper bits of references.
     tag: u64,
     parts: Parts,
     pinned: Pinned,
 }
 
-/// What has come of a segment.
+/// Result of a segment.
 struct Finished {
     range: Range<usize>,
     counts: Counts,
 }
 
 impl CudaStore {
-    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, also with an error, nothing uses
+    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, even with an error, nothing uses
     /// the batch's memory any more. References and parents have `tag`.
     pub(super) fn search_segments(
         &self,
-        search: Search,
+        search: SearchMode,
         tag: u64,
         batch: &mut HostBatch<'_>,
-        progress: &mut Progress<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Counts> {
         let spec = self.spec();
         let count = batch.count(spec);
@@ -84,10 +84,10 @@ impl CudaStore {
         let (stages, segment) = (taken.stages.len(), taken.segment);
         let segments = count.div_ceil(segment);
         let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(&self.gpu, batch));
-        let plan = Plan { store: self, search, spec, tag, parts, pinned };
+        let plan = SegmentPlan { store: self, search, spec, tag, parts, pinned };
         let mut sums = Counts::default();
-        // A turn is a stage's: what it was started with is finished, and it is started with the next segment. The oldest comes
-        // first: the order in which new references are handed over does not matter, but progress should only grow.
+        // In each turn, one stage finishes its segment and starts the next one. The oldest comes first: the order of new
+        // references does not matter, but progress should only grow.
         for turn in 0..segments + stages {
             let stage = &mut taken.stages[turn % stages];
             let finished = stage.finish_segment(&plan, batch, sums.new_references)?;
@@ -107,11 +107,11 @@ impl CudaStore {
 
 impl Stage {
     /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
-    /// `new`: how many new references earlier segments have given.
-    fn finish_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
+    /// `new`: number of new references of earlier segments.
+    fn finish_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
-        let Plan { parts, pinned, .. } = plan;
-        // Until this has returned without an error the stage's memory is the stream's.
+        let SegmentPlan { parts, pinned, .. } = plan;
+        // The stream uses the stage's memory until this has returned without an error.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
         // If a kernel did not run, its counts are zeros, and the results are those of an earlier segment.
@@ -130,18 +130,18 @@ impl Stage {
         Ok(Some(Finished { range, counts }))
     }
 
-    /// Copies the results of a segment to where the caller gets them, and the vectors of the next one to pinned memory: what is
-    /// not in pinned memory of the caller's already. The stage must be idle.
+    /// Copies the results of a segment to the caller's memory, and the vectors of the next one to pinned memory, except for
+    /// slices that are in the caller's pinned memory. The stage must be idle.
     fn copy(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &SegmentPlan<'_>,
         batch: &mut HostBatch<'_>,
         finished: Option<&Finished>,
         next: Option<&Range<usize>>,
         new: u64,
     ) {
         assert!(self.busy.is_none(), "a stage is finished before its memory is used");
-        let Plan { spec, parts, pinned, .. } = plan;
+        let SegmentPlan { spec, parts, pinned, .. } = plan;
         let mut copies = Vec::with_capacity(6);
         // The parts of the stage's memory do not overlap, and each is borrowed once below.
         if let Some(Finished { range, counts }) = finished {
@@ -184,11 +184,11 @@ impl Stage {
     }
 
     /// Enqueues one segment: vectors in, kernel, results out. What must be in the stage's pinned memory is there.
-    fn start_segment(&mut self, plan: &Plan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
-        let Plan { store, search, spec, tag, parts, pinned } = plan;
+    fn start_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
+        let SegmentPlan { store, search, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        // From here on the stage's memory, and what is pinned of the batch's, is the stream's, until `finish_segment` has waited
-        // for it; also when a call below fails.
+        // From here on the stream uses the stage's memory, and the batch's pinned slices, until `finish_segment` has waited for
+        // it; even if a call below fails.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;

@@ -12,10 +12,10 @@ use crate::backend::{Launch, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{Closing, RowCounts};
-use crate::layout::search::{ProbeLengths, Search};
+use crate::layout::rows::{HoleClosing, RowCounts};
+use crate::layout::search::{ProbeLengths, SearchMode};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
-use crate::layout::{HostBatch, Progress};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::any::Any;
@@ -30,17 +30,17 @@ pub(crate) struct CudaStore {
     pub(super) view: View,
     slot_bytes: u64,
     spec: Spec,
-    // What the view points to:
+    // Memory that the view points to:
     _slots: DeviceMemory,
     _seeds: DeviceMemory,
     _nodes: Option<DeviceMemory>,
-    /// Only of an indexed table.
+    /// Indexed tables only.
     pub(super) rows: Option<CudaRows>,
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     stored: DeviceMemory,
-    /// Whether touching only the ways to changed words is faster than looking for all nodes.
+    /// Whether visiting only the nodes above changed words is faster than looking for all nodes.
     incremental_pays: bool,
-    /// Only for a strategy that works in global memory.
+    /// Only for strategies with a workspace in global memory.
     workspace: Option<Workspace>,
     /// Keys that relocation has taken out of the table and not put back, because it met an error.
     pub(super) displaced: Mutex<Option<Displaced>>,
@@ -51,15 +51,15 @@ pub(super) fn argument<T>(argument: &T) -> *mut c_void {
     (&raw const *argument).cast_mut().cast()
 }
 
-/// The address of what kernels get of a table.
+/// Address of a table's view, for a kernel argument.
 fn view_argument(view: &View) -> *mut c_void {
     view.argument().as_ptr().cast_mut().cast()
 }
 
-/// Where memory is short, tables are read in pieces of no fewer slots than this.
+/// Smallest number of slots that a table is read in at a time if memory is short.
 const FEWEST_SLOTS: u64 = 1 << 12;
 
-/// Blocks of a search, as a multiple of those that fit the GPU.
+/// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
 fn waves_of_blocks(waves: Waves) -> u64 {
     match waves {
         Waves::One => 1,
@@ -67,7 +67,7 @@ fn waves_of_blocks(waves: Waves) -> u64 {
     }
 }
 
-/// Vectors that one kernel takes at most: it counts them in 32 bits.
+/// Largest number of vectors of a kernel: it counts them in 32 bits.
 const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
@@ -129,7 +129,7 @@ impl CudaStore {
         self.view
     }
 
-    /// What kernels get of the table.
+    /// Kernel argument that describes the table.
     pub(super) fn table_argument(&self) -> *mut c_void {
         view_argument(&self.view)
     }
@@ -146,7 +146,7 @@ impl CudaStore {
         self.gpu.wait(&self.gpu.stream, what)
     }
 
-    /// Vectors, and nodes.
+    /// Numbers of stored vectors, and of nodes.
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         let mut stored = [0u64; 2];
         // SAFETY: waited for in the next statement.
@@ -155,7 +155,7 @@ impl CudaStore {
         Ok(stored)
     }
 
-    /// Where the parts of the table are.
+    /// Addresses of the parts of the table.
     pub(super) fn addresses(&self) -> Addresses {
         let at = Addresses {
             slots: self._slots.address(),
@@ -171,7 +171,7 @@ impl CudaStore {
         self.spec
     }
 
-    /// The memory of a part, but of rows.
+    /// Memory of a part, except for rows.
     pub(super) fn part_memory(&self, part: Part) -> Option<&DeviceMemory> {
         match part {
             Part::Slots => Some(&self._slots),
@@ -184,7 +184,7 @@ impl CudaStore {
         &self.stored
     }
 
-    /// Puts another index in the place of that of an indexed table.
+    /// Replaces the index of an indexed table.
     pub(super) fn replace_index(&mut self, view: View, slots: DeviceMemory, bytes: u64, kernels: Arc<Kernels>, spec: Spec) {
         (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
     }
@@ -203,17 +203,19 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Compiles and loads the kernels of a search by vectors, if it is the first one: if `is_exchanged`, also that for vectors
+    /// Compiles and loads the kernels of a search by vectors, at its first use. If `is_exchanged`, also the kernel for vectors
     /// that another GPU has sent.
-    pub(crate) fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
-        if search == Search::Find {
+        if search == SearchMode::Find {
             kernels.find(gpu)?;
         }
         match search {
             _ if !is_exchanged => Ok(()),
-            Search::Find => kernels.find_received(gpu).map(drop),
-            Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack => kernels.find_or_put_received(gpu).map(drop),
+            SearchMode::Find => kernels.find_received(gpu).map(drop),
+            SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
+                kernels.find_or_put_received(gpu).map(drop)
+            }
         }
     }
 
@@ -224,9 +226,15 @@ impl CudaStore {
     /// The batch's buffers have room for its count, live until the stream has passed the kernel, and are not written by others
     /// meanwhile; its vectors are aligned to `Spec::vector_alignment`. The number at `launch.refused` is in the memory of the
     /// GPU, and stays as long as the batch. The table must outlive the kernel.
-    pub(crate) unsafe fn enqueue(&self, search: Search, batch: &BatchView, stream: sys::CUstream, launch: Launch) -> Result<()> {
-        // Until the batch is enqueued.
-        let _rows = if search == Search::Find { None } else { self.promise_rows(batch.count, launch.may_wait)? };
+    pub(crate) unsafe fn enqueue(
+        &self,
+        search: SearchMode,
+        batch: &BatchView,
+        stream: sys::CUstream,
+        launch: Launch,
+    ) -> Result<()> {
+        // Kept until the batch is enqueued.
+        let _rows = if search == SearchMode::Find { None } else { self.reserve_rows(batch.count, launch.may_wait)? };
         let kernel = self.search_kernel(search, batch, launch.refused.is_some())?;
         let _current = self.gpu.bind()?;
         let workspace = self.workspace.as_ref().map(|workspace| workspace.borrow(stream)).transpose()?;
@@ -243,7 +251,7 @@ impl CudaStore {
             let (view, part) = (view_argument(&view), argument(&part));
             // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
             // of the two kernels `..._received` (layouts checked when they were loaded). Nothing else uses the workspace while
-            // the kernels run. The rest is the caller's.
+            // the kernels run. The caller guarantees the rest.
             unsafe {
                 match &launch.refused {
                     None => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part]),
@@ -254,22 +262,22 @@ impl CudaStore {
         workspace.map_or(Ok(()), Borrowed::end).and(launched)
     }
 
-    /// The kernel of a search; it is compiled if it is used for the first time.
-    fn search_kernel(&self, search: Search, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
+    /// Kernel of a search, compiled at its first use.
+    fn search_kernel(&self, search: SearchMode, batch: &BatchView, is_received: bool) -> Result<&SearchKernel> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         // Without masks comparing takes longer than looking for all nodes: see `Request::parents`.
         let by_changes = self.spec.is_incremental() && batch.parents != 0 && batch.changed != 0 && self.incremental_pays;
         match (search, is_received) {
-            (Search::Find, false) => kernels.find(gpu),
-            (Search::Find, true) => kernels.find_received(gpu),
+            (SearchMode::Find, false) => kernels.find(gpu),
+            (SearchMode::Find, true) => kernels.find_received(gpu),
             // Ranks do not exchange parents.
             (_, true) => kernels.find_or_put_received(gpu),
-            (Search::FindOrPut, false) if by_changes => kernels.find_or_put_incremental(gpu),
-            (Search::FindOrPut | Search::FindOrPutLeavingHoles | Search::PutBack, false) => Ok(&kernels.find_or_put),
+            (SearchMode::FindOrPut, false) if by_changes => kernels.find_or_put_incremental(gpu),
+            (SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack, false) => Ok(&kernels.find_or_put),
         }
     }
 
-    /// The number of words that could not be read.
+    /// Returns the number of words that could not be read.
     pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
         let kernel = &self.kernels.read(&self.gpu)?.get;
         let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
@@ -299,8 +307,8 @@ impl CudaStore {
         Ok(invalid[0])
     }
 
-    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns how many. `cursor`
-    /// is memory for a number.
+    /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns their number.
+    /// `cursor` is memory for a number.
     fn export_to(
         &self,
         slots: &Range<u64>,
@@ -334,9 +342,9 @@ impl CudaStore {
         if self.spec.is_indexed() {
             return self.export_rows(slots);
         }
-        let room = slots.end - slots.start;
-        let vectors_on_gpu = DeviceMemory::new(&self.gpu, room * self.spec.width() as u64 * 4)?;
-        let references_on_gpu = DeviceMemory::new(&self.gpu, room * 8)?;
+        let capacity = slots.end - slots.start;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, capacity * self.spec.width() as u64 * 4)?;
+        let references_on_gpu = DeviceMemory::new(&self.gpu, capacity * 8)?;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
         let count = self.export_to(&slots, &cursor, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
         let (mut vectors, mut references) = (zeroed::<u32>(count * self.spec.width())?, zeroed::<u64>(count)?);
@@ -349,9 +357,9 @@ impl CudaStore {
         Ok((vectors, references))
     }
 
-    /// Memory for the vectors of some of `slots` slots, and of how many: what 256 MiB hold, or a part of that where memory is
-    /// short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took
-    /// 8.2 ms on an H200, and 7.8 ms so: `cargo bench --bench growth`.)
+    /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
+    /// memory is short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8
+    /// words took 8.2 ms on an H200 instead of 7.8 ms: `cargo bench --bench growth`.)
     fn buffer_for(&self, slots: u64) -> Result<(DeviceMemory, u64)> {
         let bytes_a_slot = self.spec.width() as u64 * 4;
         let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
@@ -382,7 +390,7 @@ impl CudaStore {
             if batch.count > 0 {
                 // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
                 // aligned to 256 bytes; both tables are borrowed.
-                unsafe { larger.enqueue(Search::FindOrPut, &batch, self.stream(), Launch::default())? };
+                unsafe { larger.enqueue(SearchMode::FindOrPut, &batch, self.stream(), Launch::default())? };
             }
         }
         let mut sums = [Counts::default()];
@@ -421,13 +429,13 @@ impl CudaStore {
 
 impl Drop for CudaStore {
     fn drop(&mut self) {
-        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Not a
-        // wait that a test may make fail.)
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Tests
+        // cannot make this wait fail.)
         let current = self.gpu.bind();
         if current.is_ok() {
             let _ = result::ctx::synchronize();
         }
-        // While the context is current: their events and streams make it so when they are dropped, and leave it.
+        // While the context is current: dropping their events and streams would make it current and leave it so.
         self.workspace = None;
         self.shared.remove_store();
     }
@@ -458,11 +466,17 @@ impl Store for CudaStore {
         CudaStore::clear(self, begin)
     }
 
-    fn search_batch(&self, search: Search, tag: u64, batch: &mut HostBatch<'_>, progress: &mut Progress<'_>) -> Result<Counts> {
+    fn search_batch(
+        &self,
+        search: SearchMode,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts> {
         CudaStore::search_segments(self, search, tag, batch, progress)
     }
 
-    fn prepare(&self, search: Search, is_exchanged: bool) -> Result<()> {
+    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         CudaStore::prepare(self, search, is_exchanged)
     }
 
@@ -494,7 +508,7 @@ impl Store for CudaStore {
         CudaStore::row_bytes(self)
     }
 
-    fn close_holes(&mut self, closing: &Closing) -> (bool, Result<()>) {
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         CudaStore::close_holes(self, closing)
     }
 

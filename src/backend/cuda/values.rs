@@ -1,7 +1,7 @@
-//! Values beside the rows of an indexed table on its GPU.
+//! Values of the rows of an indexed table, on its GPU.
 //!
-//! What the host reads or writes comes after all that was enqueued on the GPU before: kernels of the caller's own write values,
-//! too, on streams that nobody here knows.
+//! Host reads and writes come after all work that was enqueued on the GPU before them, on any stream: the caller's own kernels
+//! may write values, too, on streams that are unknown here.
 
 use super::Gpu;
 use super::kernels::RowKernels;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 pub(crate) struct CudaValues {
     gpu: Arc<Gpu>,
     memory: ReservedMemory,
-    /// Bytes that are usable. Those that are mapped after them have not been cleared yet.
+    /// Number of usable bytes. Bytes that are mapped after them have not been cleared yet.
     bytes: u64,
 }
 
-/// Values are copied by their references in pieces of so many bytes, and of so many values, at most.
+/// Largest size of a piece when values are copied by their references, in bytes and in values.
 const PIECE_BYTES: u64 = 64 << 20;
 const PIECE: u64 = 1 << 20;
 
@@ -63,7 +63,7 @@ impl Values for CudaValues {
         self.memory.bytes()
     }
 
-    /// Adds some more than is asked for, as mapping waits for the driver.
+    /// Maps somewhat more than requested, because mapping waits for the driver.
     fn make(&mut self, bytes: u64, most: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
@@ -168,7 +168,7 @@ fn rows_kernels<'a>(store: &'a dyn Store, gpu: &Gpu) -> Result<&'a RowKernels> {
 
 impl Drop for CudaValues {
     fn drop(&mut self) {
-        // Kernels may be at work on them, and unmapping does not wait. If that fails the context is lost.
+        // Kernels may still use the values, and unmapping does not wait. If the wait fails, the context is lost.
         let _ = self.gpu.synchronize();
     }
 }

@@ -1,4 +1,4 @@
-//! Device memory that the search kernels of one table work in, those of one launch at a time.
+//! Device memory that the search kernels of one table use as workspace, one launch at a time.
 
 use super::memory::DeviceMemory;
 use super::{Gpu, cuda, undisturbed};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) struct Workspace {
     memory: DeviceMemory,
-    /// Passed when the last launch has ended.
+    /// Event after the last launch.
     last_use: Mutex<CudaEvent>,
 }
 
@@ -19,13 +19,14 @@ impl Workspace {
         Ok(Self { memory, last_use: Mutex::new(event) })
     }
 
-    /// Takes the workspace for a search that is about to be enqueued on `stream`: after all searches that were enqueued with it
-    /// before, on any stream. The context is current.
+    /// Takes the workspace for a search that is about to be enqueued on `stream`. The search comes after all earlier searches
+    /// that use the workspace, on any stream. The context is current.
     pub(super) fn borrow(&self, stream: sys::CUstream) -> Result<Borrowed<'_>> {
-        // Held until the event stands for this use too: another thread would wait for the one before.
+        // Locked until the event includes this use: otherwise another thread would wait for the use before.
         let last_use = self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the event lives; the stream is the caller's of `enqueue`. An event that was never recorded is passed at once.
+        // SAFETY: the event lives; the stream is that of the caller of `enqueue`. An event that was never recorded counts as
+        // passed.
         unsafe { result::stream::wait_event(stream, last_use.cu_event(), flags) }.map_err(cuda("waiting for a workspace"))?;
         Ok(Borrowed { address: self.memory.address(), last_use, stream })
     }
@@ -40,7 +41,8 @@ pub(super) struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Lets the next search wait for this one. Also after an error of a launch: what was enqueued before it uses the workspace.
+    /// Makes the next search wait for this one. Called even after an error of a launch: work that was enqueued before the error
+    /// uses the workspace.
     pub(super) fn end(self) -> Result<()> {
         // SAFETY: as in `borrow`.
         unsafe { result::event::record(self.last_use.cu_event(), self.stream) }.map_err(cuda("recording the use of a workspace"))

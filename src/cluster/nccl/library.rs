@@ -1,4 +1,4 @@
-//! NCCL, loaded when it is first wanted: what of it is used here, by the signatures of nccl.h, the same since 2.14.
+//! NCCL, loaded when it is first used: the functions that are needed here, with the signatures of nccl.h, unchanged since 2.14.
 
 use crate::{Error, Result};
 use libloading::os::unix::{Library as Shared, RTLD_LOCAL, RTLD_NOW};
@@ -14,33 +14,32 @@ pub(super) type Comm = *mut c_void;
 #[repr(C)]
 pub(super) struct UniqueId(pub [u8; 128]);
 
-/// `ncclConfig_t` as 2.14 had it: later versions know by `size` and `version` how much of it there is, and take defaults for the
-/// rest.
+/// `ncclConfig_t` as in version 2.14. Later versions learn its length from `size` and `version`, and use defaults for the rest.
 #[repr(C)]
 pub(super) struct Config {
     size: usize,
     magic: u32,
     version: u32,
     blocking: c_int,
-    /// Filling, where later versions have a number: undefined, as NCCL says it.
+    /// Padding, where later versions have a number: the value that NCCL defines as undefined.
     filling: c_int,
 }
 
 impl Config {
-    /// Calls return at once, and say later what has come of them: so they can be given up after a time-out.
+    /// Calls return at once, and their result is asked for later: so they can be given up after a time-out.
     pub(super) fn nonblocking() -> Self {
         Self { size: size_of::<Self>(), magic: 0xcafe_beef, version: LEAST, blocking: 0, filling: c_int::MIN }
     }
 }
 
-/// `ncclResult_t`, of which these are looked at.
+/// Values of `ncclResult_t` that are used here.
 pub(super) const SUCCESS: c_int = 0;
 pub(super) const IN_PROGRESS: c_int = 7;
 
 /// `ncclUint8`.
 pub(super) const BYTES: c_int = 1;
 
-/// The version that has non-blocking communicators.
+/// Oldest version with non-blocking communicators.
 const LEAST: u32 = 21400;
 
 type Answer = c_int;
@@ -60,12 +59,12 @@ pub(super) struct Nccl {
     pub group_end: unsafe extern "C" fn() -> Answer,
     error_string: unsafe extern "C" fn(Answer) -> *const c_char,
     last_error: Option<unsafe extern "C" fn(Comm) -> *const c_char>,
-    /// What the functions are in.
+    /// Library that the functions belong to.
     _library: Shared,
 }
 
 impl Nccl {
-    /// NCCL, or what was sought: by the system's loader, then where Python's packages put it.
+    /// Loads NCCL by the system's loader, or else from Python's packages. The error says where it was looked for.
     pub(super) fn get() -> Result<&'static Self> {
         static FOUND: OnceLock<Result<Nccl>> = OnceLock::new();
         FOUND.get_or_init(Self::find).as_ref().map_err(Clone::clone)
@@ -88,12 +87,13 @@ impl Nccl {
 
     fn load(name: &Path) -> Result<Self> {
         let missing = |_| Error::LibraryNotFound { library: "NCCL", searched: vec![name.display().to_string()] };
-        // SAFETY: NCCL's initialisers have no conditions. Whatever else has its name is at fault itself.
+        // SAFETY: NCCL's initialisers have no preconditions. Another library of that name would itself be at fault.
         let library = unsafe { Shared::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
-        /// A function, which has the type of the field that it is for.
+        /// Loads a function, with the type of the field that it is stored in.
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the types above are those of nccl.h; the library stays as long as they do (`_library`): for ever.
+                // SAFETY: the types above are those of nccl.h. The library stays loaded as long as the functions exist
+                // (`_library`): for ever.
                 *unsafe { library.get($name) }.map_err(missing)?
             };
         }
@@ -130,13 +130,13 @@ impl Nccl {
         })
     }
 
-    /// What an answer means, and what NCCL has to say about it.
+    /// Meaning of an answer, with NCCL's own message.
     pub(super) fn text(&self, answer: Answer, comm: Comm) -> String {
         // SAFETY: NCCL returns a static text for every answer.
         let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-        // SAFETY: no conditions.
+        // SAFETY: the function has no preconditions.
         let what = text(unsafe { (self.error_string)(answer) });
-        // SAFETY: the communicator is not looked at in any version so far, and may be null.
+        // SAFETY: no version so far accesses the communicator, and it may be null.
         let more = self.last_error.map(|last| unsafe { last(comm) }).filter(|more| !more.is_null()).map(text);
         match more.filter(|more| !more.trim().is_empty()) {
             Some(more) => format!("{what} ({})", more.trim()),
@@ -145,8 +145,7 @@ impl Nccl {
     }
 }
 
-/// Where the packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` have it: of the environment that is active, of the user, of the
-/// system.
+/// Locations in the packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13`: of the active environment, of the user, of the system.
 fn in_python_packages() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let mut roots: Vec<PathBuf> =
@@ -174,8 +173,8 @@ fn in_python_packages() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Whatever is installed: NCCL of a version that will do, or an ordinary error that says what was sought. With
-    /// `WARPSET_REQUIRE_NCCL` in the environment it must be there.
+    /// On any system: NCCL of a sufficient version is found, or an ordinary error says where it was looked for. With
+    /// `WARPSET_REQUIRE_NCCL` in the environment it must be found.
     #[test]
     fn it_is_there_or_an_ordinary_error() {
         match Nccl::get() {
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn other_libraries_are_not_it() {
-        // It is there, and has none of the functions.
+        // This library exists, and has none of the functions.
         assert!(matches!(Nccl::load(Path::new("libc.so.6")), Err(Error::LibraryNotFound { .. })));
         assert!(matches!(Nccl::load(Path::new("/nowhere/libnccl.so.2")), Err(Error::LibraryNotFound { .. })));
     }

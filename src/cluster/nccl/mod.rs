@@ -3,7 +3,7 @@
 mod library;
 
 use super::rendezvous::Rendezvous;
-use super::transport::{Place, Region, Transport};
+use super::transport::{MemorySpace, Region, Transport};
 use crate::backend::cuda::memory::DeviceMemory;
 use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
@@ -14,51 +14,51 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The [`Transport`] between GPUs, one a rank: of one process or of several, on one host or on several.
+/// The [`Transport`] between GPUs, one per rank: of one process or of several, on one host or on several.
 ///
-/// Messages go by grouped sends and receives of exact sizes. NCCL is told not to block, so that every call here can give up: it
-/// looks for errors of the communicator while it waits, and after the time-out ends it. Ranks are not told of each other's ends
-/// but by NCCL, which notices those of processes on other hosts at once, and others not always: then they wait for their own
-/// time-out.
+/// Messages are sent by grouped sends and receives of exact sizes. NCCL runs in its non-blocking mode, so that every call here
+/// can give up: it polls for errors of the communicator while it waits, and ends the communicator after the time-out. A rank
+/// learns of the end of another one only through NCCL, which notices the end of processes on other hosts at once, but not always
+/// that of others. In that case the rank waits for its own time-out.
 ///
 /// NCCL is loaded at run time: `libnccl.so.2` by the system's loader, else from the packages `nvidia-nccl-cu12` or `-cu13` of the
 /// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps it from making objects
 /// for NVLink multicast, which sends and receives do not use.
 pub struct Nccl {
     nccl: &'static Library,
-    /// Null after an end.
+    /// Null after the communicator has ended.
     comm: Comm,
     rank: usize,
     ranks: usize,
     timeout: Duration,
     gpu: Arc<Gpu>,
     stream: Arc<CudaStream>,
-    /// Passed when what the other streams had to do before is done; and when an exchange is.
+    /// Event after the earlier work of the other streams; and event after an exchange.
     before: CudaEvent,
     done: CudaEvent,
-    /// What the host sends and receives passes through the GPU.
+    /// Memory on the GPU through which host memory is sent and received.
     staging: Option<DeviceMemory>,
-    /// Where what is in the staging memory goes, of the exchange that is under way: from which byte on, and where to.
+    /// Offsets in the staging memory, and their destinations in host memory, for the exchange that is under way.
     to_host: Vec<(usize, Region)>,
     under_way: bool,
     ended: Option<Error>,
 }
 
-// SAFETY: NCCL's communicators may be used by one thread after another; this is used by one at a time, as its methods take
-// `&mut self`.
+// SAFETY: a communicator of NCCL may be used by one thread after another. The methods take `&mut self`, so one thread at a time
+// uses it.
 unsafe impl Send for Nccl {}
 
-/// Between two looks at what is waited for, after a time in which other threads may run but this one does not sleep: a sleep
-/// takes longer than most exchanges.
+/// Pause between two polls. It follows a time in which this thread yields but does not sleep, because a sleep takes longer than
+/// most exchanges.
 const PAUSE: Duration = Duration::from_micros(20);
 const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
     /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place. `timeout`: how
-    /// long a call waits for other ranks, as of [`Local::with_timeout`](super::Local::with_timeout); connecting is one such call,
-    /// which begins after the rendezvous.
+    /// long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting is one such
+    /// call, which begins after the rendezvous.
     ///
-    /// A process that knows NCCL's id may join. The rendezvous gives it to the ranks only, but nothing is encrypted: see
+    /// A process that knows NCCL's id may join. The rendezvous gives the id to the ranks only, but nothing is encrypted: see
     /// [`Rendezvous`].
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Nccl {
         let given = meet.share(rank, ranks, &id.0)?;
         id.0 = given.try_into().map_err(|given: Vec<u8>| Error::Connection {
             rank: 0,
-            reason: format!("has given {} bytes, which are no id of NCCL", given.len()),
+            reason: format!("has given {} bytes, which are not an id of NCCL", given.len()),
         })?;
         let stream = gpu.new_urgent_stream()?;
         let (before, done) = (new_event(&stream)?, new_event(&stream)?);
@@ -100,7 +100,7 @@ impl Nccl {
         // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
         // context is current.
         let answer = unsafe { (nccl.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
-        let connected = made.settle(answer, "connecting").and_then(|()| made.barrier());
+        let connected = made.finish_call(answer, "connecting").and_then(|()| made.barrier());
         connected.map(|()| made)
     }
 
@@ -113,20 +113,20 @@ impl Nccl {
         self.ended.clone().map_or(Ok(()), Err)
     }
 
-    /// Ends the communicator, and gives the error that did.
+    /// Ends the communicator, and returns the error that ended it first.
     fn end(&mut self, error: Error) -> Error {
         if !self.comm.is_null()
             && let Ok(_current) = self.gpu.bind()
         {
-            // SAFETY: a communicator that was made, ended once: the pointer is null from here on. It stops its kernels.
+            // SAFETY: the communicator was made, and is ended once: the pointer is null from here on. The call stops its kernels.
             unsafe { (self.nccl.abort)(self.comm) };
         }
         self.comm = std::ptr::null_mut();
         self.ended.get_or_insert(error).clone()
     }
 
-    /// Waits until a call that has answered so is done.
-    fn settle(&mut self, answer: c_int, what: &str) -> Result<()> {
+    /// Waits until a non-blocking call, which returned `answer`, is complete.
+    fn finish_call(&mut self, answer: c_int, what: &str) -> Result<()> {
         let began = Instant::now();
         let mut state = answer;
         while state == IN_PROGRESS && !self.comm.is_null() {
@@ -141,7 +141,7 @@ impl Nccl {
         check(self.nccl, state, self.comm, self.rank, what).map_err(|error| self.end(error))
     }
 
-    /// Pauses; an error after the time-out.
+    /// Pauses. Returns an error after the time-out.
     fn look_at(&mut self, began: Instant, what: &str) -> Result<()> {
         let waited = began.elapsed();
         if waited < self.timeout {
@@ -156,7 +156,7 @@ impl Nccl {
         Err(self.end(Error::Connection { rank: self.rank, reason }))
     }
 
-    /// Waits until the stream has come to the event `done`, or the communicator to an error.
+    /// Waits until the stream has passed the event `done`, or the communicator has met an error.
     fn wait_for_stream(&mut self) -> Result<()> {
         let _current = self.gpu.bind()?;
         let began = Instant::now();
@@ -171,7 +171,7 @@ impl Nccl {
                 }
             }
             let mut state = SUCCESS;
-            // SAFETY: as in `settle`.
+            // SAFETY: as in `finish_call`.
             let asked = unsafe { (self.nccl.async_error)(self.comm, &mut state) };
             let state = if asked == SUCCESS { state } else { asked };
             if state != SUCCESS && state != IN_PROGRESS {
@@ -182,11 +182,11 @@ impl Nccl {
         }
     }
 
-    /// Sends and receives, each from or to an address in the GPU's memory: on the stream, in one group.
+    /// Enqueues sends and receives, each from or to an address in the GPU's memory, on the stream and in one group.
     ///
     /// # Safety
     ///
-    /// The memory is as long as it says, and is the stream's until `done` has passed.
+    /// The memory has the given lengths, and only the stream uses it until `done` has passed.
     unsafe fn enqueue(&mut self, send: &[(u64, usize)], receive: &[(u64, usize)]) -> Result<()> {
         let _current = self.gpu.bind()?;
         let (nccl, comm, stream) = (self.nccl, self.comm, self.stream.cu_stream().cast::<c_void>());
@@ -198,9 +198,9 @@ impl Nccl {
             answer
         };
         // SAFETY:
-        // - the communicator was made, and nobody else uses it; so was the stream;
-        // - the memory is the caller's promise;
-        // - a group that was started is ended, whatever comes between.
+        // - the communicator exists and is not used by any other thread, and so does the stream;
+        // - the caller guarantees the memory;
+        // - a group that was started is always ended.
         let answer = unsafe {
             note((nccl.group_start)());
             for (rank, (address, bytes)) in send.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0) {
@@ -212,12 +212,12 @@ impl Nccl {
             note((nccl.group_end)())
         };
         check(nccl, worst, comm, self.rank, "beginning an exchange").map_err(|error| self.end(error))?;
-        self.settle(answer, "beginning an exchange")?;
+        self.finish_call(answer, "beginning an exchange")?;
         // SAFETY: event and stream are of this context.
         unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
     }
 
-    /// Room in the staging memory.
+    /// Allocates space in the staging memory.
     fn stage(&mut self, bytes: usize) -> Result<u64> {
         if self.staging.as_ref().is_none_or(|staging| staging.bytes() < bytes) {
             self.staging = None;
@@ -226,17 +226,17 @@ impl Nccl {
         Ok(self.staging.as_ref().map_or(0, DeviceMemory::address))
     }
 
-    /// Lets the stream wait for what was enqueued on the streams of regions.
+    /// Makes the stream wait for the work that was enqueued on the streams of regions.
     fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
         let mut known: Vec<sys::CUstream> = Vec::new();
         for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
-            if let Place::Gpu(stream) = &region.place {
+            if let MemorySpace::Gpu(stream) = &region.place {
                 if known.contains(&stream.cu_stream()) {
                     continue;
                 }
                 known.push(stream.cu_stream());
                 let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-                // SAFETY: event and streams live, and are of this GPU's context: a rank's regions are of its GPU.
+                // SAFETY: event and streams live, and belong to this GPU's context: a rank's regions are on its GPU.
                 unsafe {
                     result::event::record(self.before.cu_event(), stream.cu_stream()).map_err(cuda("ordering an exchange"))?;
                     result::stream::wait_event(self.stream.cu_stream(), self.before.cu_event(), flags)
@@ -248,13 +248,13 @@ impl Nccl {
     }
 }
 
-/// Bytes of the host's memory.
+/// Bytes of host memory.
 ///
 /// # Safety
 ///
-/// The region is of the host, is there as long as the slice, and nobody writes to it.
+/// The region is in host memory, lives as long as the slice, and is not written to meanwhile.
 unsafe fn host_bytes<'a>(region: &Region) -> &'a [u8] {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees the contract.
     unsafe { std::slice::from_raw_parts(region.address as *const u8, region.bytes) }
 }
 
@@ -266,7 +266,7 @@ fn check(nccl: &Library, answer: c_int, comm: Comm, rank: usize, what: &str) -> 
 }
 
 fn is_host(region: &Region) -> bool {
-    matches!(region.place, Place::Host)
+    matches!(region.place, MemorySpace::Host)
 }
 
 impl Transport for Nccl {
@@ -281,7 +281,7 @@ impl Transport for Nccl {
     fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()> {
         assert_eq!(all.len(), own.len() * self.ranks, "all ranks' parts have room");
         all[self.rank * own.len()..][..own.len()].copy_from_slice(own);
-        let region = |address: u64, bytes: usize| Region { address, bytes, place: Place::Host };
+        let region = |address: u64, bytes: usize| Region { address, bytes, place: MemorySpace::Host };
         let of = |rank: usize| if rank == self.rank { Region::empty() } else { region(own.as_ptr() as u64, own.len()) };
         let send: Vec<Region> = (0..self.ranks).map(of).collect();
         let mut parts = all.chunks_exact_mut(own.len().max(1));
@@ -310,7 +310,8 @@ impl Transport for Nccl {
         for region in send {
             if is_host(region) && region.bytes > 0 {
                 let staging = self.staging.as_ref().expect("staged");
-                // SAFETY: as `begin` is promised: the region stays, and is not written, until `finish`; pinned memory, too.
+                // SAFETY: by the contract of `begin` the region stays, and is not written, until `finish`. The same holds for
+                // pinned memory.
                 unsafe { staging.write_async(at, host_bytes(region), self.stream.cu_stream())? };
                 out.push((base + at as u64, region.bytes));
                 at += region.bytes.next_multiple_of(256);
@@ -328,7 +329,7 @@ impl Transport for Nccl {
             }
         }
         self.come_after(&[send, receive])?;
-        // SAFETY: regions of the GPU are as `begin` is promised, those of the host are staged; `finish` waits for `done`.
+        // SAFETY: regions on the GPU satisfy the contract of `begin`; those of the host are staged; `finish` waits for `done`.
         unsafe { self.enqueue(&out, &back) }
     }
 
@@ -337,7 +338,7 @@ impl Transport for Nccl {
         self.under_way = false;
         let arrivals = std::mem::take(&mut self.to_host);
         if let Err(error) = self.check_ended() {
-            // Nothing may be under way on memory that the caller takes back: the communicator's kernels were stopped.
+            // No work may be under way on memory that the caller takes back: the communicator's kernels were stopped.
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
             return Err(error);
         }
@@ -347,13 +348,13 @@ impl Transport for Nccl {
             return Err(error);
         }
         for (at, region) in arrivals {
-            // SAFETY: the region is the host's, as long as it says, and this call's alone until it returns (`begin`).
+            // SAFETY: the region is in host memory, has this length, and is used by this call alone until it returns (`begin`).
             let to = unsafe { std::slice::from_raw_parts_mut(region.address as *mut u8, region.bytes) };
             let staging = self.staging.as_ref().expect("staged");
             // SAFETY: waited for below.
             unsafe { staging.read_async(at, to, self.stream.cu_stream())? };
         }
-        self.gpu.wait(&self.stream, "copying what has come")
+        self.gpu.wait(&self.stream, "copying a message")
     }
 
     fn abort(&mut self, reason: &str) {
@@ -365,19 +366,19 @@ impl Transport for Nccl {
 impl Drop for Nccl {
     fn drop(&mut self) {
         if self.under_way {
-            self.abort("has given up in the middle of an exchange");
+            self.abort("gave up in the middle of an exchange");
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
         }
         if self.comm.is_null() {
             return;
         }
         let Ok(_current) = self.gpu.bind() else { return };
-        // SAFETY: the communicator was made, and is used no more after this.
+        // SAFETY: the communicator was made, and is not used after this.
         let answer = unsafe { (self.nccl.finalize)(self.comm) };
-        // The others may be gone by now.
+        // Other ranks may have ended by now.
         self.timeout = self.timeout.min(Duration::from_secs(5));
-        if self.settle(answer, "ending").is_ok() {
-            // SAFETY: as above; finalised.
+        if self.finish_call(answer, "ending").is_ok() {
+            // SAFETY: as above; it is finalised.
             unsafe { (self.nccl.destroy)(self.comm) };
         }
     }

@@ -89,7 +89,7 @@ impl Rendezvous {
             }
             let seen = Record::read(path);
             if let Some(given) = guest.act(seen, self.token.as_bytes(), ranks).map_err(|refused| match refused {
-                Refused::GivenUp => self.failed(0, "has given up, as some have not come".into()),
+                Refused::GivenUp => self.failed(0, "has given up, because some ranks did not arrive".into()),
                 Refused::Ranks(of) => self.other_ranks(rank, ranks, of),
                 Refused::Untrusted(error) => self.failed(0, format!("has not written {}: {error}", path.display())),
                 Refused::Unmarked(error) => self.failed(rank, format!("cannot write {}: {error}", guest.mark.display())),
@@ -99,7 +99,7 @@ impl Rendezvous {
             if is_last {
                 let why = match (&guest.found, guest.has_seen_others) {
                     (Some(_), _) => "has not heard of all ranks",
-                    (None, true) => "has not come, but another run, with another token,",
+                    (None, true) => "has not come (another run, with another token, has)",
                     (None, false) => "has not come",
                 };
                 return Err(self.failed(0, format!("{why} within {:?}", self.timeout)));
@@ -129,7 +129,7 @@ impl Record {
                 Ok(Some(Self::Open { number, ranks, token, given }))
             }
             COMPLETE => Ok(Some(Self::Complete { number })),
-            _ => Err(io::Error::new(ErrorKind::InvalidData, "it is no rendezvous")),
+            _ => Err(io::Error::new(ErrorKind::InvalidData, "it is not a rendezvous file")),
         }
     }
 
@@ -349,7 +349,7 @@ fn open_own(path: &Path) -> io::Result<Option<File>> {
         // SAFETY: the call has no conditions.
         let me = unsafe { libc::geteuid() };
         if !metadata.is_file() {
-            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is no regular file"));
+            return Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file"));
         }
         if metadata.uid() != me || metadata.mode() & 0o077 != 0 {
             let text = format!("it is of user {} with mode {:o}", metadata.uid(), metadata.mode() & 0o7777);

@@ -144,7 +144,7 @@ impl Rendezvous {
     }
 
     fn other_ranks(&self, rank: usize, ranks: usize, of: u64) -> Error {
-        self.failed(rank, format!("is one of {ranks}, but rank 0 waits for {of} ranks in all"))
+        self.failed(rank, format!("is one of {ranks} ranks, but rank 0 waits for {of}"))
     }
 }
 

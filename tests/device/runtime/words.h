@@ -65,8 +65,8 @@ struct Lane {
     u32 countdown;  // accesses until this lane pauses for another one; 0: 2^32
 };
 
-// The values are those of `Kind` in execution/block.rs.
-enum Kind : u32 { sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits, sum, least, most, least_signed, most_signed, match_any, match_all };
+// The values are those of `CollectiveKind` in execution/block.rs.
+enum CollectiveKind : u32 { sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits, sum, least, most, least_signed, most_signed, match_any, match_all };
 
 // Mirrored by `Runtime` in execution/block.rs.
 struct Runtime {
@@ -96,7 +96,7 @@ inline Lane* lane()
     return *reinterpret_cast<Lane**>((place | (WARPSET_DEVICE_STACK_BYTES - 1)) - 7);
 }
 
-inline u64 collective(Kind kind, u32 lanes, u64 value = 0, u32 source = 0)
+inline u64 collective(CollectiveKind kind, u32 lanes, u64 value = 0, u32 source = 0)
 {
     return runtime->collective(lane(), kind, lanes, value, source);
 }

@@ -15,13 +15,13 @@ inline Index block_size() { return {me().threads_in_block}; }
 inline Index block_index() { return {static_cast<unsigned>(me().thread / me().threads_in_block)}; }
 inline Index grid_size() { return {static_cast<unsigned>(me().threads / me().threads_in_block)}; }
 
-using warpset::simt::Kind;
+using warpset::simt::RequestKind;
 using warpset::simt::Order;
 using warpset::simt::Site;
 
 inline void fence(Site site)
 {
-    warpset::simt::Request request{Kind::Fence, Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
+    warpset::simt::Request request{RequestKind::Fence, Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
     warpset::simt::warpset_simt_request(&request);
 }
 

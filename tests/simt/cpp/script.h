@@ -59,7 +59,7 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
 template <class Table>
 warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
 {
-    return {warpset::Outcome::Unwritten, warpset::no_reference};
+    return {warpset::Outcome::Pending, warpset::no_reference};
 }
 
 template <class Roots, warpset::u32 width, class Strategy>
@@ -69,7 +69,7 @@ warpset::Found put_incremental(const warpset::TreeTable<Roots, width, Strategy>&
     using warpset::u32;
     const u32* vector = script.vectors + operation.vector * table.width();
     const bool about_vector = before != nullptr && before->kind != warpset_simt_scan && before->kind != warpset_simt_take;
-    const auto outcome = about_vector ? static_cast<Outcome>(before->outcome) : Outcome::Unwritten;
+    const auto outcome = about_vector ? static_cast<Outcome>(before->outcome) : Outcome::Pending;
     if (outcome != Outcome::New && outcome != Outcome::Seen)
         return table.find_or_put_incremental(operation.parent, warpset::ChangedVector{vector, nullptr});
     u32 mask[8] = {};

@@ -64,7 +64,7 @@ struct Argument {
     u64* order;
     u64* starts;
     warpset::BatchCounts* counts;
-    Search* search;
+    SearchState* search;
     explore::Limits limits;
     u64 slots;
     Flags* flags;
@@ -103,7 +103,7 @@ void begin(const void* of)
         const u64 tag = 5ull << warpset::reference_slot_bits;
         argument.order[at] = warpset::table(view_of(argument)).find_or_put(state).reference | tag;
     }
-    Search& search = *argument.search;
+    SearchState& search = *argument.search;
     search.last = argument.count;
     search.levels = 1;
     search.found = search.found_level = search.faulty = no_reference;
@@ -132,7 +132,7 @@ void begin(const void* of)
     argument.order[0] = found.reference;
     argument.counts->new_references = 1;
 #endif
-    Search& search = *argument.search;
+    SearchState& search = *argument.search;
     search.last = search.levels = search.widest = search.size = search.listed = 1;
     search.tile = Warp::size;
     search.found = search.found_level = search.faulty = no_reference;

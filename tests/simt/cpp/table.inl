@@ -53,7 +53,7 @@ void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
     if constexpr (Table::is_incremental) {
         cache.find_or_put(table, batch.new_references, batch.counts);
     } else {
-        const auto told = [&](u64 index, u64 reference) {
+        const auto on_new = [&](u64 index, u64 reference) {
             if (batch.new_references == nullptr) return;
             bool same = index < batch.count;
             const auto compare = [&](u32 word, u32 value) { same = same && value == batch.vectors[index * Table::static_width + word]; };
@@ -61,7 +61,7 @@ void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
             const u64 at = warpset::platform::fetch_add_relaxed(&batch.counts->new_references, 1);
             batch.new_references[at] = same ? reference : warpset::no_reference;
         };
-        cache.find_or_put_distinct(table, cache.drop_duplicates(), nullptr, batch.counts, told);
+        cache.find_or_put_distinct(table, cache.drop_duplicates(), nullptr, batch.counts, on_new);
     }
 }
 

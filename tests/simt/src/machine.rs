@@ -12,7 +12,7 @@
 
 use crate::fault::{Fault, LaneName};
 use crate::memory::{Accessed, Loads, Memory, Use};
-use crate::request::{Identity, Kind, Request};
+use crate::request::{Identity, Request, RequestKind};
 use crate::schedule::{Ready, Scheduler};
 use crate::trace::{Step, Trace};
 use corosensei::stack::DefaultStack;
@@ -232,7 +232,7 @@ impl Machine<'_> {
 
     /// Size of each single access of a request.
     fn access_size(&self, request: &Request) -> u32 {
-        let torn = self.rules.loads.torn && request.kind == Kind::Load && request.size == 16;
+        let torn = self.rules.loads.torn && request.kind == RequestKind::Load && request.size == 16;
         if torn { 8 } else { request.size }
     }
 
@@ -245,12 +245,12 @@ impl Machine<'_> {
         let stale = self.rules.loads.stale;
         let mut choose = |options| if stale { scheduler.value(options) } else { 0 };
         let accessed = match request.kind {
-            Kind::Load => {
+            RequestKind::Load => {
                 let order = if self.rules.loads.weak { crate::request::Order::Weak } else { request.order };
                 memory.load(lane, &request, address, size as usize, order, &mut choose)?
             }
-            Kind::Store => memory.store(lane, &request, address, size as usize, &mut choose)?,
-            Kind::Fence => {
+            RequestKind::Store => memory.store(lane, &request, address, size as usize, &mut choose)?,
+            RequestKind::Fence => {
                 memory.fence(lane, request.order);
                 Accessed { cells: request.value, age: 0 }
             }
@@ -264,8 +264,8 @@ impl Machine<'_> {
         self.steps += 1;
         self.idle_steps += 1;
         let progress = match request.kind {
-            Kind::Load | Kind::Fence => false,
-            Kind::CompareAndSwap => answer[..size as usize / 4] == request.expected[..size as usize / 4],
+            RequestKind::Load | RequestKind::Fence => false,
+            RequestKind::CompareAndSwap => answer[..size as usize / 4] == request.expected[..size as usize / 4],
             _ => true,
         };
         if progress {
@@ -276,7 +276,7 @@ impl Machine<'_> {
         // SAFETY: the lane is suspended in `warpset_simt_request`, whose caller holds the request.
         unsafe { (&mut (*lane.request).value)[start..start + count].copy_from_slice(&answer[..count]) };
         lane.done += 1;
-        let accesses = if request.kind == Kind::Fence { 1 } else { request.count * request.size / size };
+        let accesses = if request.kind == RequestKind::Fence { 1 } else { request.count * request.size / size };
         Ok(lane.done == accesses)
     }
 
@@ -335,10 +335,10 @@ impl Machine<'_> {
         let block_barrier = || {
             let all = (block..block + block_lanes).filter(|at| self.lanes[*at].state != State::Ended);
             let all: Vec<usize> = all.collect();
-            let here = |at: &usize| self.waits(*at) && self.request(*at).kind == Kind::SyncBlock;
+            let here = |at: &usize| self.waits(*at) && self.request(*at).kind == RequestKind::SyncBlock;
             (!all.is_empty() && all.iter().all(here)).then_some(all)
         };
-        if state == State::Ended || self.request(lane).kind == Kind::SyncBlock {
+        if state == State::Ended || self.request(lane).kind == RequestKind::SyncBlock {
             return block_barrier();
         }
         let mine = self.request(lane);
@@ -367,8 +367,8 @@ impl Machine<'_> {
         let ballot = met.iter().zip(&requests).map(vote).fold(0, std::ops::BitOr::bitor);
         for (&lane, request) in met.iter().zip(&requests) {
             let answer = match request.kind {
-                Kind::Ballot => [ballot, 0, 0, 0],
-                Kind::Shuffle => {
+                RequestKind::Ballot => [ballot, 0, 0, 0],
+                RequestKind::Shuffle => {
                     let warp = self.lanes[lane].warp;
                     let source = met.iter().position(|at| *at == warp + request.source as usize);
                     source.map_or([0xDEAD_BEEF; 4], |source| requests[source].value)
@@ -380,7 +380,7 @@ impl Machine<'_> {
             self.lanes[lane].request = std::ptr::null_mut();
             self.waiting[self.lanes[lane].warp] -= 1;
         }
-        if matches!(requests[0].kind, Kind::SyncWarp | Kind::SyncBlock) {
+        if matches!(requests[0].kind, RequestKind::SyncWarp | RequestKind::SyncBlock) {
             // SAFETY: no fibre is running, so nothing else uses the memory of the run.
             unsafe { &mut *(*self.running).memory }.barrier(met);
         }

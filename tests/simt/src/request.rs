@@ -6,7 +6,7 @@ use std::fmt;
 /// Kind of operation. Memory operations touch cells of memory; collectives wait for other lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RequestKind {
     Load,
     Store,
     CompareAndSwap,
@@ -22,7 +22,7 @@ pub enum Kind {
     SyncBlock,
 }
 
-impl Kind {
+impl RequestKind {
     /// Whether the operation waits for other lanes instead of touching memory.
     pub fn is_collective(self) -> bool {
         matches!(self, Self::Ballot | Self::Shuffle | Self::SyncWarp | Self::SyncBlock)
@@ -102,7 +102,7 @@ impl fmt::Display for Site {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    pub kind: Kind,
+    pub kind: RequestKind,
     pub order: Order,
     pub size: u32,
     pub count: u32,
@@ -116,7 +116,7 @@ pub struct Request {
 
 impl Request {
     /// A request of a kernel written in Rust: an operation on `size` bytes.
-    pub fn new(kind: Kind, order: Order, address: *mut u8, size: u32) -> Self {
+    pub fn new(kind: RequestKind, order: Order, address: *mut u8, size: u32) -> Self {
         let site = Site { file: c"Rust".as_ptr(), line: 0 };
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }
     }

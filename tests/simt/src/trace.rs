@@ -2,7 +2,7 @@
 
 use crate::fault::{LaneName, Location};
 use crate::memory::Memory;
-use crate::request::{Kind, Order, Request};
+use crate::request::{Order, Request, RequestKind};
 use std::fmt;
 
 /// One access of memory.
@@ -11,7 +11,7 @@ pub struct Step {
     pub lane: LaneName,
     pub location: Location,
     pub size: usize,
-    kind: Kind,
+    kind: RequestKind,
     order: Order,
     expected: [u32; 4],
     value: [u32; 4],
@@ -55,9 +55,9 @@ impl fmt::Display for Step {
         let number = |cells_of: &'_ [u32; 4]| Number(&cells_of[..cells]).to_string();
         write!(f, "{:<32} {:<24} ", self.lane.to_string(), self.location.to_string())?;
         match self.kind {
-            Kind::Load => write!(f, "load gives {}", number(&self.answer))?,
-            Kind::Store => write!(f, "store {}", number(&self.value))?,
-            Kind::CompareAndSwap => {
+            RequestKind::Load => write!(f, "load gives {}", number(&self.answer))?,
+            RequestKind::Store => write!(f, "store {}", number(&self.value))?,
+            RequestKind::CompareAndSwap => {
                 let (expected, value, was) = (number(&self.expected), number(&self.value), number(&self.answer));
                 if was == expected {
                     write!(f, "compare-and-swap {expected} -> {value}")?;
@@ -65,7 +65,7 @@ impl fmt::Display for Step {
                     write!(f, "compare-and-swap {expected} -> {value} fails: {was}")?;
                 }
             }
-            Kind::Fence => f.write_str("fence")?,
+            RequestKind::Fence => f.write_str("fence")?,
             kind => write!(f, "{kind:?} {}, was {}", number(&self.value), number(&self.answer))?,
         }
         if self.age > 0 {

@@ -9,13 +9,13 @@ use warpset_simt::fault::Fault;
 use warpset_simt::machine::{Ending, Grid, Rules, run, warpset_simt_identity, warpset_simt_request};
 use warpset_simt::memory::{Loads, Memory, Use};
 use warpset_simt::request::Order::{Acquire, AcquireRelease, Relaxed, Release, Weak};
-use warpset_simt::request::{Kind, Order, Request};
+use warpset_simt::request::{Order, Request, RequestKind};
 use warpset_simt::schedule::{Decision, Exhaustive, LockStep, Pct, Random, Recorder, Replay, Schedule, Scheduler};
 
 /// An operation of a lane on a variable of 16 bytes. It touches `bytes` bytes, from `offset` on.
 #[derive(Clone, Copy)]
 struct Op {
-    kind: Kind,
+    kind: RequestKind,
     order: Order,
     variable: usize,
     offset: usize,
@@ -29,27 +29,27 @@ struct Op {
 }
 
 fn load(variable: usize, order: Order) -> Op {
-    Op { kind: Kind::Load, order, variable, offset: 0, bytes: 4, expected: 0, value: 0, looks: true }
+    Op { kind: RequestKind::Load, order, variable, offset: 0, bytes: 4, expected: 0, value: 0, looks: true }
 }
 
 fn store(variable: usize, value: u32, order: Order) -> Op {
-    Op { kind: Kind::Store, value, looks: false, ..load(variable, order) }
+    Op { kind: RequestKind::Store, value, looks: false, ..load(variable, order) }
 }
 
 fn swap(variable: usize, expected: u32, value: u32, order: Order) -> Op {
-    Op { kind: Kind::CompareAndSwap, expected, value, ..load(variable, order) }
+    Op { kind: RequestKind::CompareAndSwap, expected, value, ..load(variable, order) }
 }
 
 fn add(variable: usize, value: u32, order: Order) -> Op {
-    Op { kind: Kind::FetchAdd, value, ..load(variable, order) }
+    Op { kind: RequestKind::FetchAdd, value, ..load(variable, order) }
 }
 
 fn fence(order: Order) -> Op {
-    Op { kind: Kind::Fence, looks: false, ..load(0, order) }
+    Op { kind: RequestKind::Fence, looks: false, ..load(0, order) }
 }
 
 fn barrier() -> Op {
-    Op { kind: Kind::SyncBlock, looks: false, ..load(0, Relaxed) }
+    Op { kind: RequestKind::SyncBlock, looks: false, ..load(0, Relaxed) }
 }
 
 impl Op {

@@ -11,13 +11,13 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 use support::{share, trial};
 use warpset_simt::explorer::Strategy;
-use warpset_simt::search::{Search, What};
+use warpset_simt::search::{RandomSearch, What};
 
 fn main() -> ExitCode {
     let mut trials: Vec<Trial> = Vec::new();
     for (name, what) in [("system", What::System), ("rows", What::Rows), ("product", What::Product), ("level", What::Level)] {
         for strategy in [Strategy::Random, Strategy::LockStep] {
-            let make = move || (Box::new(Search::new(what)), strategy, share(150, 20_000));
+            let make = move || (Box::new(RandomSearch::new(what)), strategy, share(150, 20_000));
             trials.push(trial(format!("search::{name}::{strategy}"), make));
         }
     }

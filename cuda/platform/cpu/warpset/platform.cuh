@@ -1,4 +1,4 @@
-// Machine 2: threads of a CPU (GCC or Clang, C++17). The names are those of platform/gpu; see there for what each promises.
+// Machine 2: threads of a CPU (GCC or Clang, C++17). The names are those of platform/gpu, which documents them.
 //
 // A warp has one lane here, so the kernels take their one-thread-a-vector path (batch/search.cuh). Relaxed order maps to plain
 // loads and to the processor's compare-and-swap instruction; the argument why relaxed is enough is in core/claim.cuh and does not
@@ -11,7 +11,7 @@
 
 #include <type_traits>
 #if defined(__x86_64__)
-// GCC 12 warns of what its own header leaves undefined on purpose.
+// GCC 12 warns of values that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -42,7 +42,7 @@ WARPSET_FN bool operator==(u128 a, u128 b) { return ((a.low ^ b.low) | (a.high ^
 
 namespace platform {
 
-// Whether there are claims of 16 bytes. ThreadSanitizer would take the load for one that is not atomic.
+// Whether there are claims of 16 bytes. ThreadSanitizer would report the load as one that is not atomic.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define WARPSET_UNDER_THREAD_SANITIZER 1
@@ -75,7 +75,7 @@ WARPSET_FN Chunk compare_and_swap_relaxed(Chunk* address, Chunk expected, Chunk 
 {
     if constexpr (sizeof(Chunk) == 16) {
 #if WARPSET_CLAIMS_16_BYTES
-        // The older builtin: compilers give the newer one to a library, which may take a lock.
+        // The older builtin, because compilers implement the newer one by a library, which may take a lock.
         using Whole = unsigned __int128;
         const auto whole = [](Chunk chunk) { return static_cast<Whole>(chunk.high) << 64 | chunk.low; };
         typedef Whole Aliasing __attribute__((may_alias));
@@ -103,7 +103,7 @@ WARPSET_FN void store_relaxed(Chunk* address, Chunk value)
     __atomic_store_n(address, value, __ATOMIC_RELAXED);
 }
 
-// Each acquires when it fails, too, but for the one that releases only.
+// All but the release-only one also acquire if they fail.
 template <class Chunk>
 WARPSET_FN Chunk compare_and_swap_acquire(Chunk* address, Chunk expected, Chunk desired)
 {
@@ -181,7 +181,7 @@ WARPSET_FN u32 population_count(u32 bits) { return __builtin_popcount(bits); }
 WARPSET_FN u32 leading_zeros(u32 bits) { return __builtin_clz(bits); }
 WARPSET_FN u32 lowest_bit(u32 bits) { return __builtin_ctz(bits); }
 
-// The lines of a range, at most four: after these the processor goes on by itself.
+// Prefetches the lines of a range, at most four: after these the processor continues by itself.
 WARPSET_FN void prefetch(const void* address, u32 bytes)
 {
     constexpr u64 line = 64;
@@ -221,7 +221,7 @@ __attribute__((target("avx512f,avx512dq"))) inline void add_pairs_at_once(const 
 struct Warp {
     static constexpr u32 size = 1;
 
-    // Whether these chunks, one after another, equal the words of a vector. All are looked at.
+    // Whether these consecutive chunks equal the words of a vector. All are looked at.
     template <class Chunk>
     static bool agree(const Chunk* chunks, const u32* words, u32 count)
     {
@@ -246,7 +246,7 @@ struct Warp {
         }
     }
 
-    // Adds up the first pairs of a long vector where the processor does several at once; gives how many words these were.
+    // Adds up the first pairs of a long vector, if the processor adds several at once. Returns the number of their words.
     static u32 add_pairs(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
     {
 #if defined(__x86_64__)
@@ -270,7 +270,7 @@ struct Share {
     u64 first, last, step;
 };
 
-// Set by the caller of a kernel (cpu_tables.cpp): which thread of how many this one plays.
+// Set by the caller of a kernel (cpu_tables.cpp): number of this thread, and number of all threads.
 struct Grid {
     static inline thread_local u64 thread_index = 0;
     static inline thread_local u64 thread_count = 1;

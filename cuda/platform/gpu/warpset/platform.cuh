@@ -114,7 +114,7 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<u128, 1>& row)
     row.chunk[0] = load_relaxed(static_cast<const u128*>(address));
 }
 
-// Each returns what the location held before; `desired` was stored if that equals `expected`.
+// Each returns the previous value of the location. `desired` was stored if that equals `expected`.
 WARPSET_FN u32 compare_and_swap_relaxed(u32* address, u32 expected, u32 desired)
 {
     u32 old;

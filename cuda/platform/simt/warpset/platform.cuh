@@ -1,10 +1,9 @@
-// Machine 3: a GPU that is simulated, for tests (tests/simt). The names are those of platform/gpu,
-// which says what each promises.
+// Machine 3: a simulated GPU, for tests (tests/simt). The names are those of platform/gpu, which documents them.
 //
-// Every lane is a fibre of one OS thread. What other lanes could notice - an atomic access, a vote, a shuffle, a barrier - is a
-// *request*: it is written down and handed to the scheduler (tests/simt/src), which suspends the lane and decides who goes on and
-// what each load sees. Everything else runs as it is; plain accesses are reported by the compiler's instrumentation for
-// thread sanitizers (`-fsanitize=thread`), whose runtime the simulator replaces by its own race detector.
+// Every lane is a fibre of one OS thread. An operation that other lanes could notice - an atomic access, a vote, a shuffle, a
+// barrier - is a *request*: it is recorded and passed to the scheduler (tests/simt/src), which suspends the lane and decides
+// which lane continues and what each load sees. All other code runs directly; plain accesses are reported by the compiler's
+// instrumentation for thread sanitizers (`-fsanitize=thread`), whose runtime the simulator replaces by its own race detector.
 //
 // Requests know the line of the code that made them, for traces: the default arguments below are evaluated at the caller.
 #pragma once
@@ -38,12 +37,12 @@ struct Site {
 };
 
 // The values are those of the enums of the same names in tests/simt/src/request.rs.
-enum class Kind : u32 { Load, Store, CompareAndSwap, FetchAdd, Add, Max, Fence, Ballot, Shuffle, SyncWarp, SyncBlock };
+enum class RequestKind : u32 { Load, Store, CompareAndSwap, FetchAdd, Add, Max, Fence, Ballot, Shuffle, SyncWarp, SyncBlock };
 enum class Order : u32 { Weak, Relaxed, Acquire, Release, AcquireRelease };
 
 // Request of a lane, with its answer. Mirrored by `Request` in tests/simt/src/request.rs.
 struct Request {
-    Kind kind;
+    RequestKind kind;
     Order order;
     u32 size, count;    // of accesses: `count` neighbouring ones of `size` bytes, each one single access
     void* address;
@@ -85,7 +84,7 @@ inline Word get(const u32 (&cells)[4])
 template <class Word>
 inline Word load(const Word* address, Order order, Site site)
 {
-    Request request{Kind::Load, order, sizeof(Word), 1, const_cast<Word*>(address), 0, 0, {}, {}, site};
+    Request request{RequestKind::Load, order, sizeof(Word), 1, const_cast<Word*>(address), 0, 0, {}, {}, site};
     warpset_simt_request(&request);
     return get<Word>(request.value);
 }
@@ -93,7 +92,7 @@ inline Word load(const Word* address, Order order, Site site)
 template <class Word>
 inline void store(Word* address, Word value, Order order, Site site)
 {
-    Request request{Kind::Store, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
+    Request request{RequestKind::Store, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
     put(request.value, value);
     warpset_simt_request(&request);
 }
@@ -101,14 +100,14 @@ inline void store(Word* address, Word value, Order order, Site site)
 template <class Word>
 inline Word compare_and_swap(Word* address, Word expected, Word desired, Order order, Site site)
 {
-    Request request{Kind::CompareAndSwap, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
+    Request request{RequestKind::CompareAndSwap, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
     put(request.expected, expected);
     put(request.value, desired);
     warpset_simt_request(&request);
     return get<Word>(request.value);
 }
 
-inline u64 count(Kind kind, u64* address, u64 value, Site site)
+inline u64 count(RequestKind kind, u64* address, u64 value, Site site)
 {
     Request request{kind, Order::Relaxed, 8, 1, address, 0, 0, {}, {}, site};
     put(request.value, value);
@@ -116,7 +115,7 @@ inline u64 count(Kind kind, u64* address, u64 value, Site site)
     return get<u64>(request.value);
 }
 
-inline u64 collective(Kind kind, u32 lanes, u64 value, u32 source, Site site)
+inline u64 collective(RequestKind kind, u32 lanes, u64 value, u32 source, Site site)
 {
     Request request{kind, Order::Relaxed, 0, 0, nullptr, lanes, source, {}, {}, site};
     put(request.value, value);
@@ -174,18 +173,18 @@ WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected
 
 WARPSET_FN void fence_acquire_release(Site site = Site::here())
 {
-    simt::Request request{simt::Kind::Fence, simt::Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
+    simt::Request request{simt::RequestKind::Fence, simt::Order::AcquireRelease, 0, 1, nullptr, 0, 0, {}, {}, site};
     warpset_simt_request(&request);
 }
 
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value, Site site = Site::here())
 {
-    return simt::count(simt::Kind::FetchAdd, address, value, site);
+    return simt::count(simt::RequestKind::FetchAdd, address, value, site);
 }
 
 WARPSET_FN void add_relaxed(u64* address, u64 value, Site site = Site::here())
 {
-    simt::count(simt::Kind::Add, address, value, site);
+    simt::count(simt::RequestKind::Add, address, value, site);
 }
 
 WARPSET_FN void count_relaxed(u64* counter, bool one, Site site = Site::here())
@@ -195,7 +194,7 @@ WARPSET_FN void count_relaxed(u64* counter, bool one, Site site = Site::here())
 
 WARPSET_FN void max_relaxed(u64* address, u64 value, Site site = Site::here())
 {
-    simt::count(simt::Kind::Max, address, value, site);
+    simt::count(simt::RequestKind::Max, address, value, site);
 }
 
 template <class Chunk, u32 count>
@@ -209,7 +208,7 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Si
     static_assert(sizeof row <= 16);
     if (reinterpret_cast<u64>(address) % sizeof row != 0)
         simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
-    simt::Request request{simt::Kind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
+    simt::Request request{simt::RequestKind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
     warpset_simt_request(&request);
     __builtin_memcpy(&row, request.value, sizeof row);
 }
@@ -248,15 +247,15 @@ struct Warp {
     static u32 lane() { return simt::warpset_simt_identity()->lane; }
     static u32 ballot(bool vote, Site site = Site::here())
     {
-        return static_cast<u32>(simt::collective(simt::Kind::Ballot, ~0u, vote, 0, site));
+        return static_cast<u32>(simt::collective(simt::RequestKind::Ballot, ~0u, vote, 0, site));
     }
     static u32 shuffle(u32 value, u32 source, Site site = Site::here())
     {
-        return static_cast<u32>(simt::collective(simt::Kind::Shuffle, ~0u, value, source, site));
+        return static_cast<u32>(simt::collective(simt::RequestKind::Shuffle, ~0u, value, source, site));
     }
     static u64 shuffle(u64 value, u32 source, Site site = Site::here())
     {
-        return simt::collective(simt::Kind::Shuffle, ~0u, value, source, site);
+        return simt::collective(simt::RequestKind::Shuffle, ~0u, value, source, site);
     }
     static u32 sum_up_to(u32 value, Site site = Site::here())
     {
@@ -271,7 +270,7 @@ struct Warp {
         for (u32 distance = 1; distance < size; distance *= 2) bits |= shuffle(bits, lane() ^ distance, site);
         return bits;
     }
-    static void sync(Site site = Site::here()) { simt::collective(simt::Kind::SyncWarp, ~0u, 0, 0, site); }
+    static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncWarp, ~0u, 0, 0, site); }
     static u8* scratch(u32 bytes)
     {
         const simt::Identity* me = simt::warpset_simt_identity();
@@ -281,7 +280,7 @@ struct Warp {
 
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value, Site site = Site::here())
 {
-    simt::Request request{simt::Kind::FetchAdd, simt::Order::Relaxed, 4, 1, address, 0, 0, {}, {}, site};
+    simt::Request request{simt::RequestKind::FetchAdd, simt::Order::Relaxed, 4, 1, address, 0, 0, {}, {}, site};
     simt::put(request.value, value);
     warpset_simt_request(&request);
     return simt::get<u32>(request.value);
@@ -295,7 +294,7 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired, S
 struct Block {
     static u32 thread() { return simt::warpset_simt_identity()->thread_in_block; }
     static u32 threads() { return simt::warpset_simt_identity()->threads_in_block; }
-    static void sync(Site site = Site::here()) { simt::collective(simt::Kind::SyncBlock, ~0u, 0, 0, site); }
+    static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncBlock, ~0u, 0, 0, site); }
     static u8* scratch() { return simt::warpset_simt_identity()->block_scratch; }
 };
 

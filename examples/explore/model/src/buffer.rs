@@ -2,7 +2,7 @@
 //! assignments.
 
 use crate::ir::expression::Binary;
-use crate::ir::{Assignment, Expression, Place, Span, Type, Variable, VariableId};
+use crate::ir::{Assignment, Expression, Span, StoreTarget, Type, Variable, VariableId};
 
 /// A buffered channel: an array for each value of a message. The first `length` elements hold the waiting messages, oldest first.
 /// All other elements are 0.
@@ -47,13 +47,13 @@ impl Buffer {
     /// Assignments that append a message.
     pub fn append(&self, values: impl IntoIterator<Item = Expression>, at: Span) -> Vec<Assignment> {
         let length = || Expression::Variable(self.length);
-        let behind_the_last = |array: &VariableId| Place { variable: *array, index: Some(length()), span: at };
+        let behind_the_last = |array: &VariableId| StoreTarget { variable: *array, index: Some(length()), span: at };
         let stores = self.arrays.iter().zip(values).map(|(array, value)| Assignment { target: behind_the_last(array), value });
         stores.chain([self.add_to_length(Binary::Add, at)]).collect()
     }
 
     /// Assignments that store the first message's values in `targets` and remove the message.
-    pub fn take(&self, targets: Vec<Place>, at: Span) -> Vec<Assignment> {
+    pub fn take(&self, targets: Vec<StoreTarget>, at: Span) -> Vec<Assignment> {
         let first = targets.into_iter().zip(&self.arrays);
         let first = first.map(|(target, array)| Assignment { target, value: element(*array, 0, at) });
         first.chain(self.remove(at)).collect()
@@ -64,7 +64,10 @@ impl Buffer {
         let moves = self.arrays.iter().flat_map(|&array| {
             (0..self.capacity).map(move |to| {
                 let value = if to + 1 < self.capacity { element(array, to + 1, at) } else { Expression::Constant(0) };
-                Assignment { target: Place { variable: array, index: Some(Expression::Constant(to as i32)), span: at }, value }
+                Assignment {
+                    target: StoreTarget { variable: array, index: Some(Expression::Constant(to as i32)), span: at },
+                    value,
+                }
             })
         });
         moves.chain([self.add_to_length(Binary::Subtract, at)]).collect()
@@ -72,7 +75,7 @@ impl Buffer {
 
     fn add_to_length(&self, operator: Binary, at: Span) -> Assignment {
         let value = Expression::binary(operator, Expression::Variable(self.length), Expression::Constant(1), at);
-        Assignment { target: Place { variable: self.length, index: None, span: at }, value }
+        Assignment { target: StoreTarget { variable: self.length, index: None, span: at }, value }
     }
 }
 

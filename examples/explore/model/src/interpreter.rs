@@ -3,7 +3,7 @@
 
 use crate::ir::network::RuleId;
 use crate::ir::{
-    Action, Assignment, Binary, Expression, Field, Model, Network, Place, ProcessId, Span, Transition, TransitionId, Type,
+    Action, Assignment, Binary, Expression, Field, Model, Network, ProcessId, Span, StoreTarget, Transition, TransitionId, Type,
     VariableId,
 };
 
@@ -215,8 +215,8 @@ impl<'m> Interpreter<'m> {
     }
 
     /// Evaluates the index of a place, then the value, and stores the value there. Returns 1 if the value did not fit, else 0.
-    fn store(&self, place: &Place, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
-        let Place { variable, index, span } = place;
+    fn store(&self, place: &StoreTarget, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
+        let StoreTarget { variable, index, span } = place;
         let element = match index {
             Some(index) => self.element(*variable, self.value(index, state)?, *span)?,
             None => 0,

@@ -20,7 +20,7 @@ pub struct Words<R> {
     pub marks: &'static [&'static str],
     /// Whether an operand could stand here; marks are left out then.
     pub is_operand: fn(&[R]) -> bool,
-    /// What to write instead of an unexpected word, if it is a word of a similar language.
+    /// Advice for an unexpected word that is one of a similar language.
     pub hint: fn(&str) -> Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Word
 
 pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
     let of = pair.as_span();
-    let Place { line, column, .. } = place(of.get_input(), of.start());
+    let TextPosition { line, column, .. } = place(of.get_input(), of.start());
     // A pair includes blanks and comments after its last token; leave them out.
     let end = of.start() + of.as_str().trim_end().len();
     Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
@@ -46,7 +46,7 @@ pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
 
 /// The span of a piece of text, given by its byte offsets.
 pub fn span_of(text: &str, start: usize, end: usize) -> Span {
-    let Place { line, column, .. } = place_behind(text, BEGINNING, start);
+    let TextPosition { line, column, .. } = place_behind(text, BEGINNING, start);
     Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
 
@@ -115,7 +115,7 @@ impl<T> Declared<T> {
 
 /// Line and column of an offset in a text.
 #[derive(Clone, Copy)]
-struct Place {
+struct TextPosition {
     offset: usize,
     /// Counted from 1.
     line: usize,
@@ -126,12 +126,12 @@ struct Place {
 thread_local! {
     /// Address of the text and the place that was looked up last. The next place is usually near it. If each place were counted
     /// from the line's beginning, a text of one long line would take time quadratic in its length.
-    static LAST: Cell<(*const u8, Place)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
+    static LAST: Cell<(*const u8, TextPosition)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
 }
 
-const BEGINNING: Place = Place { offset: 0, line: 1, column: 1 };
+const BEGINNING: TextPosition = TextPosition { offset: 0, line: 1, column: 1 };
 
-fn place(text: &str, offset: usize) -> Place {
+fn place(text: &str, offset: usize) -> TextPosition {
     let (start, last) = LAST.get();
     let last = if start == text.as_ptr() { last } else { BEGINNING };
     let found = if offset < last.offset { place_before(text, last, offset) } else { place_behind(text, last, offset) };
@@ -139,24 +139,24 @@ fn place(text: &str, offset: usize) -> Place {
     found
 }
 
-fn place_before(text: &str, from: Place, offset: usize) -> Place {
+fn place_before(text: &str, from: TextPosition, offset: usize) -> TextPosition {
     let between = &text[offset..from.offset];
     match between.bytes().filter(|byte| *byte == b'\n').count() {
-        0 => Place { offset, line: from.line, column: from.column - between.chars().count() },
+        0 => TextPosition { offset, line: from.line, column: from.column - between.chars().count() },
         lines => {
             let line_start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
-            Place { offset, line: from.line - lines, column: 1 + text[line_start..offset].chars().count() }
+            TextPosition { offset, line: from.line - lines, column: 1 + text[line_start..offset].chars().count() }
         }
     }
 }
 
-fn place_behind(text: &str, from: Place, offset: usize) -> Place {
+fn place_behind(text: &str, from: TextPosition, offset: usize) -> TextPosition {
     let between = &text[from.offset..offset];
     match between.rfind('\n') {
-        None => Place { offset, line: from.line, column: from.column + between.chars().count() },
+        None => TextPosition { offset, line: from.line, column: from.column + between.chars().count() },
         Some(last) => {
             let lines = between.bytes().filter(|byte| *byte == b'\n').count();
-            Place { offset, line: from.line + lines, column: 1 + between[last + 1..].chars().count() }
+            TextPosition { offset, line: from.line + lines, column: 1 + between[last + 1..].chars().count() }
         }
     }
 }

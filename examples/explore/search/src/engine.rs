@@ -23,7 +23,7 @@ const ROUND: usize = 1 << 18;
 pub type Recorder<'a> = dyn Fn(&[u32]) + Sync + 'a;
 
 /// An exploration: table, source of successors and limits.
-pub struct Engine<'a, S, X> {
+pub struct HostEngine<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub limits: Limits,
@@ -53,7 +53,7 @@ pub enum Begin<'b> {
     Resumed(Resumed),
 }
 
-impl<S: Storage, X: Successors> Engine<'_, S, X> {
+impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     /// Explores from the initial state, into an empty table. `levels` receives the references of each level's states; they are
     /// valid only if the table has not grown meanwhile.
     pub fn run(&self, initial: &[u32], levels: Option<&mut Vec<Vec<Reference>>>) -> Result<Exploration> {
@@ -109,7 +109,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                 list_bytes = bytes.max(list_bytes);
                 // Give up the parents rather than end the search.
                 let fits = self.grow_for([&mut level, &mut next], bytes, wants_references)?
-                    || (gives_way(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
+                    || (drop_parents(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
                 if !fits {
                     break 'levels End::Memory;
                 }
@@ -163,7 +163,7 @@ impl<S: Storage, X: Successors> Engine<'_, S, X> {
                     let lists = kept_bytes + level.bytes() + next.bytes();
                     let bytes = lists + bytes_of(&parents);
                     let fits = self.grow(lack, [&mut level, &mut next], bytes, wants_references)? == Growth::Done
-                        || (gives_way(&mut parents)
+                        || (drop_parents(&mut parents)
                             && self.grow(lack, [&mut level, &mut next], lists, wants_references)? == Growth::Done);
                     if !fits {
                         break 'levels or_violation(End::Memory);
@@ -328,8 +328,8 @@ fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
 }
 
 /// Whether the parents have given their memory to the search.
-fn gives_way(parents: &mut Option<&mut Parents>) -> bool {
-    parents.as_mut().is_some_and(|parents| parents.give_way())
+fn drop_parents(parents: &mut Option<&mut Parents>) -> bool {
+    parents.as_mut().is_some_and(|parents| parents.drop_parents())
 }
 
 impl Level {

@@ -28,12 +28,12 @@ impl Parents {
     }
 
     /// Drops all parents and frees their memory. Returns false if there are none, or if the user asked for them.
-    pub fn give_way(&mut self) -> bool {
-        let gives_way = !self.are_wanted && !self.is_lost;
-        if gives_way {
+    pub fn drop_parents(&mut self) -> bool {
+        let drop_parents = !self.are_wanted && !self.is_lost;
+        if drop_parents {
             *self = Self { is_lost: true, ..Self::default() };
         }
-        gives_way
+        drop_parents
     }
 
     /// Stores the parents of new states; the initial state is its own parent. If there is no memory for them, all parents are

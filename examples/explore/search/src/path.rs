@@ -10,7 +10,7 @@
 //! or the GPU (gpu/mod.rs, explore.cu). In tables whose references change, parents stored from the beginning would cost every
 //! exploration 8 bytes a state and a write for each new one, and most explorations find nothing.
 
-use crate::engine::Engine;
+use crate::engine::HostEngine;
 use crate::exploration::{Counts, End, Found, Limits};
 use crate::successors::{Expansion, Successors};
 use anyhow::{Context, Result, bail};
@@ -53,7 +53,7 @@ fn levels<S: Storage, X: Successors>(
         let (mut levels, slots) = (Vec::new(), table.slots());
         let limits = limits.of_levels(count - 1);
         let observer = |_: &Counts| true;
-        let engine = Engine { table, source, limits, recorder: None, observer: &observer };
+        let engine = HostEngine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
         // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts, so
         // it was perhaps only large enough by chance.

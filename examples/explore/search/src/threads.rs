@@ -1,13 +1,13 @@
 //! The engine on threads of this machine; the table may be on any device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
-use crate::engine::{Begin, Engine, Recorder};
+use crate::engine::{Begin, HostEngine, Recorder};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
-use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, Search, Watch};
+use crate::liveness::residue::{Automaton, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue, ResidueSearch, Watch};
 use crate::parents::Parents;
 use crate::path::walk_back;
 use crate::successors::Successors;
@@ -48,11 +48,11 @@ impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
         }
     }
 
-    fn search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> Search<'b, S, X>
+    fn search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> ResidueSearch<'b, S, X>
     where
         'a: 'b,
     {
-        Search { table: self.table, source: self.source, automaton, limits, most_count: MOST_COUNT }
+        ResidueSearch { table: self.table, source: self.source, automaton, limits, most_count: MOST_COUNT }
     }
 }
 
@@ -65,7 +65,7 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
                 self.parents = None;
             }
             let parents = self.parents.as_mut();
-            return Engine { table, source, limits, recorder, observer }.search(begin, None, checkpoints, parents);
+            return HostEngine { table, source, limits, recorder, observer }.search(begin, None, checkpoints, parents);
         };
         self.parents = None;
         let search = self.search(automaton, limits);
@@ -80,7 +80,7 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
             }
             goes_on
         };
-        let exploration = Engine { table, source, limits, recorder, observer: &observer }.run(&self.initial, None)?;
+        let exploration = HostEngine { table, source, limits, recorder, observer: &observer }.run(&self.initial, None)?;
         let found = found.into_inner().expect("no thread has panicked")?;
         self.found = found.filter(|_| exploration.end == End::Observer);
         Ok(exploration)

@@ -20,7 +20,7 @@ pub struct Chart {
     arrows: Vec<Arrow>,
     /// The row behind which the loop begins: the number of its first state.
     begins: Option<usize>,
-    /// What holds at the end.
+    /// The violation, in words.
     ending: String,
 }
 

@@ -1,14 +1,14 @@
-//! Searches over several ranks, as the program runs them: the location of the ranks ([`Seats`]), and output by rank 0.
+//! Searches over several ranks, as the program runs them: the location of the ranks ([`RankSet`]), and output by rank 0.
 
 mod launch;
-mod seats;
+mod rank_set;
 
-pub use seats::{Plan, Seats};
+pub use rank_set::{RankPlan, RankSet};
 
 use crate::codegen::on_cpu::Compiled;
 use crate::exploration::{Explorer, Limits};
 use crate::options::{EngineKind, Options};
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 #[cfg(feature = "cuda")]
 use crate::ranks::with_workers;
 use crate::ranks::{Ranks, Table, Worker, on_threads_of};
@@ -38,7 +38,7 @@ pub fn explore<S: Storage>(
     match engine {
         #[cfg(feature = "cuda")]
         EngineKind::Gpu => {
-            let progress = Progress::new(options.progress);
+            let progress = ProgressLine::new(options.progress);
             progress.working("compiling for the GPU");
             let ranks = with_workers(tables, |table| crate::gpu::OnGpu::new(table.local(), interpreted), interpreted)?;
             drop(progress);
@@ -76,7 +76,7 @@ impl Task<'_> {
         let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
         let start = Instant::now();
         let exploration = {
-            let progress = Progress::new(options.progress);
+            let progress = ProgressLine::new(options.progress);
             ranks.explore(limits, &|counts| {
                 progress.working(&format!("level {}, {} states", counts.levels, counts.states));
                 true

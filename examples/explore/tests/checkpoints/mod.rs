@@ -25,12 +25,12 @@ fn all(n: u32) -> [u64; 5] {
 
 /// The exit code and the report of a resumed search.
 #[track_caller]
-fn resumed(place: Place, model: &Path, file: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+fn resumed(place: TableOnDevice, model: &Path, file: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
     // No capacity is given on a GPU either: the table is the one in the file.
     json_on(place.device, model, &[&["--table", place.table, "--resume", file.to_str().unwrap()], arguments].concat())
 }
 
-pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
+pub fn searches_go_on_with_the_same_counts_and_paths(place: TableOnDevice) {
     let (folder, path) = written(&counters(4));
     let file = folder.path().join("search.checkpoint");
     let name = file.to_str().unwrap();
@@ -43,7 +43,7 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
             (Some(3), &before["states"], &Value::Null)
         );
         for device in of_devices {
-            let (code, report) = resumed(Place { device, ..place }, &path, &file, &[]);
+            let (code, report) = resumed(TableOnDevice { device, ..place }, &path, &file, &[]);
             assert_eq!((code, counts(&report)), (Some(0), all(4)), "{most} {device}");
             assert!(report["resumed_states"].as_u64() >= before["states"].as_u64(), "{report}");
         }
@@ -54,7 +54,7 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
         let engines = if place.is_gpu() { ["gpu", "interpreted"] } else { ["interpreted", "compiled"] };
         let device = if place.is_gpu() { "gpu" } else { ["cpu:1", "cpu:3"][turn % 2] };
         let arguments = ["--max-states", most, "--checkpoint", name, "--engine", engines[turn % 2]];
-        let (code, report) = resumed(Place { device, ..place }, &path, &file, &arguments);
+        let (code, report) = resumed(TableOnDevice { device, ..place }, &path, &file, &arguments);
         assert_eq!(code, Some(3), "{report}");
     }
     let (code, report) = resumed(place, &path, &file, &["--checkpoint", name]);
@@ -67,7 +67,7 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: Place) {
 }
 
 /// Kills searches at random times, also while they write.
-pub fn killed_searches_go_on(place: Place) {
+pub fn killed_searches_go_on(place: TableOnDevice) {
     if !cfg!(unix) {
         return;
     }

@@ -168,7 +168,7 @@ fn search(mistake: Mistake) -> Found {
 
 /// The model has the states of the algorithm. Its assertions hold in all of them. If one step is wrong, they fail with a shortest
 /// path.
-pub fn claiming_keeps_its_promises(place: Place) {
+pub fn claiming_keeps_its_promises(place: TableOnDevice) {
     for (name, mistake, expected) in &*MODELS {
         let wrong = *mistake != Mistake::None;
         let (code, report) = place.json(&model(name), &[]);
@@ -191,7 +191,7 @@ fn answered(thread: u32) -> String {
 }
 
 /// No thread waits for another: each thread that continues gets its answer, whatever the others do, even if one stops halfway.
-pub fn claiming_waits_for_nothing(place: Place) {
+pub fn claiming_waits_for_nothing(place: TableOnDevice) {
     let verdict = |arguments: [&str; 2]| {
         let (code, report) = place.json(&model("claiming"), &arguments);
         let holds = report["verdict"] == "holds";

@@ -6,7 +6,7 @@ use super::*;
 const GOLDEN_OF_OTHERS: [(&str, [u64; 5]); 3] =
     [("vending.slco", [109, 146, 4, 24, 10]), ("crossing.exp", [18, 45, 0, 6, 5]), ("buffer.aut", [7, 12, 0, 3, 4])];
 
-pub fn models_in_other_languages_have_their_counts(place: Place) {
+pub fn models_in_other_languages_have_their_counts(place: TableOnDevice) {
     for (name, expected) in GOLDEN_OF_OTHERS {
         let (code, report) = place.json(&file(name), &[]);
         assert_eq!((code, counts(&report), &report["complete"]), (Some(0), expected, &Value::Bool(true)), "{name}");
@@ -14,14 +14,14 @@ pub fn models_in_other_languages_have_their_counts(place: Place) {
 }
 
 #[track_caller]
-fn has_its_counts(place: Place, network: &networks::Network, arguments: &[&str]) {
+fn has_its_counts(place: TableOnDevice, network: &networks::Network, arguments: &[&str]) {
     let (code, report) = place.json(&network.path(), arguments);
     let [states, transitions, deadlocks, ..] = counts(&report);
     let found = (states, transitions, deadlocks);
     assert_eq!((code, found), (Some(0), (network.states, network.transitions, network.deadlocks)), "{report}");
 }
 
-pub fn networks_have_their_closed_counts(place: Place) {
+pub fn networks_have_their_closed_counts(place: TableOnDevice) {
     let engines: &[&[&str]] = if place.is_gpu() { &[&[]] } else { &[&["--engine", "interpreted"], &["--engine", "compiled"]] };
     let all = [
         networks::cyclers(5, 4),
@@ -36,7 +36,7 @@ pub fn networks_have_their_closed_counts(place: Place) {
     }
 }
 
-pub fn large_networks(place: Place) {
+pub fn large_networks(place: TableOnDevice) {
     let slots = ["--capacity", "2^28"];
     for network in [networks::broadcast(10), networks::ring(20), networks::philosophers(16), networks::lossy_protocol(4, 3)] {
         has_its_counts(place, &network, &slots);
@@ -47,7 +47,7 @@ pub fn large_networks(place: Place) {
 }
 
 /// Conditions use the syntax of each language; fairness applies to a network's components as to processes.
-pub fn runs_are_asked_about_in_every_language(place: Place) {
+pub fn runs_are_asked_about_in_every_language(place: TableOnDevice) {
     for (name, arguments, verdict) in [
         // Without fairness, the other train may go round forever.
         ("crossing.exp", &["--ltl", "G (train_1 == 1 -> F train_1 == 0)"][..], "violated"),
@@ -73,7 +73,7 @@ pub fn runs_are_asked_about_in_every_language(place: Place) {
     assert!(steps.iter().all(|step| step["moves"][0]["label"].is_string()), "{report}");
 }
 
-pub fn networks_are_checked_with_paths(place: Place) {
+pub fn networks_are_checked_with_paths(place: TableOnDevice) {
     let philosophers = networks::philosophers(5);
     let waits = (0..5).map(|at| format!("eater{at} == 1")).collect::<Vec<_>>().join(" and ");
     for (path, arguments, length, found) in [
@@ -265,7 +265,7 @@ pub fn large_components_are_tables() {
 }
 
 /// Checks the path to a fault, with its place in the text; and the count of stores that wrap.
-pub fn slco_has_faults_and_overflows(place: Place) {
+pub fn slco_has_faults_and_overflows(place: TableOnDevice) {
     let model = |statements: &str| {
         format!(
             "model m {{ classes K {{ variables Byte[3] a Byte i Integer n := 3\n state machines M {{ initial A transitions\n A -> A {{ {statements} }} }} }} objects o : K() }}"
@@ -322,7 +322,7 @@ fn tree_of_labels(inner: u64) -> String {
 }
 
 /// A state space with a label for each transition is handled like any other by every engine, with conditions on labels.
-pub fn each_transition_may_have_a_label(place: Place) {
+pub fn each_transition_may_have_a_label(place: TableOnDevice) {
     let (_folder, path) = written_as("tree.aut", &tree_of_labels(20_000));
     let engines: &[&str] = if place.is_gpu() { &["gpu", "interpreted"] } else { &["interpreted", "compiled"] };
     for engine in engines {

@@ -11,7 +11,7 @@ pub type Answer = Result<(), CUresult>;
 /// no panic may unwind into the caller's code.
 pub fn call(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
     let run = || {
-        fault::strike(name)?;
+        fault::inject(name)?;
         if fault::change() == fault::Change::Skipped { Ok(()) } else { body() }
     };
     match catch_unwind(AssertUnwindSafe(run)) {

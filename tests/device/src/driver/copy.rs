@@ -8,7 +8,7 @@ use super::call::Answer;
 use super::clocks::{Clock, Moment};
 use super::context::{self, Context};
 use super::fault::{self, Change};
-use super::memory::{self, Kind, Region};
+use super::memory::{self, AllocationKind, Region};
 use super::stream::{self, Stream};
 use super::virtual_memory;
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
@@ -33,7 +33,7 @@ enum Expected {
 impl Side {
     fn new(address: u64, bytes: u64, expected: Expected, what: &str) -> Result<Self, CUresult> {
         let region = memory::find_range(address, bytes, what);
-        if region.as_ref().is_some_and(|region| region.kind == Kind::Reserved) {
+        if region.as_ref().is_some_and(|region| region.kind == AllocationKind::Reserved) {
             virtual_memory::check_mapped(address, bytes, what);
         }
         let on_device = region.as_ref().is_some_and(|region| region.is_on_device());

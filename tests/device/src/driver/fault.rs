@@ -36,7 +36,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, OnceLock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DriverFault {
     Memory,
     Launch,
     Lost,
@@ -83,46 +83,46 @@ pub fn change() -> Change {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Plan {
+struct PlannedFault {
     function: String,
     first: u64,
     all_later: bool,
-    kind: Kind,
+    kind: DriverFault,
 }
 
 #[derive(Default)]
 struct State {
-    plans: Vec<Plan>,
+    plans: Vec<PlannedFault>,
     /// Calls of each function so far.
     calls: HashMap<&'static str, u64>,
 }
 
-fn parse(text: &str) -> Option<Vec<Plan>> {
+fn parse(text: &str) -> Option<Vec<PlannedFault>> {
     let entry = |entry: &str| {
         let (place, kind) = entry.split_once('=')?;
         let (function, number) = place.split_once(':')?;
         let (number, all_later) = number.strip_suffix('+').map_or((number, false), |number| (number, true));
         let kind = match kind.trim() {
-            "memory" => Kind::Memory,
-            "launch" => Kind::Launch,
-            "lost" => Kind::Lost,
-            "unknown" => Kind::Unknown,
-            "hangs" => Kind::Hangs,
-            "skipped" => Kind::Skipped,
-            "short" => Kind::Short,
-            "long" => Kind::Long,
-            "half" => Kind::Half,
-            "shifted" => Kind::Shifted,
-            "late" => Kind::Late,
-            "elsewhere" => Kind::Elsewhere,
-            "early" => Kind::Early,
-            "twice" => Kind::Twice,
-            "swapped" => Kind::Swapped,
-            "other" => Kind::Other,
+            "memory" => DriverFault::Memory,
+            "launch" => DriverFault::Launch,
+            "lost" => DriverFault::Lost,
+            "unknown" => DriverFault::Unknown,
+            "hangs" => DriverFault::Hangs,
+            "skipped" => DriverFault::Skipped,
+            "short" => DriverFault::Short,
+            "long" => DriverFault::Long,
+            "half" => DriverFault::Half,
+            "shifted" => DriverFault::Shifted,
+            "late" => DriverFault::Late,
+            "elsewhere" => DriverFault::Elsewhere,
+            "early" => DriverFault::Early,
+            "twice" => DriverFault::Twice,
+            "swapped" => DriverFault::Swapped,
+            "other" => DriverFault::Other,
             _ => return None,
         };
         let first = number.trim().parse().ok().filter(|first| *first > 0)?;
-        Some(Plan { function: function.trim().into(), first, all_later, kind })
+        Some(PlannedFault { function: function.trim().into(), first, all_later, kind })
     };
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(entry).collect()
 }
@@ -140,45 +140,46 @@ fn state() -> &'static Mutex<State> {
 
 /// Counts a call; returns an error if a plan makes it fail. Otherwise sets the result of `change` until the next call of this
 /// thread.
-pub fn strike(function: &'static str) -> Answer {
+pub fn inject(function: &'static str) -> Answer {
     CHANGE.set(Change::None);
     let kind = {
         let mut state = state().lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let calls = state.calls.entry(function).or_default();
         *calls += 1;
         let number = *calls;
-        let struck = |plan: &&Plan| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
+        let struck =
+            |plan: &&PlannedFault| plan.function == function && (plan.first == number || plan.all_later && plan.first < number);
         state.plans.iter().find(struck).map(|plan| plan.kind)
     };
     match kind {
         None => Ok(()),
-        Some(Kind::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
-        Some(Kind::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
-        Some(Kind::Launch) => {
+        Some(DriverFault::Memory) => Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        Some(DriverFault::Unknown) => Err(CUresult::CUDA_ERROR_UNKNOWN),
+        Some(DriverFault::Launch) => {
             let status = CUresult::CUDA_ERROR_LAUNCH_FAILED;
             context::break_current(status, false);
             Err(status)
         }
-        Some(Kind::Lost) => {
+        Some(DriverFault::Lost) => {
             let status = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
             context::break_current(status, true);
             Err(status)
         }
-        Some(Kind::Hangs) => {
+        Some(DriverFault::Hangs) => {
             context::hang_current();
             Ok(())
         }
-        Some(Kind::Skipped) => changed(Change::Skipped),
-        Some(Kind::Short) => changed(Change::Short),
-        Some(Kind::Long) => changed(Change::Long),
-        Some(Kind::Half) => changed(Change::Half),
-        Some(Kind::Shifted) => changed(Change::Shifted),
-        Some(Kind::Late) => changed(Change::Late),
-        Some(Kind::Elsewhere) => changed(Change::Elsewhere),
-        Some(Kind::Early) => changed(Change::Early),
-        Some(Kind::Twice) => changed(Change::Twice),
-        Some(Kind::Swapped) => changed(Change::Swapped),
-        Some(Kind::Other) => changed(Change::Other),
+        Some(DriverFault::Skipped) => changed(Change::Skipped),
+        Some(DriverFault::Short) => changed(Change::Short),
+        Some(DriverFault::Long) => changed(Change::Long),
+        Some(DriverFault::Half) => changed(Change::Half),
+        Some(DriverFault::Shifted) => changed(Change::Shifted),
+        Some(DriverFault::Late) => changed(Change::Late),
+        Some(DriverFault::Elsewhere) => changed(Change::Elsewhere),
+        Some(DriverFault::Early) => changed(Change::Early),
+        Some(DriverFault::Twice) => changed(Change::Twice),
+        Some(DriverFault::Swapped) => changed(Change::Swapped),
+        Some(DriverFault::Other) => changed(Change::Other),
     }
 }
 
@@ -221,10 +222,10 @@ mod tests {
 
     #[test]
     fn plans_are_parsed() {
-        let plan = |function: &str, first, all_later, kind| Plan { function: function.into(), first, all_later, kind };
+        let plan = |function: &str, first, all_later, kind| PlannedFault { function: function.into(), first, all_later, kind };
         assert_eq!(
             parse("cuMemAlloc_v2:3=memory, cuLaunchKernel:1+=lost").unwrap(),
-            [plan("cuMemAlloc_v2", 3, false, Kind::Memory), plan("cuLaunchKernel", 1, true, Kind::Lost)]
+            [plan("cuMemAlloc_v2", 3, false, DriverFault::Memory), plan("cuLaunchKernel", 1, true, DriverFault::Lost)]
         );
         assert_eq!(parse("").unwrap(), []);
         for wrong in ["cuInit", "cuInit:0=memory", "cuInit:1=nothing", "cuInit:x=memory"] {

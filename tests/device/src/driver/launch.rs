@@ -5,7 +5,7 @@ use super::context::{self, Context};
 use super::device::limits;
 use super::fault::{self, Change};
 use super::handles::{Handles, new_handle};
-use super::memory::{self, Kind};
+use super::memory::{self, AllocationKind};
 use super::settings::settings;
 use super::stream::{self, Stream};
 use super::{launcher, report};
@@ -242,7 +242,7 @@ functions! {
         context::current()?;
         let module = MODULES.remove(module as usize);
         for address in module.globals.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain(..) {
-            memory::remove(address, &[Kind::Global]);
+            memory::remove(address, &[AllocationKind::Global]);
         }
         // Launches under way keep their kernel; later launches do not find the function.
         for handle in module.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain().map(|(_, handle)| handle) {
@@ -285,7 +285,7 @@ functions! {
         let mut globals = module.globals.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !globals.contains(&address) {
             globals.push(address);
-            memory::insert(memory::foreign(address, size as u64, Kind::Global, &module.context, "cuModuleGetGlobal"));
+            memory::insert(memory::foreign(address, size as u64, AllocationKind::Global, &module.context, "cuModuleGetGlobal"));
         }
         // SAFETY: as above; either may be null.
         unsafe {

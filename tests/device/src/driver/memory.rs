@@ -24,7 +24,7 @@ const CANARY: u8 = 0xC5;
 const REMEMBERED: usize = 1 << 14;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AllocationKind {
     /// By `cuMemAlloc`.
     Plain,
     /// By `cuMemAllocAsync`.
@@ -43,7 +43,7 @@ pub enum Kind {
 pub struct Region {
     pub start: u64,
     pub bytes: u64,
-    pub kind: Kind,
+    pub kind: AllocationKind,
     /// Ordinal of the device; for host memory, that of the context in which it was allocated.
     pub device: i32,
     /// Handle of the context; 0 for memory of a pool and reserved addresses.
@@ -79,7 +79,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 
 impl Region {
     pub fn is_on_device(&self) -> bool {
-        !matches!(self.kind, Kind::Pinned | Kind::Registered)
+        !matches!(self.kind, AllocationKind::Pinned | AllocationKind::Registered)
     }
 
     pub fn end(&self) -> u64 {
@@ -180,14 +180,14 @@ pub fn insert(region: Region) -> Arc<Region> {
 }
 
 /// Removes an allocation that starts at an address; `None` if none of these kinds does.
-pub fn remove(address: u64, kinds: &[Kind]) -> Option<Arc<Region>> {
+pub fn remove(address: u64, kinds: &[AllocationKind]) -> Option<Arc<Region>> {
     let mut registry = registry();
     if !registry.live.get(&address).is_some_and(|region| kinds.contains(&region.kind)) {
         return None;
     }
     let region = registry.live.remove(&address)?;
     // Addresses of the other kinds may be given again at any time.
-    if !matches!(region.kind, Kind::Global | Kind::Registered) {
+    if !matches!(region.kind, AllocationKind::Global | AllocationKind::Registered) {
         if registry.freed.len() == REMEMBERED {
             registry.freed.pop_front();
         }
@@ -197,8 +197,8 @@ pub fn remove(address: u64, kinds: &[Kind]) -> Option<Arc<Region>> {
 }
 
 /// A region of memory that `allocate` did not make.
-pub fn foreign(start: u64, bytes: u64, kind: Kind, context: &Context, function: &'static str) -> Region {
-    let context_handle = if kind == Kind::Reserved { 0 } else { context.handle };
+pub fn foreign(start: u64, bytes: u64, kind: AllocationKind, context: &Context, function: &'static str) -> Region {
+    let context_handle = if kind == AllocationKind::Reserved { 0 } else { context.handle };
     Region {
         start,
         bytes,
@@ -217,11 +217,11 @@ pub fn foreign(start: u64, bytes: u64, kind: Kind, context: &Context, function: 
 pub fn allocate(
     context: &Context,
     bytes: u64,
-    kind: Kind,
+    kind: AllocationKind,
     function: &'static str,
     from: Option<Moment>,
 ) -> Result<Region, CUresult> {
-    let on_device = kind != Kind::Pinned;
+    let on_device = kind != AllocationKind::Pinned;
     let bytes = if fault::change() == Change::Half { bytes.div_ceil(2) } else { bytes };
     if bytes == 0 {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -248,7 +248,7 @@ pub fn allocate(
         bytes,
         kind,
         device: context.device.ordinal,
-        context: if kind == Kind::Pool { 0 } else { context.handle },
+        context: if kind == AllocationKind::Pool { 0 } else { context.handle },
         pages: (first, size),
         function,
         caller: Backtrace::force_capture(),
@@ -300,11 +300,11 @@ pub fn free_at(region: &Region, moment: Moment, clock: &Clock) {
 pub fn free_all_of(context: usize) {
     let left: Vec<_> = {
         let registry = registry();
-        let of_context = |region: &&Arc<Region>| region.context == context && !matches!(region.kind, Kind::Global);
+        let of_context = |region: &&Arc<Region>| region.context == context && !matches!(region.kind, AllocationKind::Global);
         registry.live.values().filter(of_context).cloned().collect()
     };
     for region in left {
-        if remove(region.start, &[region.kind]).is_some() && region.kind != Kind::Registered {
+        if remove(region.start, &[region.kind]).is_some() && region.kind != AllocationKind::Registered {
             decommit(&region);
             release(&region);
         }
@@ -326,7 +326,7 @@ pub fn start() {
 
 extern "C" fn report_leaks() {
     let registry = registry();
-    let left: Vec<_> = registry.live.values().filter(|region| !matches!(region.kind, Kind::Global)).collect();
+    let left: Vec<_> = registry.live.values().filter(|region| !matches!(region.kind, AllocationKind::Global)).collect();
     if left.is_empty() {
         return;
     }
@@ -437,8 +437,8 @@ mod faults {
         if let Some(region) = find(address) {
             let offset = address - region.start;
             let why = match region.kind {
-                Kind::Reserved => "nothing is mapped there, or access was not allowed",
-                Kind::Pool => "it is not allocated yet, or is freed already, in the order of its stream",
+                AllocationKind::Reserved => "nothing is mapped there, or access was not allowed",
+                AllocationKind::Pool => "it is not allocated yet, or is freed already, in the order of its stream",
                 _ => "device memory, and nothing runs on a device: the host's code has used its address",
             };
             return Some(format!("byte {offset} of {}\n{why}", region.describe()));
@@ -463,7 +463,7 @@ mod faults {
 functions! {
     fn cuMemAlloc_v2(place: *mut CUdeviceptr, bytes: usize) {
         let context = context::current()?;
-        let region = allocate(&context, bytes as u64, Kind::Plain, "cuMemAlloc", None)?;
+        let region = allocate(&context, bytes as u64, AllocationKind::Plain, "cuMemAlloc", None)?;
         commit(&region);
         // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, region.start) }?;
@@ -481,11 +481,11 @@ functions! {
         // Implicitly waits for all work of the device.
         context::wait_for_device(region.device);
         context.check()?;
-        if region.kind == Kind::Pool {
+        if region.kind == AllocationKind::Pool {
             super::pool::free_now(&region);
             return Ok(());
         }
-        let Some(region) = remove(address, &[Kind::Plain]) else {
+        let Some(region) = remove(address, &[AllocationKind::Plain]) else {
             report::end(&format!("cuMemFree: {address:#x} is freed twice, or is no such memory"));
         };
         decommit(&region);
@@ -494,7 +494,7 @@ functions! {
 
     fn cuMemHostAlloc(place: *mut *mut c_void, bytes: usize, _flags: c_uint) {
         let context = context::current()?;
-        let region = allocate(&context, bytes as u64, Kind::Pinned, "cuMemHostAlloc", None)?;
+        let region = allocate(&context, bytes as u64, AllocationKind::Pinned, "cuMemHostAlloc", None)?;
         commit(&region);
         // SAFETY: as above.
         unsafe { put(place, region.start as *mut c_void) }?;
@@ -503,7 +503,7 @@ functions! {
 
     fn cuMemAllocHost_v2(place: *mut *mut c_void, bytes: usize) {
         let context = context::current()?;
-        let region = allocate(&context, bytes as u64, Kind::Pinned, "cuMemAllocHost", None)?;
+        let region = allocate(&context, bytes as u64, AllocationKind::Pinned, "cuMemAllocHost", None)?;
         commit(&region);
         // SAFETY: as above.
         unsafe { put(place, region.start as *mut c_void) }?;
@@ -512,7 +512,7 @@ functions! {
 
     fn cuMemFreeHost(address: *mut c_void) {
         context::current()?;
-        let Some(region) = remove(address as u64, &[Kind::Pinned]) else {
+        let Some(region) = remove(address as u64, &[AllocationKind::Pinned]) else {
             report::end(&format!("cuMemFreeHost: {address:p} is no pinned memory, or was freed"));
         };
         region.check_unused(&clocks::host(), "cuMemFreeHost");
@@ -528,12 +528,12 @@ functions! {
         if find(address as u64).is_some() {
             return Err(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
         }
-        insert(foreign(address as u64, bytes as u64, Kind::Registered, &context, "cuMemHostRegister"));
+        insert(foreign(address as u64, bytes as u64, AllocationKind::Registered, &context, "cuMemHostRegister"));
     }
 
     fn cuMemHostUnregister(address: *mut c_void) {
         context::current()?;
-        let region = remove(address as u64, &[Kind::Registered]).ok_or(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
+        let region = remove(address as u64, &[AllocationKind::Registered]).ok_or(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
         region.check_unused(&clocks::host(), "cuMemHostUnregister");
     }
 

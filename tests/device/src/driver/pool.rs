@@ -5,7 +5,7 @@
 
 use super::call::{Answer, put};
 use super::context;
-use super::memory::{self, Kind, Region};
+use super::memory::{self, AllocationKind, Region};
 use super::report;
 use super::stream::{self, Stream};
 use cudarc::driver::sys::{CUdeviceptr, CUmemoryPool, CUresult, CUstream};
@@ -23,7 +23,7 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
     let mut made = None;
     let from = stream.enqueue("an allocation of the pool", |_, moment, _| made = Some(moment), || Ok(()))?;
     debug_assert_eq!(made, Some(from));
-    let region = memory::allocate(&context, bytes as u64, Kind::Pool, "cuMemAllocAsync", Some(from))?;
+    let region = memory::allocate(&context, bytes as u64, AllocationKind::Pool, "cuMemAllocAsync", Some(from))?;
     // SAFETY: the caller keeps the conditions that the driver documents.
     unsafe { put(place, region.start) }?;
     let region = memory::insert(region);
@@ -40,7 +40,7 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
 
 /// Frees an allocation of a pool by `cuMemFree`, which has waited for the device.
 pub fn free_now(region: &Arc<Region>) {
-    if let Some(region) = memory::remove(region.start, &[Kind::Pool]) {
+    if let Some(region) = memory::remove(region.start, &[AllocationKind::Pool]) {
         memory::decommit(&region);
         memory::release(&region);
     }
@@ -63,12 +63,12 @@ functions! {
         let Some(region) = memory::find(address).filter(|region| region.start == address) else {
             report::end(&format!("cuMemFreeAsync: {address:#x} is not the start of an allocation"));
         };
-        if region.kind != Kind::Pool {
+        if region.kind != AllocationKind::Pool {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
         let checked = region.clone();
         stream.enqueue("a free of the pool", |_, moment, clock| memory::free_at(&checked, moment, clock), move || {
-            if let Some(region) = memory::remove(region.start, &[Kind::Pool]) {
+            if let Some(region) = memory::remove(region.start, &[AllocationKind::Pool]) {
                 memory::decommit(&region);
                 memory::release(&region);
             }

@@ -2,7 +2,7 @@
 
 use super::call::put;
 use super::context;
-use super::memory::{self, Kind};
+use super::memory::{self, AllocationKind};
 use super::{device, pages, report};
 use cudarc::driver::sys::{CUdeviceptr, CUmemAccessDesc, CUmemAllocationProp, CUmemGenericAllocationHandle, CUresult};
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +46,7 @@ fn state() -> MutexGuard<'static, State> {
 /// Start and size of the mapping of reserved addresses, or of the allocation, that contains an address.
 pub fn extent(address: u64) -> Option<(u64, u64)> {
     let region = memory::find(address)?;
-    if region.kind != Kind::Reserved {
+    if region.kind != AllocationKind::Reserved {
         return Some((region.start, region.bytes));
     }
     let state = state();
@@ -110,17 +110,17 @@ functions! {
         let start = pages::reserve(part, bytes as u64, alignment).ok_or(CUresult::CUDA_ERROR_OUT_OF_MEMORY)?;
         // SAFETY: as above.
         unsafe { put(place, start) }?;
-        memory::insert(memory::foreign(start, bytes as u64, Kind::Reserved, &context, "cuMemAddressReserve"));
+        memory::insert(memory::foreign(start, bytes as u64, AllocationKind::Reserved, &context, "cuMemAddressReserve"));
     }
 
     fn cuMemAddressFree(address: CUdeviceptr, bytes: usize) {
         context::current()?;
-        let region = memory::find(address).filter(|region| region.kind == Kind::Reserved && region.start == address);
+        let region = memory::find(address).filter(|region| region.kind == AllocationKind::Reserved && region.start == address);
         let region = region.filter(|region| region.bytes == bytes as u64).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         if state().mappings.range(address..region.end()).next().is_some() {
             report::end(&format!("cuMemAddressFree: memory is still mapped to {}", region.describe()));
         }
-        memory::remove(address, &[Kind::Reserved]);
+        memory::remove(address, &[AllocationKind::Reserved]);
         memory::release(&region);
     }
 
@@ -158,7 +158,7 @@ functions! {
         context::current()?;
         let bytes = bytes as u64;
         is_granular(bytes)?;
-        let region = memory::find(address).filter(|region| region.kind == Kind::Reserved);
+        let region = memory::find(address).filter(|region| region.kind == AllocationKind::Reserved);
         let region = region.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         if offset != 0 || !address.is_multiple_of(GRANULARITY) || bytes > region.end() - address {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);

@@ -87,7 +87,7 @@ const NO_WARP: Warp = Warp {
     results: [0; LANES],
 };
 
-/// Collectives, by the numbers of `Kind` in runtime/words.h.
+/// Collectives, by the numbers of `CollectiveKind` in runtime/words.h.
 const NAMES: [&str; 14] = [
     "__syncwarp",
     "a ballot",

@@ -90,7 +90,7 @@ impl Drop for Scratch {
 }
 
 /// A kind of table: its name, its macros, and the kernels that not every table has.
-type Kind = (&'static str, Vec<(&'static str, u32)>, &'static [&'static str]);
+type TableCase = (&'static str, Vec<(&'static str, u32)>, &'static [&'static str]);
 
 /// A program: its name, its text, its macros, and its kernels.
 type Case<'a> = (&'static str, &'static str, &'a [(&'static str, u32)], &'static [&'static str]);
@@ -102,7 +102,7 @@ fn kernels_of_every_kind_of_table_compile() {
     let of_all = ["clear", "find_or_put", "find_or_put_received", "find", "find_received", "get", "export", "measure"];
     const ROWS: [&str; 6] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/layout/strategy.rs).
-    let kinds: [Kind; 9] = [
+    let kinds: [TableCase; 9] = [
         ("bucket", table(&[]), &[]),
         ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &[]),
         ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &[]),

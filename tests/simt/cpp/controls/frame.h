@@ -13,7 +13,7 @@ using warpset::u64;
 using warpset::platform::compare_and_swap_relaxed;
 using warpset::platform::load_relaxed;
 using warpset::platform::Site;
-using warpset::simt::Kind;
+using warpset::simt::RequestKind;
 using warpset::simt::Order;
 
 constexpr u64 EMPTY = ~0ull;
@@ -48,7 +48,7 @@ struct Group {
     {
         mask = ((1u << lanes) - 1) << (warpset::platform::Warp::lane() - rank);
     }
-    u32 ballot(bool vote, Site site) const { return static_cast<u32>(warpset::simt::collective(Kind::Ballot, mask, vote, 0, site)); }
+    u32 ballot(bool vote, Site site) const { return static_cast<u32>(warpset::simt::collective(RequestKind::Ballot, mask, vote, 0, site)); }
     bool all(bool vote, Site site = Site::here()) const { return ballot(vote, site) == mask; }
     bool any(bool vote, Site site = Site::here()) const { return ballot(vote, site) != 0; }
 };
@@ -85,7 +85,7 @@ struct Probing {
                 const u32 chunk = Policy::finds_backwards ? script.chunks - 1 - i : i;
                 decision = warpset::look(script.chunk(slot, chunk), EMPTY, vector[chunk]);
             }
-            if (decision == warpset::Decision::Undecided) break;
+            if (decision == warpset::Decision::Empty) break;
             if (decision == warpset::Decision::Agreed) return {Seen, slot};
         }
         return {Absent, no_reference};

@@ -12,11 +12,11 @@ using warpset::u128;
 using warpset::platform::Grid;
 using warpset::platform::Warp;
 
-inline void sync_block(Site site = Site::here()) { warpset::simt::collective(Kind::SyncBlock, ~0u, 0, 0, site); }
+inline void sync_block(Site site = Site::here()) { warpset::simt::collective(RequestKind::SyncBlock, ~0u, 0, 0, site); }
 
 inline void fence(Order order, Site site = Site::here())
 {
-    warpset::simt::Request request{Kind::Fence, order, 0, 1, nullptr, 0, 0, {}, {}, site};
+    warpset::simt::Request request{RequestKind::Fence, order, 0, 1, nullptr, 0, 0, {}, {}, site};
     warpset::simt::warpset_simt_request(&request);
 }
 

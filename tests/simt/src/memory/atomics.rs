@@ -1,7 +1,7 @@
 //! Atomic accesses: the values that they see, and those that they leave.
 
 use super::view::{self, Event, Moment};
-use super::{Access, Accessed, Cell, Fault, Kind, Memory, Order, Request, Value, Write};
+use super::{Access, Accessed, Cell, Fault, Memory, Order, Request, RequestKind, Value, Write};
 use std::ops::Range;
 
 /// How a machine treats the accesses of a kernel. All values but the default describe broken machines, for negative controls.
@@ -24,7 +24,7 @@ impl Default for Loads {
 
 /// A place in the coherence order that a write may take.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CoherencePosition {
     /// Moment of the newest write before it.
     after: Moment,
     at: Moment,
@@ -199,7 +199,7 @@ impl Memory {
 
     /// Places that a write of a lane to these cells may take, newest first. Each is after the oldest write that the lane may see,
     /// and none is between a read-modify-write and the write that it has read. The newest place is always free.
-    fn places(&self, lane: usize, cells: Range<usize>) -> Vec<Place> {
+    fn places(&self, lane: usize, cells: Range<usize>) -> Vec<CoherencePosition> {
         let moments = self.visible(lane, cells.clone());
         let newest = moment_of(self.writes.len() as Event);
         let later = [newest].into_iter().chain(moments.iter().copied());
@@ -207,7 +207,7 @@ impl Memory {
         let place = |(&after, later): (&Moment, Moment)| {
             let at = if later == newest { newest } else { after + (later - after) / 2 };
             // A gap between two moments that has been halved too often has no free place.
-            (at > after && is_free(after)).then_some(Place { after, at })
+            (at > after && is_free(after)).then_some(CoherencePosition { after, at })
         };
         moments.iter().zip(later).filter_map(place).collect()
     }
@@ -223,7 +223,7 @@ impl Memory {
     }
 
     /// Puts values in place. `read`: for a read-modify-write, the write that it read.
-    fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, place: Place, read: Option<Event>) {
+    fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, place: CoherencePosition, read: Option<Event>) {
         let event = self.writes.len() as Event;
         for (cell, &value) in (first..).zip(values) {
             let old = self.newest(cell);
@@ -257,9 +257,9 @@ fn modified(request: &Request, old: &[u32]) -> Option<[u32; 4]> {
     let wide = |cells: &[u32]| u64::from(cells[0]) | cells.get(1).map_or(0, |high| u64::from(*high) << 32);
     let narrow = |value: u64| [value as u32, (value >> 32) as u32, 0, 0];
     match request.kind {
-        Kind::CompareAndSwap => (old == &request.expected[..old.len()]).then_some(request.value),
-        Kind::FetchAdd | Kind::Add => Some(narrow(wide(old).wrapping_add(wide(&request.value)))),
-        Kind::Max => (wide(old) < wide(&request.value)).then_some(request.value),
+        RequestKind::CompareAndSwap => (old == &request.expected[..old.len()]).then_some(request.value),
+        RequestKind::FetchAdd | RequestKind::Add => Some(narrow(wide(old).wrapping_add(wide(&request.value)))),
+        RequestKind::Max => (wide(old) < wide(&request.value)).then_some(request.value),
         _ => None,
     }
 }

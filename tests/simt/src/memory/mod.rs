@@ -26,7 +26,7 @@ pub mod view;
 pub use atomics::Loads;
 
 use crate::fault::{Access, Fault, LaneName, Location};
-use crate::request::{Kind, Order, Request};
+use crate::request::{Order, Request, RequestKind};
 use std::collections::HashMap;
 use std::rc::Rc;
 use view::{Event, Knowledge, Lane, Moment};

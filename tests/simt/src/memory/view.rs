@@ -5,7 +5,7 @@ use std::rc::Rc;
 /// Number of a write, in the order in which writes were carried out. 0 stands for the contents of memory before the launch.
 pub type Event = u32;
 
-/// Place of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
+/// CoherencePosition of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
 ///
 /// Moments are not the order in which writes were carried out: a write may be placed before writes that its lane does not know.
 pub type Moment = u64;

@@ -11,7 +11,7 @@
 //! places to later writes.
 
 use super::{LaneName, Ready, Scheduler};
-use crate::request::Kind;
+use crate::request::RequestKind;
 
 /// The memory that a step touches.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ struct Footprint {
 impl Footprint {
     fn of(ready: &Ready, lane: usize) -> Self {
         let (request, address, _) = (ready.machine)(lane);
-        let cell = (request.kind != Kind::Fence).then_some(address as usize / 16);
-        Self { cell, writes: request.kind != Kind::Load, commutes: request.kind.is_commutative() }
+        let cell = (request.kind != RequestKind::Fence).then_some(address as usize / 16);
+        Self { cell, writes: request.kind != RequestKind::Load, commutes: request.kind.is_commutative() }
     }
 
     fn depends_on(self, other: Self) -> bool {

@@ -102,7 +102,7 @@ pub const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, nanos
 /// Index in `warpset::BatchCounts`.
 pub const REJECTED: usize = 2;
 
-// Words of `explore::Search` and of `explore::Sweep`.
+// Words of `explore::SearchState` and of `explore::Sweep`.
 pub const SEARCH_WORDS: usize = 28;
 pub const FIRST: usize = 0;
 pub const NEXT: usize = 2;

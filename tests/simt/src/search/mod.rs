@@ -42,7 +42,7 @@ impl What {
 }
 
 /// Random cases.
-pub struct Search {
+pub struct RandomSearch {
     what: What,
     kernels: &'static Kernels,
     run: Option<Run>,
@@ -63,7 +63,7 @@ struct Run {
 const ROUNDS: usize = 3;
 const MOST_BLOCKS: usize = 2;
 
-impl Search {
+impl RandomSearch {
     pub fn new(what: What) -> Self {
         let kernels = Kernels::of(what);
         assert_eq!(kernels.argument_bytes as usize, size_of::<Argument>());
@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-impl Program for Search {
+impl Program for RandomSearch {
     fn name(&self) -> String {
         match self.what {
             What::System => "search-system".into(),

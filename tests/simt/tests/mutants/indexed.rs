@@ -80,7 +80,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the lanes that have lost a claim: they leave the bucket (by a warp)",
         file: "warpset/indexed/search.cuh",
-        from: "        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
+        from: "        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;",
         to: "        return next_bucket();",
     },
     Mutant {

@@ -63,11 +63,11 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the claim of the last chunk: New for whoever won any chunk (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            for (u32 \
+        from: "            Decision decision = peek == Peek::Empty ? Decision::Won : Decision::Agreed;\n            for (u32 \
                chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)\n                decision = \
                decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n            if (decision == \
                Decision::Different) continue;",
-        to: "            Decision decision = glance == Glance::Empty ? Decision::Won : Decision::Agreed;\n            bool won = \
+        to: "            Decision decision = peek == Peek::Empty ? Decision::Won : Decision::Agreed;\n            bool won = \
              false;\n            for (u32 chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk) {\n\
              \x20               decision = decide_chunk(bucket, index, chunk, vector, decision == Decision::Won);\n\
              \x20               won |= decision == Decision::Won;\n            }\n            if (decision == \
@@ -76,10 +76,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the bar on vectors that look EMPTY (by one thread)",
         file: "warpset/bucket/table.cuh",
-        from: "            if (forbids(forbidden, bucket, index)) continue;\n            const Glance glance = glance_at(bucket, \
-               index, vector);\n            if (glance == Glance::Holds) return {Outcome::Seen, slot_number(bucket, \
-               index)};\n            if (glance == Glance::Other) continue;\n            Decision decision = glance ==",
-        to: "            const Glance glance = Glance::Begun;\n            Decision decision = glance ==",
+        from: "            if (forbids(forbidden, bucket, index)) continue;\n            const Peek peek = peek_at(bucket, \
+               index, vector);\n            if (peek == Peek::Holds) return {Outcome::Seen, slot_number(bucket, \
+               index)};\n            if (peek == Peek::Other) continue;\n            Decision decision = peek ==",
+        to: "            const Peek peek = Peek::Begun;\n            Decision decision = peek ==",
     },
     Mutant {
         what: "the bar on vectors that look EMPTY (by a warp)",
@@ -121,7 +121,7 @@ const MUTANTS: &[Mutant] = &[
         what: "a lane in a vote",
         file: "warpset/core/results.cuh",
         from: "        u32 hit = platform::Warp::ballot(outcome ==",
-        to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Unwritten ? 0 : platform::Warp::ballot(outcome ==",
+        to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Pending ? 0 : platform::Warp::ballot(outcome ==",
     },
     Mutant {
         what: "a slot at the end of clearing",
@@ -138,7 +138,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a probe: vectors leave a bucket with a free slot (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
-        from: "return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Unwritten;",
+        from: "return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;",
         to: "return next_bucket();",
     },
     Mutant {

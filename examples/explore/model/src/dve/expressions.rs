@@ -4,7 +4,7 @@ use super::grammar::{Pair, Rule, span};
 use super::names::{Meaning, Names};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
-use crate::ir::{Expression, Place, ProcessId, Span, Variable};
+use crate::ir::{Expression, ProcessId, Span, StoreTarget, Variable};
 use crate::parsing;
 use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
@@ -48,14 +48,14 @@ pub struct Scope<'a> {
 
 /// Nesting and depth that an expression may still use.
 #[derive(Clone, Copy)]
-struct Room {
+struct Remaining {
     nesting: usize,
     depth: usize,
 }
 
 impl Scope<'_> {
     pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
-        self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
+        self.lower(pair, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })
     }
 
     /// Evaluates an expression that must be constant.
@@ -68,7 +68,7 @@ impl Scope<'_> {
     }
 
     /// Resolves the target of an assignment or a receive.
-    pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
+    pub fn target(&self, pair: Pair) -> Result<StoreTarget, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let name = parts.next().expect("a target begins with a name");
@@ -81,17 +81,18 @@ impl Scope<'_> {
         };
         let brackets = parts.next();
         let index_at = brackets.as_ref().map_or(at, span);
-        let index = self.index(&name, variable, brackets, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
+        let index = self.index(&name, variable, brackets, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
         self.look_at_index(variable, index.as_ref(), index_at);
-        Ok(Place { variable, index, span: at })
+        Ok(StoreTarget { variable, index, span: at })
     }
 
-    fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn lower(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         // A chain of operators is at most as deep as its number of operators.
         let operators = pair.clone().into_inner().filter(|part| !is_operand(part.as_rule())).count();
-        let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 1) };
-        if room.nesting == 0 || room.depth == 0 {
+        let remaining =
+            Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 1) };
+        if remaining.nesting == 0 || remaining.depth == 0 {
             let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
@@ -108,7 +109,11 @@ impl Scope<'_> {
             }
             Ok(Expression::unary(unary_operator(operator.as_rule()), operand))
         };
-        OPERATORS.map_primary(|primary| self.primary(primary, room)).map_prefix(prefix).map_infix(binary).parse(pair.into_inner())
+        OPERATORS
+            .map_primary(|primary| self.primary(primary, remaining))
+            .map_prefix(prefix)
+            .map_infix(binary)
+            .parse(pair.into_inner())
     }
 
     pub fn warn(&self, warning: Warning) {
@@ -126,7 +131,7 @@ impl Scope<'_> {
         self.warnings.borrow_mut().extend(warnings::of_index(&self.variables[array], index, at));
     }
 
-    fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn primary(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         match pair.as_rule() {
             Rule::number => pair
@@ -137,21 +142,21 @@ impl Scope<'_> {
             Rule::least => Ok(Expression::Constant(i32::MIN)),
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
-            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
-            Rule::reference => self.reference(pair, room),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
+            Rule::reference => self.reference(pair, remaining),
             Rule::enabled => self.enabled(pair),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
 
-    fn reference(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn reference(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let mut parts = pair.into_inner().peekable();
         let name = parts.next().expect("a reference begins with a name");
         match parts.next_if(|part| matches!(part.as_rule(), Rule::dot | Rule::arrow)) {
-            None => self.load(&name, self.find(&name)?, parts.next(), room),
+            None => self.load(&name, self.find(&name)?, parts.next(), remaining),
             Some(by) => {
                 let of_process = parts.next().expect("a name comes after the dot or arrow");
-                self.of_process(name, by.as_rule(), of_process, parts.next(), room)
+                self.of_process(name, by.as_rule(), of_process, parts.next(), remaining)
             }
         }
     }
@@ -186,7 +191,14 @@ impl Scope<'_> {
     }
 
     /// Resolves `P.state`, or a variable of another process.
-    fn of_process(&self, owner: Pair, by: Rule, name: Pair, index: Option<Pair>, room: Room) -> Result<Expression, Diagnostic> {
+    fn of_process(
+        &self,
+        owner: Pair,
+        by: Rule,
+        name: Pair,
+        index: Option<Pair>,
+        remaining: Remaining,
+    ) -> Result<Expression, Diagnostic> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
             return Err(unknown("process", &owner, &self.names.processes.names()));
         };
@@ -198,7 +210,7 @@ impl Scope<'_> {
             return Ok(Expression::At { process, location });
         }
         match locals.get(name.as_str()) {
-            Some(meaning) => self.load(&name, *meaning, index, room),
+            Some(meaning) => self.load(&name, *meaning, index, remaining),
             None => {
                 let mut known = states.names();
                 known.extend(locals.names());
@@ -207,7 +219,7 @@ impl Scope<'_> {
         }
     }
 
-    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, room: Room) -> Result<Expression, Diagnostic> {
+    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let variable = match (meaning, &index) {
             (Meaning::Constant(value), None) => return Ok(Expression::Constant(value)),
             (Meaning::Constant(_), Some(index)) => return Err(not_an_array(name, index)),
@@ -215,7 +227,7 @@ impl Scope<'_> {
         };
         let index_at = index.as_ref().map_or(span(name), span);
         let at = super::grammar::join(span(name), index_at);
-        let index = self.index(name, variable, index, room)?;
+        let index = self.index(name, variable, index, remaining)?;
         self.look_at_index(variable, index.as_ref(), index_at);
         Ok(match index {
             None => Expression::Variable(variable),
@@ -224,12 +236,18 @@ impl Scope<'_> {
     }
 
     /// The index of an access to a variable; an array without an index means its first element.
-    fn index(&self, name: &Pair, variable: usize, index: Option<Pair>, room: Room) -> Result<Option<Expression>, Diagnostic> {
+    fn index(
+        &self,
+        name: &Pair,
+        variable: usize,
+        index: Option<Pair>,
+        remaining: Remaining,
+    ) -> Result<Option<Expression>, Diagnostic> {
         match (index, self.variables[variable].is_array) {
             (None, false) => Ok(None),
             (None, true) => Ok(Some(Expression::Constant(0))),
             (Some(index), false) => Err(not_an_array(name, &index)),
-            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), room).map(Some),
+            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), remaining).map(Some),
         }
     }
 

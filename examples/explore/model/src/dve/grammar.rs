@@ -47,7 +47,7 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// What to write instead of types of other languages.
+/// Names the types of this language if the word is a type of another one.
 fn hint(word: &str) -> Option<&'static str> {
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte", "mtype"];
     types.contains(&word).then_some("the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true")

@@ -12,8 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::property::{Move, Property};
 use crate::ir::{
-    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Place, Process, ProcessId, Range, Source,
-    Span, Transition, Type, Variable,
+    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Process, ProcessId, Range, Source, Span,
+    StoreTarget, Transition, Type, Variable,
 };
 use crate::parsing;
 use crate::warnings::{self, Warning};
@@ -401,7 +401,7 @@ impl Lowering {
             .into_iter()
             .map(|Assignment { target, value }| {
                 let index = target.index.map(|index| index.where_at(process, from));
-                Assignment { target: Place { index, ..target }, value: value.where_at(process, from) }
+                Assignment { target: StoreTarget { index, ..target }, value: value.where_at(process, from) }
             })
             .collect();
         stores.append(&mut effects);

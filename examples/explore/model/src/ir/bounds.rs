@@ -13,7 +13,7 @@
 
 use super::range::{Range, range_where};
 use super::{
-    Action, Assignment, Binary, Channel, Expression, Field, MessageField, Model, Place, Process, ProcessId, Transition,
+    Action, Assignment, Binary, Channel, Expression, Field, MessageField, Model, Process, ProcessId, StoreTarget, Transition,
     TransitionId, Type, Unary, Variable, VariableId,
 };
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ const MOST_WORK: usize = 50 * PATIENCE;
 
 /// Computes the `values` of all variables.
 pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transition], variables: &mut [Variable]) {
-    let found = Search::new(processes, channels, transitions, variables).run(MOST_WORK);
+    let found = ReachableFacts::new(processes, channels, transitions, variables).run(MOST_WORK);
     let found = found.map(|search| search.anywhere);
     for (number, variable) in variables.iter_mut().enumerate() {
         variable.values = found.as_ref().map_or(Range::of_type(variable.ty), |found| found[number]);
@@ -49,8 +49,8 @@ pub struct Intervals<'m> {
 impl<'m> Intervals<'m> {
     pub fn of(model: &'m Model) -> Self {
         let Model { processes, channels, transitions, variables, layout, .. } = model;
-        let (at, owned) = match Search::new(processes, channels, transitions, variables).run(MOST_WORK) {
-            Some(Search { at, owned, .. }) => (at, owned),
+        let (at, owned) = match ReachableFacts::new(processes, channels, transitions, variables).run(MOST_WORK) {
+            Some(ReachableFacts { at, owned, .. }) => (at, owned),
             // The analysis gave up: variables have all values of their types, wherever processes are.
             None => {
                 let anywhere = |process: &Process| vec![Some(Vec::new()); process.locations.len()];
@@ -105,7 +105,7 @@ impl<'m> Intervals<'m> {
 }
 
 /// Facts about all reachable states, so far.
-struct Search<'m> {
+struct ReachableFacts<'m> {
     transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
@@ -162,7 +162,7 @@ struct Moment {
     elements: Vec<(VariableId, i32, Range)>,
 }
 
-impl<'m> Search<'m> {
+impl<'m> ReachableFacts<'m> {
     fn new(processes: &[Process], channels: &'m [Channel], transitions: &'m [Transition], variables: &'m [Variable]) -> Self {
         let owners = owners(transitions, variables);
         let anywhere: Vec<Range> =
@@ -321,7 +321,7 @@ impl<'m> Search<'m> {
         }
     }
 
-    fn store(&mut self, place: &Place, values: Range, moment: &mut Moment) {
+    fn store(&mut self, place: &StoreTarget, values: Range, moment: &mut Moment) {
         let variable = place.variable;
         let values = wrapped(values, self.variables[variable].ty);
         match &place.index {
@@ -445,7 +445,7 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
 
 /// Calls `f` with every variable that the transition reads.
 fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
-    let (values, targets): (&[Expression], &[Place]) = match &transition.action {
+    let (values, targets): (&[Expression], &[StoreTarget]) = match &transition.action {
         Action::Alone => (&[], &[]),
         Action::Send { values, .. } => (values, &[]),
         Action::Receive { targets, .. } => (&[], targets),
@@ -557,7 +557,7 @@ mod tests {
     #[test]
     fn it_is_given_up_in_the_end() {
         let model = read(&ring(30, 3));
-        let run = |most| Search::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
+        let run = |most| ReachableFacts::new(&model.processes, &model.channels, &model.transitions, &model.variables).run(most);
         assert!(run(1000).is_none());
         assert_eq!(run(MOST_WORK).unwrap().anywhere, vec![Range { low: 0, high: 100 }; 3]);
     }

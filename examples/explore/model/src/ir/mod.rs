@@ -200,18 +200,18 @@ pub enum Action {
     /// With a receiver on the channel; one value for each field.
     Send { channel: ChannelId, values: Vec<Expression> },
     /// With a sender on the channel; one target for each field.
-    Receive { channel: ChannelId, targets: Vec<Place> },
+    Receive { channel: ChannelId, targets: Vec<StoreTarget> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
-    pub target: Place,
+    pub target: StoreTarget,
     pub value: Expression,
 }
 
 /// The target of a store.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct StoreTarget {
     pub variable: VariableId,
     /// Index of the element of an array; `None` for a scalar.
     pub index: Option<Expression>,

@@ -39,7 +39,7 @@ pub struct Move {
 
 /// The class of the automaton, by the syntax of its reachable part. It determines which search for accepting cycles suffices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AutomatonClass {
     /// Weak, and each accepting location has a move to an accepting one without a guard: reaching an accepting product state is a
     /// violation.
     Terminal,
@@ -48,7 +48,7 @@ pub enum Kind {
     General,
 }
 
-impl Kind {
+impl AutomatonClass {
     pub fn word(self) -> &'static str {
         match self {
             Self::Terminal => "terminal",
@@ -98,21 +98,21 @@ impl Property {
         component.iter().map(|component| numbers[*component as usize]).collect()
     }
 
-    pub fn kind(&self, initial: LocationId) -> Kind {
+    pub fn kind(&self, initial: LocationId) -> AutomatonClass {
         let (component, reached) = (self.components(), self.reached(initial));
         // By component: whether it has a location that is not accepting, and one that is accepting.
         let mut has = vec![[false; 2]; component.len()];
         component.iter().zip(&self.accepting).for_each(|(of, accepting)| has[*of as usize][usize::from(*accepting)] = true);
         let mut inner = self.moves.iter().filter(|of| reached[of.from] && component[of.from] == component[of.to]);
         if inner.any(|of| has[component[of.from] as usize] == [true; 2]) {
-            return Kind::General;
+            return AutomatonClass::General;
         }
         let goes_on = |at: usize| {
             let mut moves = self.leaving[at].iter().map(|number| &self.moves[*number]);
             moves.any(|of| of.is_unguarded() && self.accepting[of.to])
         };
         let all_go_on = (0..component.len()).filter(|at| reached[*at] && self.accepting[*at]).all(goes_on);
-        if all_go_on { Kind::Terminal } else { Kind::Weak }
+        if all_go_on { AutomatonClass::Terminal } else { AutomatonClass::Weak }
     }
 
     fn components(&self) -> Vec<u32> {

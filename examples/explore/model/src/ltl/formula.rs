@@ -122,7 +122,7 @@ pub fn parse(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Name,
     Number,
     /// A label in quotes.
@@ -132,7 +132,7 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
-    kind: Kind,
+    kind: TokenKind,
     text: &'a str,
     start: usize,
 }
@@ -157,12 +157,12 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
             start += first.len_utf8();
             continue;
         } else if is_word(first) {
-            let kind = if first.is_ascii_digit() { Kind::Number } else { Kind::Name };
+            let kind = if first.is_ascii_digit() { TokenKind::Number } else { TokenKind::Name };
             (kind, rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
         } else if let Some(inside) = quoted(rest) {
-            (Kind::Text, inside.len() + 2)
+            (TokenKind::Text, inside.len() + 2)
         } else if let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-            (Kind::Mark, mark.len())
+            (TokenKind::Mark, mark.len())
         } else {
             let at = span(text, start, start + first.len_utf8());
             return Err(Diagnostic::new(at, format!("`{}` is not expected here", first.escape_debug()), "no operator"));
@@ -311,7 +311,7 @@ impl<'a> Parser<'a> {
             "!" | "not" => "!",
             "[]" => "G",
             "<>" => "F",
-            text if token.kind == Kind::Name
+            text if token.kind == TokenKind::Name
                 && text.bytes().all(|letter| b"GFX".contains(&letter))
                 && self.is_operators(text) =>
             {
@@ -393,8 +393,8 @@ impl<'a> Parser<'a> {
         while self.take(&["-", "+", "~", "!", "not"]) {}
         let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
         match token {
-            Token { kind: Kind::Number, .. } => self.at += 1,
-            Token { kind: Kind::Name, text, .. }
+            Token { kind: TokenKind::Number, .. } => self.at += 1,
+            Token { kind: TokenKind::Name, text, .. }
                 if !["U", "R", "V", "W", "M"].contains(&text) || self.text_at(self.at + 1) == "." =>
             {
                 self.at += 1;
@@ -402,7 +402,7 @@ impl<'a> Parser<'a> {
                 let mut has_part = self.take(&["."]) || ((self.names.is_process)(text) && self.take(&["->"]));
                 while has_part {
                     match self.peek() {
-                        Some(Token { kind: Kind::Name, .. }) => self.at += 1,
+                        Some(Token { kind: TokenKind::Name, .. }) => self.at += 1,
                         _ => return Err(self.unexpected("a name")),
                     }
                     has_part = self.take(&["."]);

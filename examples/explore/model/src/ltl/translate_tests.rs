@@ -8,7 +8,7 @@ use super::formula::{Formula, Names, parse};
 use super::hoa::{self, Named};
 use super::translate::translate;
 use crate::ir::Source;
-use crate::ir::property::{Kind, Move, Property};
+use crate::ir::property::{AutomatonClass, Move, Property};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -156,7 +156,7 @@ fn read(text: &str) -> Formula {
 }
 
 /// The class of the property in a model with this automaton.
-fn kind(buchi: &Buchi) -> Kind {
+fn kind(buchi: &Buchi) -> AutomatonClass {
     let moves = buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(label, to)| (from, label, *to)));
     let guard = |label: &Label| (!label.is_true()).then_some(crate::ir::Expression::Variable(0));
     let moves = moves.map(|(from, label, to)| Move { from, to, guard: guard(label), span: Default::default() });
@@ -167,24 +167,24 @@ fn kind(buchi: &Buchi) -> Kind {
 #[test]
 fn usual_formulas_have_small_automata() {
     for (text, states, expected) in [
-        ("G !a", 1, Kind::Weak),
-        ("F a", 2, Kind::Terminal),
-        ("a U b", 2, Kind::Terminal),
-        ("F G !a", 2, Kind::Weak),
-        ("G F a", 2, Kind::General),
-        ("F (a && G !b)", 2, Kind::Weak),
-        ("!(G (a -> F b))", 2, Kind::Weak),
-        ("G (a -> F b)", 2, Kind::General),
-        ("G F a && G F b", 3, Kind::General),
-        ("!(G F a -> G F b)", 3, Kind::General),
-        ("F a && F b", 4, Kind::Terminal),
-        ("a R b", 2, Kind::Weak),
-        ("a W b", 2, Kind::Weak),
-        ("X X a", 4, Kind::Terminal),
-        ("true", 1, Kind::Terminal),
-        ("false", 1, Kind::Terminal),
-        ("a && !a U b", 2, Kind::Terminal),
-        ("!((a U b) -> ((c U d) || G c))", 6, Kind::Terminal),
+        ("G !a", 1, AutomatonClass::Weak),
+        ("F a", 2, AutomatonClass::Terminal),
+        ("a U b", 2, AutomatonClass::Terminal),
+        ("F G !a", 2, AutomatonClass::Weak),
+        ("G F a", 2, AutomatonClass::General),
+        ("F (a && G !b)", 2, AutomatonClass::Weak),
+        ("!(G (a -> F b))", 2, AutomatonClass::Weak),
+        ("G (a -> F b)", 2, AutomatonClass::General),
+        ("G F a && G F b", 3, AutomatonClass::General),
+        ("!(G F a -> G F b)", 3, AutomatonClass::General),
+        ("F a && F b", 4, AutomatonClass::Terminal),
+        ("a R b", 2, AutomatonClass::Weak),
+        ("a W b", 2, AutomatonClass::Weak),
+        ("X X a", 4, AutomatonClass::Terminal),
+        ("true", 1, AutomatonClass::Terminal),
+        ("false", 1, AutomatonClass::Terminal),
+        ("a && !a U b", 2, AutomatonClass::Terminal),
+        ("!((a U b) -> ((c U d) || G c))", 6, AutomatonClass::Terminal),
     ] {
         let buchi = translate(&read(text)).unwrap();
         assert!(buchi.accepting.len() <= states, "{text} has {} states: {buchi:?}", buchi.accepting.len());

@@ -129,11 +129,11 @@ impl Lines {
     }
 
     fn finish(self, name: &str, Header { initial, transitions, states }: Header) -> Result<Aut> {
-        let Self { states: told, labels: known, all: All { sources, labels, targets }, .. } = self;
+        let Self { states: declared, labels: known, all: All { sources, labels, targets }, .. } = self;
         // Free the memory of the label index before the table is built.
         let texts = known.into_texts();
         // States behind the last one that occurs in a transition cannot be reached.
-        let states = told.max(initial + 1).min(states);
+        let states = declared.max(initial + 1).min(states);
         ensure!(
             states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
             "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} times as many as \

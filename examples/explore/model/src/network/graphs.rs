@@ -7,14 +7,14 @@ use std::collections::{HashMap, HashSet};
 
 /// An explicit state space: by state, the labels and targets of its transitions; the initial state is 0.
 #[derive(Clone)]
-struct Graph(Vec<Vec<(String, usize)>>);
+struct LabelledGraph(Vec<Vec<(String, usize)>>);
 
 /// How two graphs move: whether one moves alone with a label, and the labels of the results if both move together with two
 /// labels.
 type Alone<'f> = &'f dyn Fn(&str) -> bool;
 type Together<'f> = &'f dyn Fn(&str, &str) -> Vec<String>;
 
-impl Graph {
+impl LabelledGraph {
     /// The product graph of all reachable pairs of states. This is the definition of operators without rules.
     fn beside(&self, other: &Self, alone: [Alone; 2], together: Together) -> Self {
         let mut pairs = vec![(0, 0)];
@@ -69,7 +69,12 @@ impl Graph {
 }
 
 /// An operator applied to two networks: its text and its meaning.
-fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right, b): (String, Graph)) -> (String, Graph) {
+fn composed(
+    operator: usize,
+    gates: &[&str],
+    (left, a): (String, LabelledGraph),
+    (right, b): (String, LabelledGraph),
+) -> (String, LabelledGraph) {
     let list = gates.join(", ");
     let is_gate = |label: &str| label != "i" && gates.contains(&labels::gate_and_offers(label).0);
     let equal = |one: &str, two: &str| if one == two { vec![one.to_string()] } else { Vec::new() };
@@ -121,7 +126,7 @@ fn composed(operator: usize, gates: &[&str], (left, a): (String, Graph), (right,
     }
 }
 
-fn wrapped_in(operator: usize, gate: &str, (text, graph): (String, Graph)) -> (String, Graph) {
+fn wrapped_in(operator: usize, gate: &str, (text, graph): (String, LabelledGraph)) -> (String, LabelledGraph) {
     let is = |label: &str| label != "i" && labels::gate_and_offers(label).0 == gate;
     let renamed = |label: &str| match labels::gate_and_offers(label) {
         (own, offers) if label != "i" && own == gate => format!("B{offers}"),
@@ -155,13 +160,13 @@ proptest! {
         let names = ["A", "A !1", "B", "B !1", "C", "D", "D !1", "i"];
         let gates = [&["A"][..], &["B", "A"], &["D", "C"], &["A", "B", "C", "D"]];
         let files = Files::new(&[]);
-        let mut parts: Vec<(String, Graph)> = Vec::new();
+        let mut parts: Vec<(String, LabelledGraph)> = Vec::new();
         for (number, transitions) in systems.iter().enumerate() {
             let transitions: Vec<(u32, &str, u32)> = transitions.iter().map(|(from, label, to)| (*from, names[*label], *to)).collect();
             files.write(&format!("s{number}.aut"), &aut(&transitions));
             let mut rows = vec![Vec::new(); 4];
             transitions.iter().for_each(|(from, label, to)| rows[*from as usize].push((label.to_string(), *to as usize)));
-            parts.push((format!("s{number}"), Graph(rows)));
+            parts.push((format!("s{number}"), LabelledGraph(rows)));
         }
         for (operator, which, unary, gate) in operators {
             if parts.len() > 1 {

@@ -81,14 +81,14 @@ impl Reading {
     fn missing_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Vec<String> {
         let gates = || (0..count).map(|number| labels::gate_and_offers(label(number)).0);
         let is_missing = |gate: &&String| gates().all(|other| other != *gate);
-        let told = |gate: &String| {
+        let described = |gate: &String| {
             let there: BTreeSet<&str> = gates().filter(|gate| *gate != HIDDEN).collect();
             let (count, shown) = (there.len(), there.into_iter().take(MOST_GATES_SHOWN).collect::<Vec<_>>().join(", "));
             let more = count.saturating_sub(MOST_GATES_SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("there is no gate `{gate}`; there are {shown}{more}")
         };
-        self.interleaved.iter().filter(is_missing).map(told).collect()
+        self.interleaved.iter().filter(is_missing).map(described).collect()
     }
 }
 

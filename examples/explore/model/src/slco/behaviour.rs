@@ -1,10 +1,10 @@
 //! The behaviour of state machines: their transitions as statements between locations.
 
-use super::declarations::{Declarations, Kind, type_name};
+use super::declarations::{ChannelKind, Declarations, type_name};
 use super::expressions::{Local, Scope, converted};
 use super::grammar::{Pair, Rule, parts, span};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Assignment, Expression, Location, LocationId, Place, ProcessId, Range, Span};
+use crate::ir::{Assignment, Expression, Location, LocationId, ProcessId, Range, Span, StoreTarget};
 use crate::parsing::unknown;
 use crate::warnings::{self, Warning};
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ pub enum Action {
     Receive {
         from: Connection,
         signal: String,
-        targets: Vec<Place>,
+        targets: Vec<StoreTarget>,
         /// Guard, evaluated in the state with the values received.
         guard: Option<Expression>,
     },
@@ -205,7 +205,7 @@ impl Reader<'_, '_> {
         let to = self.connection(&names[1])?;
         if let Some((channel, end)) = to {
             self.ensure_values(channel, values.len(), at)?;
-            if end == 1 && matches!(self.all.channels[channel].kind, Kind::Buffered { .. }) {
+            if end == 1 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
                 let message =
                     format!("`{}` leads to this port, so this object can only receive on it", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
@@ -234,7 +234,7 @@ impl Reader<'_, '_> {
         let from = self.connection(&names[1])?;
         if let Some((channel, end)) = from {
             self.ensure_values(channel, targets.len(), at)?;
-            if end == 0 && matches!(self.all.channels[channel].kind, Kind::Buffered { .. }) {
+            if end == 0 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
                 let message =
                     format!("`{}` leads from this port, so this object can only send on it", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));

@@ -42,10 +42,10 @@ pub struct Channel {
     pub name: String,
     /// Types of the values of a message.
     pub types: Vec<Type>,
-    pub kind: Kind,
+    pub kind: ChannelKind,
 }
 
-pub enum Kind {
+pub enum ChannelKind {
     Synchronous,
     /// The buffer has an array for each value and, if there are several signals, one for the signal.
     Buffered {
@@ -220,7 +220,7 @@ impl<'t> Declarations<'t> {
         let number = self.channels.len();
         let declared = self.names.channels.declare(name.as_str(), number, span(&name));
         declared.map_err(|earlier| twice("channel", name.as_str(), span(&name), earlier))?;
-        let (mut types, mut kind, mut ends) = (Vec::new(), Kind::Synchronous, Vec::new());
+        let (mut types, mut kind, mut ends) = (Vec::new(), ChannelKind::Synchronous, Vec::new());
         for part in parts {
             match part.as_rule() {
                 Rule::type_name => {
@@ -270,14 +270,14 @@ impl<'t> Declarations<'t> {
         Ok((id, port.as_str()))
     }
 
-    fn buffered(&mut self, name: &str, types: &[Type], capacity: usize, is_lossy: bool, from: &(usize, &str)) -> Kind {
+    fn buffered(&mut self, name: &str, types: &[Type], capacity: usize, is_lossy: bool, from: &(usize, &str)) -> ChannelKind {
         let sent = self.of_classes[self.class_of[from.0]].sent.get(from.1);
         let signals: Vec<String> = sent.into_iter().flatten().map(|signal| (*signal).to_string()).collect();
         let values = types.iter().enumerate().map(|(at, ty)| (format!("{name}[{at}]"), *ty));
         let bits = (usize::BITS - signals.len().leading_zeros()) as u8;
         let which = (signals.len() > 1).then(|| (format!("{name}.signal"), Type { bits, signed: false }));
         let buffer = Buffer::declare(name, values.chain(which), capacity, &mut self.variables);
-        Kind::Buffered { buffer, signals, is_lossy }
+        ChannelKind::Buffered { buffer, signals, is_lossy }
     }
 
     fn machines_of(&mut self, object: usize) -> Result<(), Diagnostic> {

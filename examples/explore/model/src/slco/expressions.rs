@@ -3,7 +3,7 @@
 use super::grammar::{Pair, Rule, span};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, Unary};
-use crate::ir::{Expression, Place, Span, Type, Variable, VariableId};
+use crate::ir::{Expression, Span, StoreTarget, Type, Variable, VariableId};
 use crate::parsing::{Declared, unknown};
 use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
@@ -42,7 +42,7 @@ pub trait Names {
 pub enum Meaning {
     Variable(VariableId),
     /// In a condition: whether a state machine is in a state.
-    Place(Expression),
+    StoreTarget(Expression),
 }
 
 /// The variables of an object and of one of its state machines; the latter shadow the former.
@@ -84,34 +84,35 @@ pub struct Scope<'a, N> {
 
 /// Nesting and depth that an expression may still use.
 #[derive(Clone, Copy)]
-struct Room {
+struct Remaining {
     nesting: usize,
     depth: usize,
 }
 
 impl<N: Names> Scope<'_, N> {
     pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
-        self.lower(pair, Room { nesting: MAX_NESTING, depth: MAX_DEPTH })
+        self.lower(pair, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })
     }
 
     /// Resolves the target of an assignment or a receive.
-    pub fn target(&self, pair: Pair) -> Result<Place, Diagnostic> {
+    pub fn target(&self, pair: Pair) -> Result<StoreTarget, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let name = parts.next().expect("a target begins with a name");
         let (variable, index) =
-            self.access(&[name], at, parts.next(), Room { nesting: MAX_NESTING, depth: MAX_DEPTH })?.map_err(|_| {
+            self.access(&[name], at, parts.next(), Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?.map_err(|_| {
                 Diagnostic::new(at, "a state machine as the target of an assignment", "a state machine cannot be assigned")
             })?;
-        Ok(Place { variable, index, span: at })
+        Ok(StoreTarget { variable, index, span: at })
     }
 
-    fn lower(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn lower(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         // A chain of operators is at most as deep as its number of operators.
         let operators = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand).count();
-        let room = Room { nesting: room.nesting.saturating_sub(1), depth: room.depth.saturating_sub(operators + 2) };
-        if room.nesting == 0 || room.depth == 0 {
+        let remaining =
+            Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 2) };
+        if remaining.nesting == 0 || remaining.depth == 0 {
             let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
@@ -120,14 +121,14 @@ impl<N: Names> Scope<'_, N> {
             self.warn(warnings::of_operator(binary, operator.as_str(), span(&operator), &left, &right));
             Ok(Expression::binary(binary, left, right, at))
         };
-        OPERATORS.map_primary(|operand| self.operand(operand, room)).map_infix(binary).parse(pair.into_inner())
+        OPERATORS.map_primary(|operand| self.operand(operand, remaining)).map_infix(binary).parse(pair.into_inner())
     }
 
     fn warn(&self, warning: Option<Warning>) {
         self.warnings.borrow_mut().extend(warning);
     }
 
-    fn operand(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn operand(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let first = parts.next().expect("an operand is not empty");
@@ -142,7 +143,7 @@ impl<N: Names> Scope<'_, N> {
                 _ => Expression::Constant(value),
             });
         }
-        let value = self.primary(primary, room)?;
+        let value = self.primary(primary, remaining)?;
         Ok(match sign {
             Some(Rule::not) => Expression::unary(Unary::Not, value),
             Some(Rule::minus) => {
@@ -155,20 +156,20 @@ impl<N: Names> Scope<'_, N> {
         })
     }
 
-    fn primary(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn primary(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         match pair.as_rule() {
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
-            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), room),
-            Rule::reference => self.reference(pair, room),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
+            Rule::reference => self.reference(pair, remaining),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
 
-    fn reference(&self, pair: Pair, room: Room) -> Result<Expression, Diagnostic> {
+    fn reference(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let (names, mut index): (Vec<Pair>, Vec<Pair>) = pair.into_inner().partition(|part| part.as_rule() == Rule::name);
-        Ok(match self.access(&names, at, index.pop(), room)? {
+        Ok(match self.access(&names, at, index.pop(), remaining)? {
             Ok((variable, None)) => Expression::Variable(variable),
             Ok((array, Some(index))) => Expression::Element { array, index: Box::new(index), span: at },
             Err(place) => place,
@@ -181,12 +182,12 @@ impl<N: Names> Scope<'_, N> {
         names: &[Pair],
         at: Span,
         index: Option<Pair>,
-        room: Room,
+        remaining: Remaining,
     ) -> Result<Result<(VariableId, Option<Expression>), Expression>, Diagnostic> {
         let variable = match (self.names.find(names, at)?, &index) {
             (Meaning::Variable(variable), _) => variable,
-            (Meaning::Place(place), None) => return Ok(Err(place)),
-            (Meaning::Place(_), Some(index)) => {
+            (Meaning::StoreTarget(place), None) => return Ok(Err(place)),
+            (Meaning::StoreTarget(_), Some(index)) => {
                 return Err(Diagnostic::new(span(index), "a state is not an array", "it has no elements"));
             }
         };
@@ -202,7 +203,7 @@ impl<N: Names> Scope<'_, N> {
             }
             (Some(index), true) => {
                 let index_at = span(&index);
-                let index = self.lower(index.into_inner().next().expect("an index is an expression"), room)?;
+                let index = self.lower(index.into_inner().next().expect("an index is an expression"), remaining)?;
                 self.warn(warnings::of_index(of, Some(&index), index_at));
                 Ok(Ok((variable, Some(index))))
             }

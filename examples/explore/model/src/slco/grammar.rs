@@ -48,7 +48,7 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// What to write instead of types of other languages.
+/// Names the types of this language if the word is a type of another one.
 fn hint(word: &str) -> Option<&'static str> {
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "int", "integer", "byte"];
     types.contains(&word).then_some("the types are `Integer` (32 bits), `Boolean` and `Byte` (0 to 255)")

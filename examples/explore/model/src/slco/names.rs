@@ -119,7 +119,7 @@ impl MachineNames {
             let places = [state].into_iter().chain(self.rests[state].iter().copied());
             let at = places.map(|location| Expression::At { process: self.process, location }).collect();
             let anywhere = Expression::joined(at, Binary::Or, span(name)).expect("a state is a location");
-            return Ok(Meaning::Place(anywhere));
+            return Ok(Meaning::StoreTarget(anywhere));
         }
         match self.variables.get(name.as_str()) {
             Some(variable) => Ok(Meaning::Variable(*variable)),

@@ -3,7 +3,7 @@
 use super::expressions::converted;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
-use crate::ir::{Expression, Place, Span, Type, Variable};
+use crate::ir::{Expression, Span, StoreTarget, Type, Variable};
 
 /// Limit of the parts of an expression: an element of an array expands to one part for each value stored in the array.
 const MAX_PARTS: usize = 20_000;
@@ -11,7 +11,7 @@ const MAX_PARTS: usize = 20_000;
 /// Values stored over a state; later values hide earlier ones.
 pub struct Received {
     at: Span,
-    stored: Vec<(Place, Expression)>,
+    stored: Vec<(StoreTarget, Expression)>,
     parts: usize,
 }
 
@@ -23,7 +23,7 @@ impl Received {
     /// Indices of places become too large.
     pub fn new(
         variables: &[Variable],
-        targets: &[Place],
+        targets: &[StoreTarget],
         values: impl IntoIterator<Item = (Expression, Type)>,
         at: Span,
     ) -> Result<Self, Diagnostic> {
@@ -31,7 +31,7 @@ impl Received {
         for (target, (value, ty)) in targets.iter().zip(values) {
             let index = target.index.as_ref().map(|index| received.expression(index)).transpose()?;
             let value = kept(value, ty, variables[target.variable].ty, at);
-            received.stored.push((Place { index, ..target.clone() }, value));
+            received.stored.push((StoreTarget { index, ..target.clone() }, value));
         }
         Ok(received)
     }

@@ -1,7 +1,7 @@
 //! Translates statements to transitions of the intermediate form.
 
 use super::behaviour::{Action, Connection, Statement};
-use super::declarations::{Channel, Kind};
+use super::declarations::{Channel, ChannelKind};
 use super::expressions::converted;
 use super::received::{Received, depth, parts};
 use crate::buffer::Buffer;
@@ -71,7 +71,7 @@ impl<'a> Steps<'a> {
     }
 
     fn is_synchronous(&self, channel: usize) -> bool {
-        matches!(self.channels[channel].kind, Kind::Synchronous)
+        matches!(self.channels[channel].kind, ChannelKind::Synchronous)
     }
 
     /// Adds a rendezvous for a receiver, unless it shares an existing one.
@@ -103,7 +103,7 @@ impl<'a> Steps<'a> {
         guard.is_some() || targets.iter().zip(types).any(|(target, ty)| self.becomes_truth(target, *ty))
     }
 
-    fn becomes_truth(&self, target: &ir::Place, ty: Type) -> bool {
+    fn becomes_truth(&self, target: &ir::StoreTarget, ty: Type) -> bool {
         self.variables[target.variable].ty == Type::BOOLEAN && ty != Type::BOOLEAN
     }
 
@@ -116,7 +116,7 @@ impl<'a> Steps<'a> {
                 self.push(id, conditions, ir::Action::Alone, effects.clone())
             }
             Action::Send { to: Some((channel, end)), signal, values } => match &self.channels[*channel].kind {
-                Kind::Buffered { buffer, signals, is_lossy } => {
+                ChannelKind::Buffered { buffer, signals, is_lossy } => {
                     let effects = self.put(id, *channel, buffer, signals, signal, values);
                     let conditions = before.iter().cloned().chain([buffer.has_room(statement.span)]).collect();
                     self.push(id, conditions, ir::Action::Alone, effects)?;
@@ -125,10 +125,10 @@ impl<'a> Steps<'a> {
                     }
                     Ok(())
                 }
-                Kind::Synchronous => self.add_senders(id, before, (*channel, 1 - end, signal), values),
+                ChannelKind::Synchronous => self.add_senders(id, before, (*channel, 1 - end, signal), values),
             },
             Action::Receive { from: Some((channel, end)), signal, targets, .. } => match &self.channels[*channel].kind {
-                Kind::Buffered { buffer, .. } => {
+                ChannelKind::Buffered { buffer, .. } => {
                     let types = &self.channels[*channel].types;
                     let conditions = before.into_iter().chain(self.enabled(id)?).collect();
                     let at = statement.span;
@@ -141,7 +141,7 @@ impl<'a> Steps<'a> {
                     let effects = stores.chain(buffer.remove(at)).collect();
                     self.push(id, conditions, ir::Action::Alone, effects)
                 }
-                Kind::Synchronous => {
+                ChannelKind::Synchronous => {
                     let channel = match self.special.get(&id) {
                         Some(channel) => *channel,
                         None => self.plain[&(*channel, *end, signal.as_str())],
@@ -223,9 +223,9 @@ impl<'a> Steps<'a> {
             Action::Alone { guard, .. } => guard.clone(),
             Action::Send { to, signal, .. } => match self.kind(*to) {
                 None => Some(Expression::Constant(0)),
-                Some((_, _, Kind::Buffered { is_lossy: true, .. })) => None,
-                Some((_, _, Kind::Buffered { buffer, .. })) => Some(buffer.has_room(at)),
-                Some((channel, end, Kind::Synchronous)) => {
+                Some((_, _, ChannelKind::Buffered { is_lossy: true, .. })) => None,
+                Some((_, _, ChannelKind::Buffered { buffer, .. })) => Some(buffer.has_room(at)),
+                Some((channel, end, ChannelKind::Synchronous)) => {
                     let partners = self.receivers.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
                     let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
                     let meetings: Vec<usize> = partners.collect();
@@ -235,7 +235,7 @@ impl<'a> Steps<'a> {
             },
             Action::Receive { from, signal, targets, guard } => match self.kind(*from) {
                 None => Some(Expression::Constant(0)),
-                Some((channel, _, Kind::Buffered { buffer, signals, .. })) => {
+                Some((channel, _, ChannelKind::Buffered { buffer, signals, .. })) => {
                     let Some(which) = signals.iter().position(|other| other == signal) else {
                         return Ok(Some(Expression::Constant(0)));
                     };
@@ -253,7 +253,7 @@ impl<'a> Steps<'a> {
                     }
                     Expression::joined(conditions, Binary::And, at)
                 }
-                Some((channel, end, Kind::Synchronous)) => {
+                Some((channel, end, ChannelKind::Synchronous)) => {
                     let partners = self.senders.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
                     let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
                     let meetings: Vec<usize> = partners.collect();
@@ -264,7 +264,7 @@ impl<'a> Steps<'a> {
         })
     }
 
-    fn kind(&self, connection: Connection) -> Option<(usize, usize, &'a Kind)> {
+    fn kind(&self, connection: Connection) -> Option<(usize, usize, &'a ChannelKind)> {
         connection.map(|(channel, end)| (channel, end, &self.channels[channel].kind))
     }
 

@@ -34,7 +34,7 @@ const MOST_HEADER_BYTES: u32 = 64 << 20;
 pub struct Written {
     pub bytes: u64,
     /// Why the file might be lost if the machine crashed now.
-    pub unsettled: Option<io::Error>,
+    pub folder_error: Option<io::Error>,
 }
 
 /// Writes a file under a temporary name and renames it when all of it is on the disk, as the library saves tables.
@@ -50,7 +50,7 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>
     file.flush()?;
     drop(file);
     let bytes = new.file().metadata()?.len();
-    Ok(Written { bytes, unsettled: new.publish()?.settle().err() })
+    Ok(Written { bytes, folder_error: new.publish()?.synchronize_folder().err() })
 }
 
 /// Returns an error if a file cannot be written at `path`, or if a file there is not a checkpoint.

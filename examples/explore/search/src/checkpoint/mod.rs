@@ -159,9 +159,9 @@ impl Checkpoints {
         let mut last = self.last();
         (last.time, last.level) = (Instant::now(), counts.levels);
         match written {
-            Ok((file::Written { bytes, unsettled }, took)) => {
+            Ok((file::Written { bytes, folder_error }, took)) => {
                 (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
-                if let Some(error) = unsettled {
+                if let Some(error) = folder_error {
                     let (path, why) =
                         (self.schedule.path.display(), "a crash of the machine may bring back the checkpoint before it");
                     (self.schedule.warn)(&format!("warning: --checkpoint: {path} is written, but {why}: {error}\n"));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::checks::Checks;
 use crate::engine::tests::{counters, read, with_goal};
-use crate::engine::{Begin, Engine};
+use crate::engine::{Begin, HostEngine};
 use crate::exploration::{End, Limits};
 use crate::interpreter::Interpreter;
 use crate::stopping::Stop;
@@ -42,7 +42,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
                 (table, Begin::Resumed(resumed))
             }
         };
-        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let engine = HostEngine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
         let exploration = engine.search(begin, None, Some(&checkpoints), None).unwrap();
         ends.push(exploration.end);
         if !can_go_on(&exploration) {
@@ -136,7 +136,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
         let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
         let limits = Limits { stop, keep_going: false, ..Limits::NONE };
-        let engine = Engine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
+        let engine = HostEngine { table: &table, source: &interpreted, limits, recorder: None, observer: &|_| true };
         let exploration = engine.search(Begin::Initial(&dve.model.initial_state()), None, None, None).unwrap();
         assert_eq!(exploration.found.is_some(), exploration.end == End::Violation, "{asked}");
         assert_eq!(can_go_on(&exploration), exploration.found.is_none(), "{asked}");
@@ -189,12 +189,12 @@ fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     let path = folder.path().join("a.checkpoint");
     let write = |number: u32| file::write(&path, |to| file::put(to, &json!({ "number": number }), &[]));
     let (first, calls) = warpset::faults::count(|| write(0).unwrap());
-    assert!(first.unsettled.is_none() && calls > 3);
+    assert!(first.folder_error.is_none() && calls > 3);
     for call in 0..calls {
         let (written, _) = warpset::faults::fail(call..u64::MAX, || write(call as u32 + 1));
         let is_last = call == calls - 1;
         match written {
-            Ok(written) => assert!(is_last && written.unsettled.is_some(), "call {call} of {calls}"),
+            Ok(written) => assert!(is_last && written.folder_error.is_some(), "call {call} of {calls}"),
             Err(_) => assert!(!is_last, "call {call} of {calls}"),
         }
         let reading = Reading::open(&path).unwrap();

@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::shared::Shared;
 use crate::ir::range::{Range, range, unbounded};
-use crate::ir::{Binary, Expression, Model, Place, Unary};
+use crate::ir::{Binary, Expression, Model, StoreTarget, Unary};
 
 /// Context of an expression.
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ impl Scope<'_> {
     }
 
     /// A statement that stores the value of a C++ expression. `values`: range of that value.
-    pub fn store(self, place: &Place, value: &str, values: Range) -> String {
+    pub fn store(self, place: &StoreTarget, value: &str, values: Range) -> String {
         let (variable, name) = (&self.model.variables[place.variable], self.names.variable(place.variable));
         let kept = if values.is_in(Range::of_type(variable.ty)) {
             value.to_owned()

@@ -38,13 +38,13 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
     let Some(network) = &model.network else { return Ok(()) };
     let steps = network.most_steps();
     ensure!(steps <= MOST_STEPS, "not compiled: a state may have {steps} steps, but at most {MOST_STEPS} are possible");
-    let words = Plan::of(network).words;
+    let words = NetworkPlan::of(network).words;
     ensure!(words <= MOST_WORDS, "not compiled: the network's tables have {words} words, but at most {MOST_WORDS} are possible");
     Ok(())
 }
 
 /// Starts of the parts of the tables.
-struct Plan {
+struct NetworkPlan {
     /// By component: rows, labels and targets. Components with the same table share them.
     components: Vec<[usize; 3]>,
     rules: Option<RulesPlan>,
@@ -60,7 +60,7 @@ struct RulesPlan {
     led: Vec<[usize; 2]>,
 }
 
-impl Plan {
+impl NetworkPlan {
     fn of(network: &Network) -> Self {
         let mut end = network.components.len() * COMPONENT_WORDS;
         let mut next = |count: usize| {
@@ -99,7 +99,7 @@ impl Plan {
 /// that components lead.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
-    let plan = Plan::of(network);
+    let plan = NetworkPlan::of(network);
     let mut words = vec![0u32; plan.words];
     let mut put = |at: usize, values: &[u32]| words[at..at + values.len()].copy_from_slice(values);
     for (id, (component, places)) in network.components.iter().zip(&plan.components).enumerate() {
@@ -143,7 +143,9 @@ fn put_rules(
 /// The text that finds the steps of a network, in namespace `explore`; or its replacement.
 pub fn text(model: &Model) -> String {
     let Some(network) = &model.network else { return NOTHING.into() };
-    let Some(RulesPlan { rules, of_labels, .. }) = Plan::of(network).rules else { return format!("{COMPONENTS}\n{ALONE}\n") };
+    let Some(RulesPlan { rules, of_labels, .. }) = NetworkPlan::of(network).rules else {
+        return format!("{COMPONENTS}\n{ALONE}\n");
+    };
     let mut text = format!("{COMPONENTS}\nnamespace explore {{\n\n// Places in the tables.\n");
     writeln!(text, "constexpr u32 rules_at = {rules}, rules_of_labels_at = {of_labels};").unwrap();
     text.push_str("EXPLORE_FN u32 place_of_rule(u32 rule) { return rules_at + 2 * rule; }\n\n}  // namespace explore\n\n");

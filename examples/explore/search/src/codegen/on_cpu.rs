@@ -26,7 +26,7 @@ const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 const MANY_TRANSITIONS: usize = 4096;
 
 /// Interval at which a running compiler is checked for an end or a stop.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Successors by a model's next-state functions, compiled for this machine.
 pub struct Compiled<'m> {
@@ -252,7 +252,7 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
             child.wait()?;
             return Ok(None);
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A round: threads take pieces of a level's states. Each thread collects its findings in memory of its own, which is reused in
 //! the next round.
 
-use super::{Engine, Level};
+use super::{HostEngine, Level};
 use crate::checks::Violation;
 use crate::successors::{Expansion, Successors, differences};
 use anyhow::Result;
@@ -77,7 +77,7 @@ pub fn found_by<X: Successors>(workers: &mut [Worker<X>]) -> impl Iterator<Item 
     workers.iter_mut().map(|worker| &mut worker.found)
 }
 
-impl<S: Storage, X: Successors> Engine<'_, S, X> {
+impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     /// Creates a worker for each thread.
     pub(super) fn workers(&self) -> Vec<Worker<X>> {
         (0..rayon::current_num_threads()).map(|_| Worker::default()).collect()

@@ -18,7 +18,7 @@ pub const NO_LIMITS: Limits = Limits::NONE;
 fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
     let table = VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
@@ -133,7 +133,7 @@ fn nodes_grow_without_slots() {
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &Checks::default() };
         let initial = dve.model.initial_state();
         let run = |table: &VectorTable<S>| {
-            let engine = Engine { table, source: &source, limits: NO_LIMITS, recorder: None, observer: &|_| true };
+            let engine = HostEngine { table, source: &source, limits: NO_LIMITS, recorder: None, observer: &|_| true };
             engine.run(&initial, None).unwrap()
         };
         let exploration = run(&table);
@@ -160,7 +160,7 @@ fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (E
     let words = dve.model.layout.words;
     let table = VectorTable::<Indexed>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     let (mut parents, initial) = (Parents::default(), dve.model.initial_state());
     let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
     let found = exploration.found.clone().expect("something is found");
@@ -203,7 +203,7 @@ fn parents_give_way_to_the_search() {
         let table = VectorTable::<Indexed>::builder(words).capacity(100).build(&Device::cpu_with_threads(2)).unwrap();
         let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
         let limits = Limits { bytes, ..NO_LIMITS };
-        let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+        let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         let (mut parents, initial) = (Parents::new(are_wanted), dve.model.initial_state());
         let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
         (exploration.end, exploration.counts.states, parents.bytes())

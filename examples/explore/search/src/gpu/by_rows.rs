@@ -5,7 +5,7 @@
 //! needs no second exploration.
 
 use super::unlisted::Unlisted;
-use super::{Engine, NONE, Offers, Progress, Search, room_for};
+use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
 use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_within, if_it_fits};
 use anyhow::{Context, Result, ensure};
@@ -44,11 +44,11 @@ impl Parents {
     fn new(table: &VectorTable<Indexed>) -> Result<Option<Self>> {
         let Some(low) = if_it_fits(table.by_reference())? else { return Ok(None) };
         let mut parents = Self { low, above: None, states: States::default() };
-        Ok(parents.make_room(table)?.then_some(parents))
+        Ok(parents.commit_rows(table)?.then_some(parents))
     }
 
     /// Commits memory for all rows that the table can have now. Returns false if there is no memory for it.
-    fn make_room(&mut self, table: &VectorTable<Indexed>) -> Result<bool> {
+    fn commit_rows(&mut self, table: &VectorTable<Indexed>) -> Result<bool> {
         let low = self.low.device().map(|values| (values.address(), values.len()));
         let Some((first, rows)) = if_it_fits(low)? else { return Ok(false) };
         if rows > u32::MAX as usize && self.above.is_none() {
@@ -79,11 +79,11 @@ impl Parents {
     }
 }
 
-impl<S: Storage> Engine<'_, S> {
-    /// Puts the initial state. `Progress::parents` is `None` if there is no memory for parents.
-    pub(super) fn begin_by_rows(&self, table: &VectorTable<Indexed>) -> Result<Progress> {
+impl<S: Storage> GpuEngine<'_, S> {
+    /// Puts the initial state. `SearchMemory::parents` is `None` if there is no memory for parents.
+    pub(super) fn begin_by_rows(&self, table: &VectorTable<Indexed>) -> Result<SearchMemory> {
         let start = table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
-        ensure!(start.tally.new == 1, super::no_room(table));
+        ensure!(start.tally.new == 1, super::not_empty_or_too_small(table));
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut parents = Parents::new(table)?;
         if let Some(Parents { low, .. }) = &mut parents {
@@ -93,27 +93,33 @@ impl<S: Storage> Engine<'_, S> {
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
-        let search = Search { first, next: first, last, ..Search::of_initial_state() };
+        let search = SearchState { first, next: first, last, ..SearchState::of_initial_state() };
         // Without parents no kernel is launched; the state is counted as in a search without memory for an order.
         let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
         let order = self.stream.null()?;
-        Ok(Progress { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
+        Ok(SearchMemory { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
     }
 
     /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is
     /// repeated: its successors that are stored are rows after the level.
-    pub(super) fn grow_by_rows(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+    pub(super) fn grow_by_rows(
+        &self,
+        progress: &mut SearchMemory,
+        search: &SearchState,
+        offers: &Offers,
+        bytes: u64,
+    ) -> Result<Growth> {
         let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
         // Only the parents grow in proportion to the index.
         if !grow_within(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
             return Ok(Growth::Refused);
         }
-        if !parents.make_room(table)? {
+        if !parents.commit_rows(table)? {
             return Ok(Growth::Stuck);
         }
-        let mut search = Search { next: search.first, found: NONE, faulty: NONE, ..*search };
+        let mut search = SearchState { next: search.first, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
         }
@@ -124,14 +130,14 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// The ranges of rows of the current level and of the part of the next level found so far.
-    pub(super) fn lists_by_rows(&self, parents: &Parents, search: &Search) -> Result<[Range<u64>; 2]> {
+    pub(super) fn lists_by_rows(&self, parents: &Parents, search: &SearchState) -> Result<[Range<u64>; 2]> {
         Ok([search.first..search.last, search.last..parents.rows()?.max(search.last)])
     }
 
     /// Lists the references of the states in a range of rows. Returns the list and its length; `None` if there is no memory for
     /// it.
     pub(super) fn states_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<(CudaSlice<u64>, usize)>> {
-        let Some(mut references) = room_for::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
+        let Some(mut references) = allocate::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
         let mut count = self.stream.alloc_zeros::<u64>(1)?;
         let list = self.kernel.module.load_function("list_states")?;
         let (states, Range { start, end }) = (parents.states(), rows);

@@ -2,7 +2,7 @@
 //! that found the table full. In the second case the level is repeated.
 
 use super::unlisted::{Unlisted, in_pieces};
-use super::{Engine, NONE, Offers, Progress, Search, room_for};
+use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
 use crate::exploration::{Counts, Found};
 use crate::growth::if_it_fits;
@@ -18,14 +18,14 @@ const PIECES: [u64; 2] = [1 << 22, 1 << 5];
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 22;
 
-impl<'a, S: Storage> Engine<'a, S> {
+impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Sets where the search is saved, and the search to resume.
     pub fn keep_in(&mut self, checkpoints: Option<&'a Checkpoints>, resumed: Option<Resumed>) {
         (self.checkpoints, self.resumed) = (checkpoints, resumed);
     }
 
     /// Writes a checkpoint. Running out of memory is only a warning.
-    pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &Progress, found: Option<&Found>) -> Result<()> {
+    pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &SearchMemory, found: Option<&Found>) -> Result<()> {
         let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
         // A repeated level counts from its beginning; its successors that are stored belong to the next level.
         let [transitions, deadlocks, overflows] = match offers.full {
@@ -58,7 +58,7 @@ impl<'a, S: Storage> Engine<'a, S> {
 
     /// The words of states at given places in the order; `None` if there is no memory for them. `first`: place of the level's
     /// first state.
-    fn words(&self, progress: &Progress, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
+    fn words(&self, progress: &SearchMemory, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
         if let Some(unlisted) = &progress.unlisted {
             let read = |words: &CudaSlice<u32>, range| Ok(self.stream.clone_dtoh(&words.slice(range))?);
             return unlisted.words(states, first, self.table.width(), read).map(Some);
@@ -86,10 +86,10 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// Finds the states of a resumed search in the loaded table.
     ///
     /// Without memory for a list of them, the search ends at once, and can be saved unchanged.
-    pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<Progress> {
+    pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<SearchMemory> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
-        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
+        let (order, unlisted) = match allocate::<u64>(&self.stream, self.table.slots())? {
             Some(order) => (self.listed_again(order, resumed)?, None),
             None => {
                 let mut words = std::mem::take(&mut resumed.level);
@@ -98,7 +98,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             }
         };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
-        let search = Search {
+        let search = SearchState {
             last: waiting as u64,
             size: waiting as u64,
             listed: waiting as u64,
@@ -111,12 +111,12 @@ impl<'a, S: Storage> Engine<'a, S> {
             before: [transitions, deadlocks, overflows],
             found: NONE,
             faulty: NONE,
-            ..Search::default()
+            ..SearchState::default()
         };
         let listed = (waiting + next) as u64;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
+        Ok(SearchMemory { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
     }
 
     /// Lists the references of a resumed search's states.

@@ -1,7 +1,7 @@
 //! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states in the table on
 //! the GPU. Beside the table it takes two bytes a slot and eight bytes a state.
 
-use super::{Engine, GLANCE, Kernel, Progress, room_for};
+use super::{GpuEngine, Kernel, POLL_INTERVAL, SearchMemory, allocate};
 use crate::exploration::{End, Limits};
 use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue};
 use anyhow::{Context, Result, ensure};
@@ -132,7 +132,7 @@ pub(super) fn memory_in_advance<S: Storage>(
     if table.bytes() + list + 6 * slots > most_bytes || 6 * slots > table.device().free_memory()? / SHARE {
         return Ok(None);
     }
-    let (Some(flags), Some(numbers)) = (room_for(stream, slots)?, room_for(stream, slots)?) else { return Ok(None) };
+    let (Some(flags), Some(numbers)) = (allocate(stream, slots)?, allocate(stream, slots)?) else { return Ok(None) };
     let (queue, locations) = (stream.null()?, stream.clone_htod(&automaton.about_locations())?);
     Ok(Some(Memory { flags, queue, locations, sweep: stream.alloc_zeros(1)?, numbers: Some(numbers) }))
 }
@@ -158,17 +158,17 @@ impl OnGpu {
     }
 
     /// The numbers of the residue, without its flags and members.
-    pub fn told(&self) -> Residue {
+    pub fn numbers(&self) -> Residue {
         let OnGpu { accepting, passes, inside, end, .. } = *self;
         Residue { flags: Vec::new(), members: Vec::new(), inside, accepting, passes, end }
     }
 }
 
-impl<S: Storage> Engine<'_, S> {
+impl<S: Storage> GpuEngine<'_, S> {
     /// Whether the states found so far contain an accepting cycle. If not, its memory is kept for the next search.
     pub(super) fn cycle_on_the_way(
         &mut self,
-        progress: &Progress,
+        progress: &SearchMemory,
         automaton: &Automaton,
         limits: Limits,
     ) -> Result<Option<OnGpu>> {
@@ -185,7 +185,7 @@ impl<S: Storage> Engine<'_, S> {
     /// an error; it is reported in `end`.
     pub(super) fn residue_on_gpu(
         &self,
-        progress: Option<&Progress>,
+        progress: Option<&SearchMemory>,
         memory: Option<Memory>,
         automaton: &Automaton,
         limits: Limits,
@@ -194,7 +194,7 @@ impl<S: Storage> Engine<'_, S> {
         let mut residue = OnGpu { memory: None, accepting: 0, passes: 0, inside: 0, end: None, is_listed: false };
         let states = self.states(progress)?;
         residue.is_listed = states.order.is_some();
-        let Some(mut memory) = self.room_for_search(&states, memory, automaton, limits)? else {
+        let Some(mut memory) = self.allocate_search(&states, memory, automaton, limits)? else {
             residue.end = Some(End::Memory);
             return Ok(residue);
         };
@@ -228,8 +228,8 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// Copies the residue to the host, where threads search it for a run.
-    pub(super) fn download(&self, progress: Option<&Progress>, mut residue: OnGpu) -> Result<Residue> {
-        let mut all = residue.told();
+    pub(super) fn download(&self, progress: Option<&SearchMemory>, mut residue: OnGpu) -> Result<Residue> {
+        let mut all = residue.numbers();
         if let Some(mut memory) = residue.memory.take().filter(|_| residue.has_cycle()) {
             let states = self.states(progress)?;
             ensure!(states.order.is_some() == residue.is_listed, "the list of states is lost: please report this as a bug");
@@ -276,7 +276,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// The states listed by a search, if it lists all, else the slots of the table.
-    pub(super) fn states<'b>(&self, progress: Option<&'b Progress>) -> Result<States<'b>> {
+    pub(super) fn states<'b>(&self, progress: Option<&'b SearchMemory>) -> Result<States<'b>> {
         Ok(match progress.filter(|progress| progress.lists_all()) {
             Some(progress) => States { order: Some(&progress.order), count: self.read(&progress.offers)?.new_references },
             None => States { order: None, count: self.table.slots() },
@@ -328,7 +328,7 @@ impl<S: Storage> Engine<'_, S> {
         trail: Trail,
         limits: Limits,
     ) -> Result<Result<Sweep, End>> {
-        let (view, most, nanoseconds) = (self.table.kernel_argument()?, u32::from(MOST_COUNT), GLANCE.as_nanos() as u64);
+        let (view, most, nanoseconds) = (self.table.kernel_argument()?, u32::from(MOST_COUNT), POLL_INTERVAL.as_nanos() as u64);
         let task = task as u32;
         while sweep.first != sweep.last {
             if let Some(stop) = (limits.stop)() {
@@ -379,7 +379,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// Number of accepting states among all states found.
-    pub(super) fn accepting_on_gpu(&self, progress: Option<&Progress>, automaton: &Automaton) -> Result<u64> {
+    pub(super) fn accepting_on_gpu(&self, progress: Option<&SearchMemory>, automaton: &Automaton) -> Result<u64> {
         let mut memory = self.memory_for_ways(automaton)?;
         self.begin_passes(&*self.sweeps()?, &self.states(progress)?, &mut memory)?;
         Ok(self.read(&memory.sweep)?.accepting)
@@ -399,7 +399,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// Allocates the memory of a search, reusing that of an earlier one. `None` if there is no memory for it.
-    fn room_for_search(
+    fn allocate_search(
         &self,
         listed: &States,
         before: Option<Memory>,

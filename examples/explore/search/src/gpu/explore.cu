@@ -104,8 +104,8 @@ struct SharedState {
 // Whether successors are made in registers.
 constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
-// State of the search, with settings of the host. Mirrored by `Search` in gpu/mod.rs.
-struct Search {
+// State of the search, with settings of the host. Mirrored by `SearchState` in gpu/mod.rs.
+struct SearchState {
     u64 first, last;      // the level, in `order`
     u64 next;             // first state of the level that no block has taken
     u64 tile;             // states that a block takes at a time
@@ -486,14 +486,14 @@ struct HandOver {
 };
 
 // State that the threads of a block share.
-struct Engine {
+struct BlockState {
     const Table& table;
     const u32* tables;  // tables of the model's network
     Cache cache;
     SharedStates state;  // state of this thread
     States states;
     warpset::BatchCounts* counts;  // null if the cache goes to `offers`
-    Search* search;
+    SearchState* search;
     Limits limits;
     Stopwatch watch;
     u32* offers = nullptr;
@@ -761,14 +761,14 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 // before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
 // blocks. `tables` are those of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::Search* search,
+expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
               explore::Limits limits)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;
@@ -786,13 +786,13 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 // `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
 // `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::Search* search, explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::SearchState* search, explore::Limits limits)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    Engine engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
+    BlockState engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
     const u64 started = nanoseconds();
     engine.cache.clear();
     engine.watch.start();

@@ -13,7 +13,7 @@
 //! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
-use super::{Engine, Kernel, NONE, Progress, room_for};
+use super::{GpuEngine, Kernel, NONE, SearchMemory, allocate};
 use crate::exploration::{End, Found, Limits};
 use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;
@@ -54,12 +54,12 @@ struct Members<'m> {
     numbers: CudaSlice<u32>,
 }
 
-impl<S: Storage> Engine<'_, S> {
+impl<S: Storage> GpuEngine<'_, S> {
     /// Finds a run through the residue of the states found. `None`: threads must search for it.
     pub(super) fn lasso_on_gpu(
         &self,
         automaton: &Automaton,
-        progress: &Progress,
+        progress: &SearchMemory,
         residue: &mut OnGpu,
         limits: Limits,
     ) -> Result<Option<Run>> {
@@ -93,7 +93,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// The states of a shortest path to `found`, if all states are still listed.
-    pub(super) fn path_in_list(&self, progress: &Progress, found: &Found, limits: Limits) -> Result<Option<Vec<Vec<u32>>>> {
+    pub(super) fn path_in_list(&self, progress: &SearchMemory, found: &Found, limits: Limits) -> Result<Option<Vec<Vec<u32>>>> {
         let (Some(starts), Some(_)) = (self.starts(progress)?, &self.model().property) else { return Ok(None) };
         let Some(starts) = starts.get(..=found.level as usize) else { return Ok(None) };
         let mut memory = self.memory_for_ways(&Automaton::of(self.model()))?;
@@ -101,7 +101,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// Starts of the levels in the list of states, and the end of the last level begun. `None` unless all states are listed.
-    fn starts(&self, progress: &Progress) -> Result<Option<Vec<u64>>> {
+    fn starts(&self, progress: &SearchMemory) -> Result<Option<Vec<u64>>> {
         let Some(starts) = progress.starts.as_ref().filter(|_| progress.lists_all()) else { return Ok(None) };
         let search = self.read(&progress.search)?;
         let mut starts = self.stream.clone_dtoh(&starts.slice(..search.levels as usize))?;
@@ -111,7 +111,13 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// Numbers the members, and builds a graph of the steps between them. `None` if there is no memory for it.
-    fn members(&self, kernels: &Kernel, progress: &Progress, residue: &mut OnGpu, limits: Limits) -> Result<Option<Members<'_>>> {
+    fn members(
+        &self,
+        kernels: &Kernel,
+        progress: &SearchMemory,
+        residue: &mut OnGpu,
+        limits: Limits,
+    ) -> Result<Option<Members<'_>>> {
         let (states, count, slots) = (self.states(Some(progress))?, residue.inside, self.table.slots());
         let (Some(machine), Some(memory), Some(order)) = (&self.decomposer, &mut residue.memory, states.order) else {
             return Ok(None);
@@ -128,16 +134,16 @@ impl<S: Storage> Engine<'_, S> {
             return Ok(None);
         }
         let before = memory.numbers.take();
-        let numbers = before.map_or_else(|| room_for::<u32>(&self.stream, slots), |numbers| Ok(Some(numbers)))?;
+        let numbers = before.map_or_else(|| allocate::<u32>(&self.stream, slots), |numbers| Ok(Some(numbers)))?;
         let Some(numbers) = numbers else { return Ok(None) };
-        let Some(kinds) = room_for::<u8>(&self.stream, 4 * count)? else { return Ok(None) };
+        let Some(kinds) = allocate::<u8>(&self.stream, 4 * count)? else { return Ok(None) };
         let numbers_at = numbers.device_ptr(&self.stream).0;
         self.list_members(kernels, &states, memory, [numbers_at, machine.address(&kinds)])?;
         let (steps, listed) = loop {
             if is_too_much(room) {
                 return Ok(None);
             }
-            let Some(steps) = room_for::<u8>(&self.stream, 8 * room)? else { return Ok(None) };
+            let Some(steps) = allocate::<u8>(&self.stream, 8 * room)? else { return Ok(None) };
             let sweep = Sweep { last: count, appended: count, ..Sweep::default() };
             let trail = Trail { numbers: numbers_at, steps: machine.address(&steps), room, ..Trail::default() };
             let queue = memory.queue.device_ptr(&self.stream).0;
@@ -150,7 +156,7 @@ impl<S: Storage> Engine<'_, S> {
             }
             room = listed;
         };
-        if paths::bytes(count, listed, machine.piece()) > machine.room()?.bytes {
+        if paths::bytes(count, listed, machine.piece()) > machine.memory_budget()?.bytes {
             return Ok(None);
         }
         let paths = unless_memory_ends(Paths::new(machine, count, (steps, listed), kinds, SETTINGS))?;
@@ -158,7 +164,7 @@ impl<S: Storage> Engine<'_, S> {
     }
 
     /// The place in the list of the first state that is in a component with an accepting cycle.
-    fn first_on_cycle(&self, kernels: &Kernel, progress: &Progress, residue: &OnGpu, members: &Members) -> Result<u64> {
+    fn first_on_cycle(&self, kernels: &Kernel, progress: &SearchMemory, residue: &OnGpu, members: &Members) -> Result<u64> {
         let (states, memory) = (self.states(Some(progress))?, residue.memory.as_ref().context("the residue is known")?);
         let (order, labels, kinds) = (states.address(&self.stream), members.paths.labels_at(), members.paths.kinds_at());
         let mut first = self.stream.clone_htod(&[NONE])?;
@@ -179,7 +185,7 @@ impl<S: Storage> Engine<'_, S> {
     fn way_to(
         &self,
         kernels: &Kernel,
-        progress: &Progress,
+        progress: &SearchMemory,
         memory: &mut Memory,
         state: Vec<u32>,
         starts: &[u64],

@@ -34,7 +34,7 @@ use crate::ir::Model;
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
-use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, Search as CycleSearch, Watch};
+use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Watch};
 use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -82,7 +82,7 @@ const SURROUNDINGS: &str = "\
 
 /// Time after which the kernel returns so that the host can read its counts: often enough for a progress line, rarely enough to
 /// cost nothing.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Factors by which a table grows; the first for which there is memory is used.
 const GROW_BY: [u64; 3] = [8, 4, 2];
@@ -92,10 +92,10 @@ const LEVELS: u64 = 1 << 12;
 
 const NONE: u64 = u64::MAX;
 
-/// `explore::Search` in explore.cu.
+/// `explore::SearchState` in explore.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Search {
+struct SearchState {
     first: u64,
     last: u64,
     next: u64,
@@ -135,9 +135,9 @@ struct KernelLimits {
 }
 
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
-unsafe impl DeviceRepr for Search {}
+unsafe impl DeviceRepr for SearchState {}
 // SAFETY: all zeros are valid integers.
-unsafe impl ValidAsZeroBits for Search {}
+unsafe impl ValidAsZeroBits for SearchState {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
@@ -170,14 +170,14 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
 }
 
 /// Message for an initial state that cannot be put into a table as new.
-fn no_room<S: Storage>(table: &VectorTable<S>) -> String {
+fn not_empty_or_too_small<S: Storage>(table: &VectorTable<S>) -> String {
     let (slots, is_tree) = (table.slots(), table.spec().is_tree());
     let nodes = if is_tree { ", or too few slots for its nodes: raise --nodes" } else { "" };
     format!("the table of {slots} slots is not empty, or has no free slot for a state{nodes}")
 }
 
 /// An engine for one model and one table.
-pub struct Engine<'a, S: Storage> {
+pub struct GpuEngine<'a, S: Storage> {
     table: &'a VectorTable<S>,
     /// Determines the violation of a state that the kernel has found.
     interpreted: &'a Interpreted<'a>,
@@ -203,7 +203,7 @@ pub struct Engine<'a, S: Storage> {
     /// For a product, the kernel of that search and those compiled with it.
     sweeps: Option<Arc<Kernel>>,
     /// The last exploration, until the search for its path.
-    last: Option<(Progress, Exploration)>,
+    last: Option<(SearchMemory, Exploration)>,
     /// Where the search is saved, and the search to resume.
     checkpoints: Option<&'a Checkpoints>,
     resumed: Option<Resumed>,
@@ -219,7 +219,7 @@ struct Kernel {
 }
 
 /// State of the search, in device memory.
-struct Progress {
+struct SearchMemory {
     /// References of the states found, by levels.
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
@@ -229,19 +229,19 @@ struct Progress {
     /// Starts of levels in `order`, if it has all levels since the first one.
     starts: Option<CudaSlice<u64>>,
     offers: CudaSlice<Offers>,
-    search: CudaSlice<Search>,
+    search: CudaSlice<SearchState>,
     /// Number of states found that are no longer in `order`.
     dropped: u64,
 }
 
-impl Progress {
+impl SearchMemory {
     /// Whether `order` has all states that the table holds.
     fn lists_all(&self) -> bool {
         self.dropped == 0 && self.order.num_bytes() > 0
     }
 }
 
-impl<S: Storage> Explorer for Engine<'_, S> {
+impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
             Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
@@ -279,7 +279,7 @@ impl<S: Storage> Explorer for Engine<'_, S> {
     }
 }
 
-impl<S: Storage> Liveness for Engine<'_, S> {
+impl<S: Storage> Liveness for GpuEngine<'_, S> {
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue> {
         let residue = match self.found.take() {
             Some(found) => found,
@@ -294,12 +294,12 @@ impl<S: Storage> Liveness for Engine<'_, S> {
                 }
             }
         };
-        let told = residue.told();
+        let numbers = residue.numbers();
         self.residue = Some(residue).filter(cycles::OnGpu::has_cycle);
         if self.residue.is_none() {
             self.last = None; // free its memory for other uses
         }
-        Ok(told)
+        Ok(numbers)
     }
 
     fn lasso(
@@ -333,14 +333,14 @@ impl<S: Storage> Liveness for Engine<'_, S> {
     }
 }
 
-impl<S: Storage> Possibilities for Engine<'_, S> {
+impl<S: Storage> Possibilities for GpuEngine<'_, S> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         self.last = None; // free its memory
         possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
     }
 }
 
-impl<'a, S: Storage> Engine<'a, S> {
+impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
         let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
@@ -410,11 +410,11 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 
     /// The search for accepting cycles by threads, over the table on the GPU.
-    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> CycleSearch<'b, S, Interpreted<'a>>
+    fn cycle_search<'b>(&self, automaton: &'b Automaton, limits: Limits) -> ResidueSearch<'b, S, Interpreted<'a>>
     where
         'a: 'b,
     {
-        CycleSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
+        ResidueSearch { table: self.table, source: self.interpreted, automaton, limits, most_count: MOST_COUNT }
     }
 
     fn model(&self) -> &'a Model {
@@ -424,7 +424,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// Continues the search from `progress`. Running out of memory is not an error: see [`Exploration::end`].
     fn search(
         &mut self,
-        progress: &mut Progress,
+        progress: &mut SearchMemory,
         limits: Limits,
         observer: &Observer,
         mut found: Option<Found>,
@@ -499,7 +499,7 @@ impl<'a, S: Storage> Engine<'a, S> {
                 self.keep(checkpoints, progress, found.as_ref())?;
             }
             if search.levels + 1 >= progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64) {
-                self.make_room_for_levels(progress)?;
+                self.allocate_levels(progress)?;
             }
             if offers.full != 0 || listed >= enough {
                 self.cycle_memory = None; // free its memory for the growth
@@ -516,11 +516,11 @@ impl<'a, S: Storage> Engine<'a, S> {
 
     /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: number of level starts to
     /// keep.
-    fn begin(&self, levels: Option<u64>) -> Result<Progress> {
+    fn begin(&self, levels: Option<u64>) -> Result<SearchMemory> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
-        ensure!(start.tally.new == 1, no_room(self.table));
+        ensure!(start.tally.new == 1, not_empty_or_too_small(self.table));
         let reference = start.references[0].context("a state that was put has a place")?;
-        let (order, unlisted) = match room_for::<u64>(&self.stream, self.table.slots())? {
+        let (order, unlisted) = match allocate::<u64>(&self.stream, self.table.slots())? {
             Some(mut order) => {
                 self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
                 (order, None)
@@ -528,14 +528,14 @@ impl<'a, S: Storage> Engine<'a, S> {
             None => (self.stream.null()?, Some(Unlisted::Here(self.model().initial_state()))),
         };
         let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
-        let search = Search::of_initial_state();
+        let search = SearchState::of_initial_state();
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(Progress { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
+        Ok(SearchMemory { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
     }
 
     /// Makes room for the starts of more levels.
-    fn make_room_for_levels(&self, progress: &mut Progress) -> Result<()> {
+    fn allocate_levels(&self, progress: &mut SearchMemory) -> Result<()> {
         if let Some(starts) = &progress.starts {
             let mut more = self.stream.alloc_zeros(4 * starts.len())?;
             self.stream.memcpy_dtod(starts, &mut more.slice_mut(..starts.len()))?;
@@ -545,18 +545,18 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 
     /// Launches the kernel once. It returns when it has nothing to do, `enough` states are in `order`, a violation ends the
-    /// search, or `GLANCE` has passed.
-    fn launch(&self, progress: &mut Progress, limits: Limits, enough: u64) -> Result<()> {
+    /// search, or `POLL_INTERVAL` has passed.
+    fn launch(&self, progress: &mut SearchMemory, limits: Limits, enough: u64) -> Result<()> {
         let room = progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64);
         let limits = KernelLimits {
             states: enough.min(limits.states.saturating_sub(progress.dropped)),
             levels: limits.levels.min(room),
-            nanoseconds: GLANCE.as_nanos() as u64,
+            nanoseconds: POLL_INTERVAL.as_nanos() as u64,
             deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: limits.keep_going.into(),
         };
         let view = self.table.kernel_argument()?;
-        let Progress { order, parents, starts, offers, search, .. } = progress;
+        let SearchMemory { order, parents, starts, offers, search, .. } = progress;
         let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
         let order = order.device_ptr_mut(&self.stream);
         let states = match parents {
@@ -584,7 +584,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 
     /// Explores the levels before `level` again, and keeps the start of each. The last element is the end of the last of them.
-    fn levels(&mut self, level: u64, limits: Limits) -> Result<Progress> {
+    fn levels(&mut self, level: u64, limits: Limits) -> Result<SearchMemory> {
         loop {
             self.table.clear()?;
             let slots = self.table.slots();
@@ -604,7 +604,7 @@ impl<'a, S: Storage> Engine<'a, S> {
 
     /// The states of a path from the initial state to `found`, without these two. The kernel finds them backwards: each is a
     /// predecessor of the one after it.
-    fn walk_back(&self, progress: &Progress, found: &Found) -> Result<Vec<Vec<u32>>> {
+    fn walk_back(&self, progress: &SearchMemory, found: &Found) -> Result<Vec<Vec<u32>>> {
         let text = source_of_walk(self.model(), self.interpreted.checks);
         let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
         let (width, level) = (self.table.width(), found.level as usize);
@@ -646,7 +646,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     /// the table full, the level is repeated: its successors that are stored are in that order.
     ///
     /// All of it runs on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
-    fn grow(&self, progress: &mut Progress, search: &Search, offers: &Offers, bytes: u64) -> Result<Growth> {
+    fn grow(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, bytes: u64) -> Result<Growth> {
         if progress.parents.is_some() {
             return self.grow_by_rows(progress, search, offers, bytes);
         }
@@ -661,7 +661,7 @@ impl<'a, S: Storage> Engine<'a, S> {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new order may need this memory
-        let Some(mut order) = room_for::<u64>(&self.stream, self.table.slots())? else {
+        let Some(mut order) = allocate::<u64>(&self.stream, self.table.slots())? else {
             progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
         };
@@ -672,7 +672,7 @@ impl<'a, S: Storage> Engine<'a, S> {
         ensure!(self.read(&found)?.hits == count as u64, "the table lost states while it grew: please report this as a bug");
         progress.order = order;
         let last = search.last - search.first;
-        let mut search = Search { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
+        let mut search = SearchState { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
         }
@@ -685,7 +685,7 @@ impl<'a, S: Storage> Engine<'a, S> {
     }
 }
 
-impl Progress {
+impl SearchMemory {
     /// Bytes beside the table; 0 if there was no memory for the lists that the search needs.
     fn bytes(&self) -> u64 {
         self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
@@ -697,7 +697,7 @@ impl Progress {
     }
 }
 
-impl Search {
+impl SearchState {
     fn of_initial_state() -> Self {
         let (found, faulty) = (NONE, NONE);
         Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, faulty, ..Self::default() }
@@ -739,7 +739,7 @@ impl Kernel {
         references: &CudaView<'_, u64>,
     ) -> Result<Option<CudaSlice<u32>>> {
         let count = references.len() as u64;
-        let Some(mut words) = room_for::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
+        let Some(mut words) = allocate::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
         let view = table.kernel_argument()?;
         let mut launch = stream.launch_builder(&self.read_states);
         launch.arg(&view).arg(references).arg(&count).arg(&mut words);
@@ -753,7 +753,7 @@ impl Kernel {
 }
 
 /// Allocates `count` numbers; `None` if there is no memory. The caller must write each before reading it.
-fn room_for<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
+fn allocate<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
     // SAFETY: the caller writes an element before it is read.
     match unsafe { stream.alloc::<T>(count as usize) } {
         Ok(memory) => Ok(Some(memory)),

@@ -11,11 +11,11 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
-use super::{KernelLimits, NONE, Search, room_for, source_of_rank, source_of_walk};
+use super::{KernelLimits, NONE, SearchState, allocate, source_of_rank, source_of_walk};
 use crate::checks::Violation;
 use crate::codegen::{ensure_fits, tables};
 use crate::exploration::{Found, Limits};
-use crate::ranks::{Round, Table, Told, Worker};
+use crate::ranks::{RankNumbers, Round, Table, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
@@ -59,9 +59,9 @@ pub struct OnGpu<'a> {
     /// Successors of the last round, and their number.
     offers: CudaSlice<u32>,
     offered: u64,
-    search: CudaSlice<Search>,
+    search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
-    ended: PinnedHostSlice<Search>,
+    ended: PinnedHostSlice<SearchState>,
     /// While the table grows: its former number of slots, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
@@ -86,7 +86,7 @@ impl<'a> OnGpu<'a> {
         let (order, free) = (order_of(table, &stream)?, table.device().free_memory()?);
         let order = order.with_context(|| format!("no memory for a list of {} states", table.slots()))?;
         let rows = rows_for(free / SHARE, width, kernel.launch.block_dim.0.into(), most_steps);
-        let offers = room_for::<u32>(&stream, rows * width)?;
+        let offers = allocate::<u32>(&stream, rows * width)?;
         let offers = offers.with_context(|| format!("no memory for {rows} successors of {width} words in a round"))?;
         Ok(Self {
             interpreted,
@@ -115,12 +115,12 @@ impl<'a> OnGpu<'a> {
     }
 
     /// Capacity of the offers, in rows.
-    fn room(&self) -> u64 {
+    fn offer_capacity(&self) -> u64 {
         self.offers.len() as u64 / self.width()
     }
 
     /// Offers the successors in the first `offered` rows.
-    fn put<S: Storage>(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
+    fn put<S: Storage>(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)> {
         let mut stored = self.order.slice_mut(self.stored as usize..);
         let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut stored).sum(own);
         let batch = table.find_or_put_device(&self.stream, batch)?;
@@ -161,7 +161,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             self.stream.memcpy_htod(states, &mut self.offers.slice_mut(..states.len()))?;
         }
         self.offered = states.len() as u64 / self.width();
-        Ok(self.put(table, Told::default())?.0)
+        Ok(self.put(table, RankNumbers::default())?.0)
     }
 
     fn begin_level(&mut self) {
@@ -184,17 +184,17 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             self.kernel = super::Kernel::load(table, &self.text, "expand_states", &self.stream)?;
         }
         let LaunchConfig { grid_dim, block_dim, .. } = self.kernel.launch;
-        let (blocks, tile) = shape(count, grid_dim.0.into(), block_dim.0.into(), self.most_steps, self.room());
-        let search = Search {
+        let (blocks, tile) = shape(count, grid_dim.0.into(), block_dim.0.into(), self.most_steps, self.offer_capacity());
+        let search = SearchState {
             next: self.next,
             last: self.end,
             tile,
             levels: level + 1,
             found: NONE,
             faulty: NONE,
-            room: self.room(),
+            room: self.offer_capacity(),
             most_steps: self.most_steps,
-            ..Search::default()
+            ..SearchState::default()
         };
         self.stream.memcpy_htod(&[search], &mut self.search)?;
         let of_kernel = KernelLimits {
@@ -226,24 +226,24 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             (NONE, slot) | (slot, _) => Some(self.look_up(table, slot, level)?),
         };
         ensure!(
-            expanded > 0 && search.offered <= self.room(),
+            expanded > 0 && search.offered <= self.offer_capacity(),
             "{expanded} of {count} states were expanded, with {} successors of {} steps at most, in {} rows: please report this",
             search.offered,
             self.most_steps,
-            self.room()
+            self.offer_capacity()
         );
         self.next += expanded;
         self.offered = search.offered;
         Ok(Round { transitions: search.transitions, deadlocks: search.deadlocks, overflows: search.overflows, found })
     }
 
-    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
+    fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)> {
         self.put(table, own)
     }
 
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool> {
         let words = match self.next..self.stored {
-            none if none.is_empty() => room_for(&self.stream, 1)?,
+            none if none.is_empty() => allocate(&self.stream, 1)?,
             live => {
                 let live = self.order.slice(live.start as usize..live.end as usize);
                 self.kernel.states(table.local(), &self.stream, &live)?
@@ -316,7 +316,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
 
 /// Allocates an order: references of as many states as the table may have, and one element more, so that no part of it is empty.
 fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Result<Option<CudaSlice<u64>>> {
-    room_for(stream, table.slots() + 1)
+    allocate(stream, table.slots() + 1)
 }
 
 /// Rows for successors that fit `bytes`; at least as many as the smallest tile may need.

@@ -2,7 +2,7 @@
 //! Its results must equal the interpreter's, and it must have no data races.
 
 use super::rank::{rows_for, rows_of_tile, shape};
-use super::{KernelLimits, NONE, Search, source_of_rank};
+use super::{KernelLimits, NONE, SearchState, source_of_rank};
 use crate::checks::{Checks, Violation};
 use crate::codegen::tables;
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
@@ -32,8 +32,8 @@ const TAG: u64 = 5 << 40;
 /// Value of words behind the offers.
 const CANARY: u32 = 0xABAD_CAFE;
 
-/// Words of a [`Search`].
-const SEARCH_WORDS: usize = size_of::<Search>() / 8;
+/// Words of a [`SearchState`].
+const SEARCH_WORDS: usize = size_of::<SearchState>() / 8;
 
 struct Simulated {
     /// Keeps the code of `kernel` loaded, and its files: reports of races quote lines of code from them.
@@ -142,7 +142,7 @@ impl<'a> Rounds<'a> {
         self.next = next;
         self.shape = shape(self.last() - next, self.blocks, threads.into(), most_steps, self.rows);
         let (blocks, tile) = self.shape;
-        let search = Search {
+        let search = SearchState {
             next,
             last: self.last(),
             tile,
@@ -151,10 +151,10 @@ impl<'a> Rounds<'a> {
             faulty: NONE,
             room: self.rows,
             most_steps,
-            ..Search::default()
+            ..SearchState::default()
         };
         // SAFETY: `repr(C)` of integers without padding (gpu/mod.rs), of this size.
-        memory.at_mut(self.argument.search, 1)[0] = unsafe { std::mem::transmute::<Search, [u64; SEARCH_WORDS]>(search) };
+        memory.at_mut(self.argument.search, 1)[0] = unsafe { std::mem::transmute::<SearchState, [u64; SEARCH_WORDS]>(search) };
         memory.at_mut(self.argument.offers, self.offers_words()).fill(CANARY);
         let argument = std::ptr::from_ref(&*self.argument).cast::<c_void>();
         let (blocks, threads, scratch_bytes) = (blocks as usize, threads as usize, shared_bytes as usize);
@@ -165,9 +165,10 @@ impl<'a> Rounds<'a> {
     fn check(&self, memory: &Memory) -> Result<u64, String> {
         let &Self { interpreted, states, rows, next, shape: (blocks, tile), .. } = self;
         let (width, last) = (interpreted.width(), self.last());
-        // SAFETY: all integers are values of `Search`, which has this size.
-        let search =
-            unsafe { std::mem::transmute::<[u64; SEARCH_WORDS], Search>(memory.at(self.argument.search.cast_const(), 1)[0]) };
+        // SAFETY: all integers are values of `SearchState`, which has this size.
+        let search = unsafe {
+            std::mem::transmute::<[u64; SEARCH_WORDS], SearchState>(memory.at(self.argument.search.cast_const(), 1)[0])
+        };
         let done = search.next.min(last);
         let about = format!("{next}..{done} of {last} by {blocks} blocks with {tile} of {rows} rows");
         let ensure = |holds: bool, what: &dyn Fn() -> String| if holds { Ok(()) } else { Err(format!("{about}: {}", what())) };

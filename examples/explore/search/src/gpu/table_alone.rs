@@ -6,7 +6,7 @@
 //! each of its states can be as fast. The offers include duplicates that the exploration's cache drops before they reach the
 //! table.
 
-use super::{Engine, Offers, Progress};
+use super::{GpuEngine, Offers, SearchMemory};
 use crate::successors::{Expansion, Successors, differences};
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -26,9 +26,9 @@ const TILE: usize = 256;
 /// Fewest states: a smaller batch takes no longer than its launch.
 const LEAST_STATES: usize = 1 << 18;
 
-impl<S: Storage> Engine<'_, S> {
+impl<S: Storage> GpuEngine<'_, S> {
     /// Measures the throughput, in vectors per second.
-    pub(super) fn table_alone(&self, progress: &Progress) -> Result<f64> {
+    pub(super) fn table_alone(&self, progress: &SearchMemory) -> Result<f64> {
         let known = progress.listed(&self.read(&progress.offers)?) as usize;
         ensure!(known >= LEAST_STATES, "too few states were found after the table last grew");
         // Tiles spread over the order of states, assigned to the batches in turn.

@@ -7,7 +7,7 @@ use crate::checks::{Checks, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::expression::Binary;
-use crate::ir::property::Kind;
+use crate::ir::property::AutomatonClass;
 use crate::ir::{Expression, Model, Property, Span};
 use crate::stopping::Stop;
 use anyhow::{Result, anyhow, ensure};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Question {
     /// The formula, or the origin of the automaton.
     pub text: String,
-    pub kind: Kind,
+    pub kind: AutomatonClass,
     pub automaton: Automaton,
     /// Consider only runs that are weakly fair to every process.
     pub is_fair: bool,
@@ -84,7 +84,7 @@ impl Question {
 
     /// Whether an accepting state decides. It would decide with fairness, too, but then the run that is shown must be fair.
     fn is_decided_by_states(&self) -> bool {
-        self.kind == Kind::Terminal && !self.is_fair
+        self.kind == AutomatonClass::Terminal && !self.is_fair
     }
 
     /// The automaton for which accepting cycles are searched during the exploration. `None` if an accepting state decides, or

@@ -13,7 +13,7 @@
 //! fairness. Its steps are kept in memory: 16 bytes each.
 
 use super::lasso::{Lasso, Run};
-use super::residue::{Residue, Search, large_piece, path_to_marked};
+use super::residue::{Residue, ResidueSearch, large_piece, path_to_marked};
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, ProcessId, TransitionId};
 use crate::successors::Successors;
@@ -69,7 +69,7 @@ fn everybody(model: &Model) -> usize {
 }
 
 /// The residue, with the participants of its steps and the enabled processes of its states.
-struct Graph {
+struct FairnessGraph {
     starts: Vec<usize>,
     edges: Vec<Edge>,
     targets: Vec<u32>,
@@ -79,7 +79,7 @@ struct Graph {
     words: usize,
 }
 
-impl Graph {
+impl FairnessGraph {
     fn edges(&self, state: usize) -> &[Edge] {
         &self.edges[self.starts[state]..self.starts[state + 1]]
     }
@@ -133,7 +133,7 @@ pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
     !fair.contains(&false)
 }
 
-impl<S: Storage, X: Successors> Search<'_, S, X> {
+impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     /// Finds a weakly fair run through the residue. `Ok(None)`: none exists; `Ok(Some(Err))`: one exists but was not found.
     /// Overwrites the residue's flags.
     pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
@@ -171,7 +171,14 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
     }
 
     /// A shortest path to a state that is marked as on a cycle, extended by a fair loop through its component.
-    fn fair_run(&self, model: &Model, graph: &Graph, component: &[u32], initial: &[u32], residue: &Residue) -> Result<Run> {
+    fn fair_run(
+        &self,
+        model: &Model,
+        graph: &FairnessGraph,
+        component: &[u32],
+        initial: &[u32],
+        residue: &Residue,
+    ) -> Result<Run> {
         let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let within = "its component has one";
@@ -203,7 +210,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(Run { states, begins, movers })
     }
 
-    fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<Graph> {
+    fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<FairnessGraph> {
         let no_memory = "no memory for the steps of the states that may be on its loop";
         let model = interpreter.model();
         let (width, words) = (self.source.width(), everybody(model).div_ceil(64));
@@ -254,8 +261,14 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let parts: Result<Vec<Part>> = residue.members.par_chunks(large_piece(self.table)).map(piece).collect();
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, edges, ..)| edges.len()).sum();
-        let mut graph =
-            Graph { starts: vec![0], edges: Vec::new(), targets: Vec::new(), accepting: Vec::new(), enabled: Vec::new(), words };
+        let mut graph = FairnessGraph {
+            starts: vec![0],
+            edges: Vec::new(),
+            targets: Vec::new(),
+            accepting: Vec::new(),
+            enabled: Vec::new(),
+            words,
+        };
         ensure!(bytes + 40 * steps as u64 <= self.limits.bytes && graph.edges.try_reserve_exact(steps).is_ok(), no_memory);
         for (degrees, edges, accepting, enabled) in parts {
             for degree in degrees {

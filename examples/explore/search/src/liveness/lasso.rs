@@ -11,7 +11,7 @@
 //! steps, or a state has a fault, only the path is shown: every continuation violates the property.
 
 use super::fairness::By;
-use super::residue::{Automaton, Residue, Search, Workspace, large_piece, path_to_marked};
+use super::residue::{Automaton, Residue, ResidueSearch, Workspace, large_piece, path_to_marked};
 use crate::interpreter::{Interpreter, Scratch};
 use crate::successors::Successors;
 use anyhow::{Context, Result, bail, ensure};
@@ -49,14 +49,14 @@ pub struct Lasso {
 }
 
 /// The residue's states and the steps between them.
-struct Graph {
+struct ResidueGraph {
     /// Index in `targets` of each state's first successor, and at the end the number of targets.
     starts: Vec<usize>,
     targets: Vec<u32>,
     accepting: Vec<bool>,
 }
 
-impl Graph {
+impl ResidueGraph {
     fn successors(&self, state: usize) -> &[u32] {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
@@ -87,7 +87,7 @@ impl Graph {
     }
 }
 
-impl<S: Storage, X: Successors> Search<'_, S, X> {
+impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     /// A run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) returns it. Overwrites the residue's
     /// flags.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
@@ -127,7 +127,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         Ok(Run { states, begins, movers: None })
     }
 
-    fn graph(&self, residue: &Residue) -> Result<Graph> {
+    fn graph(&self, residue: &Residue) -> Result<ResidueGraph> {
         let no_memory = "no memory for the steps of the states that may be on its loop";
         let mut numbers: Vec<u32> = Vec::new();
         let slots = residue.flags.len();
@@ -160,7 +160,7 @@ impl<S: Storage, X: Successors> Search<'_, S, X> {
         let parts: Result<Vec<Part>> =
             residue.members.par_chunks(large_piece(self.table)).map_init(Workspace::default, piece).collect();
         let parts = parts?;
-        let mut graph = Graph { starts: vec![0], targets: Vec::new(), accepting: Vec::new() };
+        let mut graph = ResidueGraph { starts: vec![0], targets: Vec::new(), accepting: Vec::new() };
         let steps = parts.iter().map(|(_, targets, _)| targets.len()).sum();
         ensure!(bytes + 8 * steps as u64 <= self.limits.bytes && graph.targets.try_reserve_exact(steps).is_ok(), no_memory);
         for (degrees, targets, accepting) in parts {

@@ -54,7 +54,7 @@ pub struct Outcome {
 type Lost = (Found, Vec<Vec<u32>>);
 
 /// All states and steps.
-struct Graph {
+struct StateGraph {
     members: Vec<Reference>,
     starts: Vec<usize>,
     targets: Vec<u32>,
@@ -147,7 +147,7 @@ impl Possible {
         source: &X,
         interpreter: &Interpreter,
         limits: Limits,
-    ) -> Result<Graph> {
+    ) -> Result<StateGraph> {
         let no_memory = || anyhow!("no memory for all states and steps at once");
         let (slots, states) = (table.slots(), table.len()?);
         let bytes = table.bytes() + 6 * slots + 40 * states;
@@ -184,7 +184,7 @@ impl Possible {
         let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
-        let mut graph = Graph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new(), faulty: Vec::new() };
+        let mut graph = StateGraph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new(), faulty: Vec::new() };
         if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
             return Err(no_memory());
         }

@@ -112,7 +112,7 @@ impl Automaton {
 }
 
 /// A search over the states of a table.
-pub struct Search<'a, S, X> {
+pub struct ResidueSearch<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub automaton: &'a Automaton,
@@ -268,7 +268,7 @@ impl Residue {
     }
 }
 
-impl<S: Storage, X: Successors> Search<'_, S, X> {
+impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     /// Finds the residue of the states in the table. Running out of memory is not an error; it is reported in `end`.
     ///
     /// `most_rounds`: number of rounds after which the search gives up.

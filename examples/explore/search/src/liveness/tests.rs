@@ -3,13 +3,13 @@
 use super::check::{Conclusion, Question, Verdict};
 use super::fairness::By;
 use super::possible::{Possibilities, Possible};
-use super::residue::{Automaton, MOST_COUNT, Search};
+use super::residue::{Automaton, MOST_COUNT, ResidueSearch};
 use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
 use crate::exploration::{End, Exploration, Explorer, Limits};
 use crate::input;
 use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::ir::property::Kind;
+use crate::ir::property::AutomatonClass;
 use crate::ir::{Model, Source};
 use crate::language::{Format, Text};
 use crate::network::Reading;
@@ -30,19 +30,19 @@ pub fn read(text: &str) -> Dve {
 }
 
 /// A product as a graph in memory.
-pub struct Graph {
+pub struct ProductGraph {
     pub accepting: Vec<bool>,
     successors: Vec<Vec<usize>>,
     transitions: u64,
 }
 
 /// Reference search; `None` at a fault, or above `most` states.
-pub fn graph(model: &Model, most: usize) -> Option<Graph> {
+pub fn graph(model: &Model, most: usize) -> Option<ProductGraph> {
     let interpreter = Interpreter::new(model);
     let property = model.property.as_ref().unwrap();
     let mut states = vec![model.initial_state()];
     let mut numbers: HashMap<Vec<u32>, usize> = HashMap::from([(states[0].clone(), 0)]);
-    let mut graph = Graph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
+    let mut graph = ProductGraph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
     while graph.successors.len() < states.len() {
         let state = states[graph.successors.len()].clone();
         let mut successors = Vec::new();
@@ -66,7 +66,7 @@ pub fn graph(model: &Model, most: usize) -> Option<Graph> {
 }
 
 /// Nested depth-first search (Courcoubetis, Vardi, Wolper, Yannakakis 1992).
-pub fn has_accepting_cycle(graph: &Graph) -> bool {
+pub fn has_accepting_cycle(graph: &ProductGraph) -> bool {
     let count = graph.successors.len();
     let (mut first, mut second) = (vec![false; count], vec![false; count]);
     let mut path = vec![(0, 0)];
@@ -120,7 +120,7 @@ fn check<S: Storage>(model: &Model, limits: Limits) -> (Exploration, Conclusion)
 }
 
 /// Compares the verdict, the counts and the run with the graph.
-fn compare(model: &Model, graph: &Graph, (exploration, conclusion): &(Exploration, Conclusion), is_complete: bool) {
+fn compare(model: &Model, graph: &ProductGraph, (exploration, conclusion): &(Exploration, Conclusion), is_complete: bool) {
     let violated = has_accepting_cycle(graph);
     let expected = if violated { Verdict::Violated } else { Verdict::Holds };
     assert_eq!(conclusion.verdict, expected, "{}", model.source.text);
@@ -158,7 +158,7 @@ proptest! {
         threads.explore(KEEP_GOING, &|_| true).unwrap();
         let automaton = Automaton::of(&dve.model);
         for most_count in [1, 2, MOST_COUNT] {
-            let search = Search { table: &table, source: &source, automaton: &automaton, limits: KEEP_GOING, most_count };
+            let search = ResidueSearch { table: &table, source: &source, automaton: &automaton, limits: KEEP_GOING, most_count };
             let residue = search.run(u64::MAX).unwrap();
             prop_assert_eq!(residue.has_cycle(), has_accepting_cycle(&graph), "at most {}", most_count);
         }
@@ -173,7 +173,7 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
     let processes = model.processes.len() + model.network.as_ref().map_or(0, |network| network.components.len());
     let mut states = vec![(model.initial_state(), 0)];
     let mut numbers = HashMap::from([(states[0].clone(), 0)]);
-    let mut graph = Graph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
+    let mut graph = ProductGraph { accepting: Vec::new(), successors: Vec::new(), transitions: 0 };
     while graph.successors.len() < states.len() {
         let (state, copy) = states[graph.successors.len()].clone();
         let accepting = property.accepting[model.location(&state, property.process)];
@@ -354,7 +354,7 @@ fn random_products_are_of_every_kind_and_verdict() {
         let kind = Question::of(&dve.model, String::new(), false).kind;
         *met.entry((kind.word(), has_accepting_cycle(&graph))).or_default() += 1;
     }
-    for kind in [Kind::Terminal, Kind::Weak, Kind::General] {
+    for kind in [AutomatonClass::Terminal, AutomatonClass::Weak, AutomatonClass::General] {
         for violated in [false, true] {
             assert!(met.get(&(kind.word(), violated)).is_some_and(|times| *times >= 5), "{met:?}");
         }
@@ -401,7 +401,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
         "int x; process P { state s, t; init s; trans s -> s { effect x = x + 1; }, s -> t {}, t -> t {}; }
          process Runs { state q; init q; accept q; trans q -> q {}; } system async property Runs;",
     );
-    assert_eq!(Question::of(&dve.model, String::new(), false).kind, Kind::Terminal);
+    assert_eq!(Question::of(&dve.model, String::new(), false).kind, AutomatonClass::Terminal);
     let weak = read(&dve.model.source.text.replace("q -> q {}", "q -> q { guard P.s or P.t; }"));
     for dve in [&dve, &weak] {
         let (exploration, conclusion) = check::<Bucket>(&dve.model, Limits { states: 1000, ..EARLY });
@@ -525,14 +525,14 @@ fn classes_are_by_syntax() {
         Question::of(&dve.model, String::new(), false)
     };
     for (accept, moves, expected, components) in [
-        ("r", "q -> q {}, q -> r { guard x == 1; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
-        ("r", "q -> q {}, q -> r {}, r -> r { guard x == 1; }", Kind::Weak, [0, 1, 0]),
-        ("r", "q -> r {}, r -> q {}", Kind::General, [1, 1, 0]),
-        ("q, r", "q -> r { guard x; }, r -> q {}", Kind::Weak, [1, 1, 0]),
+        ("r", "q -> q {}, q -> r { guard x == 1; }, r -> r {}", AutomatonClass::Terminal, [0, 1, 0]),
+        ("r", "q -> q {}, q -> r {}, r -> r { guard x == 1; }", AutomatonClass::Weak, [0, 1, 0]),
+        ("r", "q -> r {}, r -> q {}", AutomatonClass::General, [1, 1, 0]),
+        ("q, r", "q -> r { guard x; }, r -> q {}", AutomatonClass::Weak, [1, 1, 0]),
         // Locations that are not reached do not count, nor do accepting states without a move.
-        ("q, u", "q -> q {}, u -> r {}, r -> u {}", Kind::Terminal, [1, 0, 0]),
-        ("u", "q -> q {}, q -> u {}", Kind::Weak, [0, 0, 0]),
-        ("r, u", "q -> u {}, u -> r { guard true; }, r -> r {}", Kind::Terminal, [0, 1, 0]),
+        ("q, u", "q -> q {}, u -> r {}, r -> u {}", AutomatonClass::Terminal, [1, 0, 0]),
+        ("u", "q -> q {}, q -> u {}", AutomatonClass::Weak, [0, 0, 0]),
+        ("r, u", "q -> u {}, u -> r { guard true; }, r -> r {}", AutomatonClass::Terminal, [0, 1, 0]),
     ] {
         let question = kind(accept, moves);
         assert_eq!((question.kind, &question.automaton.components[..]), (expected, &components[..]), "{accept}: {moves}");

@@ -12,7 +12,7 @@ mod worker;
 
 pub use numbers::Numbers;
 pub use on_threads::OnThreads;
-pub use search::{Table, Told};
+pub use search::{RankNumbers, Table};
 pub use worker::{Round, Worker};
 
 use crate::exploration::{Exploration, Explorer, Found, Limits, Observer};

@@ -1,6 +1,6 @@
 //! A rank that keeps its states in host memory and expands them by threads, whatever its table's device.
 
-use super::search::{Table, Told};
+use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
 use crate::exploration::{Found, Limits};
@@ -33,7 +33,7 @@ impl<'a, X: Successors> OnThreads<'a, X> {
     }
 
     /// Offers states to all ranks, and adds the states stored in this rank's table to the next level.
-    fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32], own: Told) -> Result<(Tally, Told)> {
+    fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32], own: RankNumbers) -> Result<(Tally, RankNumbers)> {
         let batch = table.find_or_put_many_with(states, Request::new().stored_here(true).sum(own))?;
         self.next.0.extend(table.local().get_many(&batch.stored_here)?);
         if self.kept.is_some() {
@@ -49,7 +49,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
     }
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
-        Ok(self.put(table, states, Told::default())?.0)
+        Ok(self.put(table, states, RankNumbers::default())?.0)
     }
 
     fn begin_level(&mut self) {
@@ -73,7 +73,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         Ok(round)
     }
 
-    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)> {
+    fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)> {
         let offered = std::mem::take(&mut self.offered);
         let put = self.put(table, &offered, own);
         self.offered = offered;

@@ -30,7 +30,7 @@ pub struct Member<S, W> {
 }
 
 /// Numbers that each rank sends with an offer; and their sums over all ranks.
-pub type Told = [u64; 14];
+pub type RankNumbers = [u64; 14];
 
 /// Sums over all ranks between two rounds.
 struct Sums {
@@ -152,7 +152,7 @@ fn run<S: Storage, W: Worker<S>>(
     observer: &Observer,
     keep: bool,
 ) -> Result<Exploration> {
-    let mut search = Search { limits, counts: Counts::default(), found: None, list_bytes: 0, state: State::default() };
+    let mut search = RankSearch { limits, counts: Counts::default(), found: None, list_bytes: 0, state: State::default() };
     worker.clear(keep);
     let first = if table.rank() == 0 { initial } else { &[] };
     let mut sums = loop {
@@ -214,10 +214,10 @@ fn run<S: Storage, W: Worker<S>>(
             let mut round = search.expand(table, worker);
             loop {
                 let own = search.own(table, worker, &round);
-                let (put, told) = worker.offer(table, own)?;
+                let (put, summed) = worker.offer(table, own)?;
                 search.counts.states += put.new;
                 states_of_next += put.new;
-                sums = search.hear(table, worker, &std::mem::take(&mut round), told)?;
+                sums = search.receive(table, worker, &std::mem::take(&mut round), summed)?;
                 if put.full == 0 {
                     break;
                 }
@@ -231,12 +231,12 @@ fn run<S: Storage, W: Worker<S>>(
         // All other sums are those of the last exchange.
         sums = Sums { remaining: states_of_next, ..sums };
     };
-    let Search { counts, found, list_bytes, .. } = search;
+    let RankSearch { counts, found, list_bytes, .. } = search;
     Ok(Exploration { counts, end, found, list_bytes })
 }
 
 /// State of a search on one rank; equal on all ranks except for `state`.
-struct Search {
+struct RankSearch {
     limits: Limits,
     counts: Counts,
     found: Option<Found>,
@@ -244,16 +244,16 @@ struct Search {
     state: State,
 }
 
-impl Search {
+impl RankSearch {
     /// Adds up the numbers of all ranks at a point where they offer nothing.
     fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W) -> Result<Sums> {
         let round = Round::default();
-        let told = table.sum(self.own(table, worker, &round))?;
-        self.hear(table, worker, &round, told)
+        let summed = table.sum(self.own(table, worker, &round))?;
+        self.receive(table, worker, &round, summed)
     }
 
     /// The numbers that this rank sends after a round.
-    fn own<S: Storage, W: Worker<S>>(&self, table: &Table<S>, worker: &W, round: &Round) -> Told {
+    fn own<S: Storage, W: Worker<S>>(&self, table: &Table<S>, worker: &W, round: &Round) -> RankNumbers {
         let own = [
             worker.remaining(),
             worker.list_bytes(),
@@ -271,7 +271,7 @@ impl Search {
     }
 
     /// Takes the sums of the numbers of all ranks after a round. If a rank has found a violation, shares it with all.
-    fn hear<S: Storage, W: Worker<S>>(
+    fn receive<S: Storage, W: Worker<S>>(
         &mut self,
         table: &mut Table<S>,
         worker: &mut W,
@@ -291,7 +291,7 @@ impl Search {
             overflows,
             failures,
             stuck,
-        ]: Told,
+        ]: RankNumbers,
     ) -> Result<Sums> {
         if failures > 0 {
             return Err(self.state.failed.take().unwrap_or_else(|| OfAnother.into()));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::checks::{Checks, Violation};
-use crate::engine::Engine;
+use crate::engine::HostEngine;
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
 use crate::in_process::devices_of;
@@ -24,7 +24,7 @@ fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usiz
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
     let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
-    let engine = Engine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+    let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
@@ -215,7 +215,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
             _ => self.inner.expand(table, level, limits),
         }
     }
-    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(warpset::Tally, Told)> {
+    fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(warpset::Tally, RankNumbers)> {
         self.inner.offer(table, own)
     }
     fn prepare_growth(&mut self, _: &Table<S>) -> Result<bool> {

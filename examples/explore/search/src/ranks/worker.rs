@@ -1,6 +1,6 @@
 //! The part of a search that a rank does with the states that it owns: on threads or on its GPU.
 
-use super::search::{Table, Told};
+use super::search::{RankNumbers, Table};
 use crate::checks::Violation;
 use crate::exploration::{Found, Limits};
 use anyhow::Result;
@@ -40,7 +40,7 @@ pub trait Worker<S: Storage>: Send {
     /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If the tables were full for
     /// some, it may be called again; those stored by the first call are then found as seen. Also returns the sums of the numbers
     /// that all ranks send along.
-    fn offer(&mut self, table: &mut Table<S>, own: Told) -> Result<(Tally, Told)>;
+    fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)>;
 
     /// Called before the table grows: saves whatever it needs to find its states afterwards. Returns false if there is no memory
     /// for that.

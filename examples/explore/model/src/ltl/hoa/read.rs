@@ -63,14 +63,14 @@ struct Alias {
 struct Header<'t> {
     /// Index of the token of each item's last occurrence, by the item's name.
     items: HashMap<&'t str, usize>,
-    states: Option<Place>,
-    starts: Vec<Place>,
+    states: Option<TokenPosition>,
+    starts: Vec<TokenPosition>,
     named: Named,
 }
 
 /// The number of a state, and the index of its token.
 #[derive(Clone, Copy)]
-struct Place {
+struct TokenPosition {
     state: u64,
     at: usize,
 }
@@ -200,10 +200,10 @@ impl<'t> Reader<'t> {
                 Some(Token::Number(states)) if states > MOST_STATES => {
                     return self.wrong(format!("{states} states"), format!("at most {MOST_STATES} are possible"));
                 }
-                _ => header.states = Some(Place { at: self.at, state: self.number("states:", u64::MAX)? }),
+                _ => header.states = Some(TokenPosition { at: self.at, state: self.number("states:", u64::MAX)? }),
             },
             "Start" => {
-                header.starts.push(Place { at: self.at, state: self.number("state", u64::MAX)? });
+                header.starts.push(TokenPosition { at: self.at, state: self.number("state", u64::MAX)? });
                 if self.peek() == Some(Token::Mark('&')) {
                     return self.wrong("a conjunction of initial states", "alternating automata are not supported");
                 }
@@ -311,8 +311,8 @@ impl<'t> Reader<'t> {
         let below = header.states.map_or(u64::MAX, |states| states.state);
         let mut states: HashMap<u64, State> = HashMap::new();
         // The highest state number that is listed, a target or initial.
-        let mut highest: Option<Place> = None;
-        let mut see = |place: Place| highest = Some(highest.filter(|other| other.state >= place.state).unwrap_or(place));
+        let mut highest: Option<TokenPosition> = None;
+        let mut see = |place: TokenPosition| highest = Some(highest.filter(|other| other.state >= place.state).unwrap_or(place));
         loop {
             match self.peek() {
                 Some(Token::Header("State")) => self.at += 1,
@@ -322,7 +322,7 @@ impl<'t> Reader<'t> {
             let of_state = self.label()?;
             let at = self.at;
             let number = self.number("state", below)?;
-            see(Place { state: number, at });
+            see(TokenPosition { state: number, at });
             let name = match self.peek() {
                 Some(Token::Text(name)) => {
                     self.at += 1;
@@ -337,7 +337,7 @@ impl<'t> Reader<'t> {
             while let Some(Token::Mark('[') | Token::Number(_)) = self.peek() {
                 let begin = self.at;
                 let of_edge = self.label()?;
-                let to = Place { at: self.at, state: self.number("state", below)? };
+                let to = TokenPosition { at: self.at, state: self.number("state", below)? };
                 see(to);
                 self.end_of_edge()?;
                 let label = match (of_edge, &of_state) {
@@ -391,8 +391,8 @@ impl<'t> Reader<'t> {
             see(*start);
         }
         // Numbers that are too large for their text are refused here, too.
-        let last = header.states.or(highest.map(|place| Place { state: place.state + 1, ..place }));
-        if let Some(Place { state: count, at }) = last
+        let last = header.states.or(highest.map(|place| TokenPosition { state: place.state + 1, ..place }));
+        if let Some(TokenPosition { state: count, at }) = last
             && let Some(missing) = (0..count).find(|number| !states.contains_key(number))
         {
             let message = format!("the state {missing} is not listed: there are {count} states, and {} are", states.len());

@@ -2,7 +2,7 @@
 
 use super::super::buchi::{Cube, Label};
 use super::{Named, read};
-use crate::ir::property::{Kind, Move, Property};
+use crate::ir::property::{AutomatonClass, Move, Property};
 use crate::ir::{Source, Span};
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ fn large_automata_are_read() {
         let moves = named.buchi.edges.iter().enumerate().flat_map(|(from, edges)| edges.iter().map(move |(_, to)| (from, *to)));
         let moves = moves.map(|(from, to)| Move { from, to, guard: None, span: Span::default() }).collect();
         let property = Property::new(0, named.buchi.accepting.clone(), moves);
-        assert_eq!((property.kind(7), property.accepting_components(7)), (Kind::Terminal, vec![0; 100_000]));
+        assert_eq!((property.kind(7), property.accepting_components(7)), (AutomatonClass::Terminal, vec![0; 100_000]));
         let more = text.replace("--END--", "State: 100000 --END--");
         assert!(read_hoa(&more).unwrap_err().contains("more than 100000 states"));
     }

@@ -18,7 +18,7 @@ struct Argument {
     const unsigned* tables;
     explore::u64* order;
     unsigned* offers;
-    explore::Search* search;
+    explore::SearchState* search;
     explore::Limits limits;
 };
 

@@ -22,7 +22,7 @@ const PATIENCE_OF_PROCESSES: Duration = Duration::from_secs(600);
 
 /// The ranks of a search, by the command line and the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum RankPlan {
     /// One table, without ranks.
     Alone,
     /// This number of ranks in this process, or one per device.
@@ -31,7 +31,7 @@ pub enum Plan {
     Process(Process),
 }
 
-impl Plan {
+impl RankPlan {
     /// # Errors
     ///
     /// The options contradict each other, or this build lacks a requested feature.
@@ -74,7 +74,7 @@ impl Plan {
 }
 
 /// A rank of this process, before it has a table.
-struct Seat {
+struct UnbuiltRank {
     device: Device,
     connection: Connection,
     /// Ranks that share the device.
@@ -98,17 +98,17 @@ impl Connection {
 }
 
 /// The ranks of this process, connected with each other and with those of other processes.
-pub struct Seats {
-    seats: Vec<Seat>,
+pub struct RankSet {
+    members: Vec<UnbuiltRank>,
     ranks: u64,
 }
 
-impl Seats {
+impl RankSet {
     /// Connects the ranks, and returns the device of the first one. Without ranks: one device, and no request for ranks.
-    pub fn open(plan: &Plan, choice: &DeviceChoice) -> Result<(Device, Option<Self>)> {
+    pub fn open(plan: &RankPlan, choice: &DeviceChoice) -> Result<(Device, Option<Self>)> {
         match plan {
-            Plan::Alone => Ok((choice.open()?, None)),
-            Plan::Here { ranks } => {
+            RankPlan::Alone => Ok((choice.open()?, None)),
+            RankPlan::Here { ranks } => {
                 let devices = choice.open_all()?;
                 let first = devices[0].clone();
                 if ranks.is_none() && devices.len() == 1 {
@@ -116,7 +116,7 @@ impl Seats {
                 }
                 Ok((first, Some(Self::here(&devices, ranks.unwrap_or(devices.len()))?)))
             }
-            Plan::Process(process) => Self::process(process, choice),
+            RankPlan::Process(process) => Self::process(process, choice),
         }
     }
 
@@ -124,9 +124,9 @@ impl Seats {
     pub fn here(devices: &[Device], ranks: usize) -> Result<Self> {
         let of_ranks = devices_of(devices, ranks)?;
         let sharing = (ranks / devices.len()) as u64;
-        let seat = |(device, local)| Seat { device, connection: Connection::Local(local), sharing };
-        let seats = of_ranks.into_iter().zip(Local::with_timeout(ranks, PATIENCE)).map(seat).collect();
-        Ok(Self { seats, ranks: ranks as u64 })
+        let rank = |(device, local)| UnbuiltRank { device, connection: Connection::Local(local), sharing };
+        let members = of_ranks.into_iter().zip(Local::with_timeout(ranks, PATIENCE)).map(rank).collect();
+        Ok(Self { members, ranks: ranks as u64 })
     }
 
     #[cfg(feature = "nccl")]
@@ -138,8 +138,8 @@ impl Seats {
         let meet = process.token.iter().fold(meet, |meet, token| meet.token(token));
         let nccl = Nccl::connect(&device, process.rank, process.ranks, &meet, PATIENCE_OF_PROCESSES)
             .with_context(|| format!("rank {} of {}, on GPU {gpu}", process.rank, process.ranks))?;
-        let seat = Seat { device: device.clone(), connection: Connection::Nccl(Box::new(nccl)), sharing: 1 };
-        Ok((device, Some(Self { seats: vec![seat], ranks: process.ranks as u64 })))
+        let rank = UnbuiltRank { device: device.clone(), connection: Connection::Nccl(Box::new(nccl)), sharing: 1 };
+        Ok((device, Some(Self { members: vec![rank], ranks: process.ranks as u64 })))
     }
 
     #[cfg(not(feature = "nccl"))]
@@ -151,12 +151,12 @@ impl Seats {
     /// devices.
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
-        let sizes = on_all(&mut self.seats, |seat| {
-            let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &seat.device, sharing);
+        let sizes = on_all(&mut self.members, |rank| {
+            let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &rank.device, sharing);
             // All ranks together get the slots that one table would have, if they have memory for them.
-            let parts = if options.capacity.is_some() { ranks } else { seat.sharing };
+            let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {
-                let fitting = size(seat.sharing)?;
+                let fitting = size(rank.sharing)?;
                 Ok(Size { slots: all.slots.div_ceil(parts).min(fitting.slots), ..fitting })
             });
             // Only states of the same rank share parts, so each rank needs nodes for nearly all parts. A rank that has failed
@@ -164,7 +164,7 @@ impl Seats {
             let of_rank = own.as_ref().map_or([0, 0], |size| [size.slots.saturating_add(1), size.nodes]);
             let bytes: Vec<u8> = of_rank.iter().flat_map(|number| number.to_le_bytes()).collect();
             let mut all = vec![0; bytes.len() * ranks as usize];
-            seat.connection.transport().all_gather(&bytes, &mut all)?;
+            rank.connection.transport().all_gather(&bytes, &mut all)?;
             own?;
             let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             let least = |at: usize| all.chunks_exact(16).map(|of| number(&of[at..at + 8])).min().unwrap_or(0);
@@ -176,7 +176,7 @@ impl Seats {
 
     /// Builds the tables of the ranks of this process, each with `slots` slots.
     pub fn build<S: Storage>(self, builder: &TableBuilder<S>, slots: u64) -> Result<Vec<Table<S>>> {
-        let built = on_all(self.seats, |Seat { device, connection, .. }| {
+        let built = on_all(self.members, |UnbuiltRank { device, connection, .. }| {
             let builder = Builder::new(builder.clone().capacity(slots));
             let built = match connection {
                 Connection::Local(local) => builder.build(&device, local),

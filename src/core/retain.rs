@@ -1,0 +1,158 @@
+//! Rebuilding a table with some of its vectors.
+
+use super::growth::no_slots;
+use super::relocation::put_by_relocation;
+use super::table::{RawTable, Sized};
+use crate::backend::Store;
+use crate::layout::options::Parameters;
+use crate::layout::{BatchProgress, HostBatch, Part, SearchMode};
+use crate::{Error, Result};
+
+/// Bytes of the vectors that are read from a table at once.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Determines whether to keep each of some vectors, one after another: pushes a flag for each.
+pub(crate) type Keep<'a> = dyn FnMut(&[u32], &mut Vec<bool>) + 'a;
+
+/// A table that will replace another, and the number of vectors that it lacks.
+struct Rebuilt {
+    table: Sized,
+    removed: u64,
+    /// Indexed tables only: the former numbers of its rows, in order.
+    numbers: Option<Vec<u64>>,
+}
+
+impl RawTable {
+    /// Replaces the table by one of the same size with the vectors that `keep` selects. Returns the number of the others. If
+    /// there are none, the table is unchanged.
+    pub(crate) fn retain(&self, keep: &mut Keep<'_>) -> Result<u64> {
+        let sized = self.sized_exclusively("retain")?;
+        sized.store.synchronize()?;
+        sized.store.put_displaced_back()?;
+        // `keep` is the caller's code: it may look at this table, but must not change it.
+        let sized = sized.freeze();
+        let rebuilt = if sized.spec.is_indexed() { self.kept_rows(&sized, keep) } else { self.kept_vectors(&sized, keep) };
+        let Rebuilt { table, removed, numbers } = match rebuilt? {
+            Some(rebuilt) => rebuilt,
+            None => return Ok(0),
+        };
+        let mut sized = sized.thaw();
+        if let Some(numbers) = numbers {
+            self.arrays.renumber(&numbers);
+        }
+        *sized = table;
+        Ok(removed)
+    }
+
+    fn parameters_of<'a>(&'a self, sized: &Sized) -> Parameters<'a> {
+        let Sized { spec, buckets, node_buckets, .. } = *sized;
+        Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets }
+    }
+
+    /// Ranges of references whose vectors are read at once.
+    fn pieces(&self, references: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
+        let piece = (PIECE_BYTES / (self.width() as u64 * 4)).max(1);
+        (0..references).step_by(piece as usize).map(move |first| first..references.min(first + piece))
+    }
+
+    /// Table of the vectors that `keep` selects; none if it selects all.
+    fn kept_vectors(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
+        let table = Sized::new(&self.device, &self.parameters_of(sized))?;
+        let mut seeds = table.generation.number()..;
+        let (mut flags, mut removed) = (Vec::new(), 0);
+        for slots in self.pieces(self.slots_of(sized)) {
+            let (mut words, _) = sized.store.export(slots)?;
+            removed += filter(&mut words, self.width(), &mut flags, keep);
+            let mut put = || {
+                let mut batch = HostBatch::of(&words);
+                table.store.search_batch(SearchMode::FindOrPut, table.generation.tag(), &mut batch, &mut BatchProgress::none())
+            };
+            let counts = put()?;
+            if counts.full > 0 && !(self.options.is_cuckoo() && put_by_relocation(&table, counts.full, &mut seeds, &mut put)?) {
+                return Err(no_slots(sized, &table, self.slots_of(&table), counts.full_nodes)?);
+            }
+        }
+        Ok((removed > 0).then_some(Rebuilt { table, removed, numbers: None }))
+    }
+
+    /// Table of the rows that `keep` selects, in their order, without holes; none if it selects all.
+    fn kept_rows(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
+        let given = sized.store.row_counts()?.given;
+        let (mut flags, mut removed) = (Vec::new(), 0);
+        let mut numbers = Vec::new();
+        for rows in self.pieces(given) {
+            let (mut words, rows) = sized.store.export(rows)?;
+            removed += filter(&mut words, self.width(), &mut flags, keep);
+            numbers.extend(rows.into_iter().zip(&flags).filter(|(_, keeps)| **keeps).map(|(row, _)| row));
+        }
+        if removed == 0 {
+            return Ok(None);
+        }
+        let parameters = self.parameters_of(sized);
+        let mut store = self.device.machine.new_store(&parameters)?;
+        let count = numbers.len() as u64;
+        let mut source = KeptRows::new(&*sized.store, &numbers, self.width());
+        store.fill_pieces(Part::Rows, sized.spec.row_bytes(count), &mut |piece| source.read(piece))?;
+        store.set_counts(&[count, count, count], &[])?;
+        let counts = store.reindex(&parameters, count)?;
+        let table = Sized::of(store, &parameters);
+        if counts.full > 0 {
+            return Err(no_slots(sized, &table, self.slots_of(&table), 0)?);
+        }
+        Ok(Some(Rebuilt { table, removed, numbers: Some(numbers) }))
+    }
+}
+
+/// Keeps the vectors that `keep` selects, whose flags it leaves in `flags`. Returns the number of the others.
+fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut Keep<'_>) -> u64 {
+    flags.clear();
+    keep(words, flags);
+    let mut kept = 0;
+    for (at, _) in flags.iter().enumerate().filter(|(_, keeps)| **keeps) {
+        words.copy_within(at * width..(at + 1) * width, kept * width);
+        kept += 1;
+    }
+    words.truncate(kept * width);
+    (flags.len() - kept) as u64
+}
+
+/// Rows with the given numbers as a stream of bytes.
+struct KeptRows<'a> {
+    store: &'a dyn Store,
+    numbers: std::slice::Chunks<'a, u64>,
+    width: usize,
+    words: Vec<u32>,
+    /// Number of bytes of `words` that were read.
+    read: usize,
+}
+
+impl<'a> KeptRows<'a> {
+    fn new(store: &'a dyn Store, numbers: &'a [u64], width: usize) -> Self {
+        let piece = (PIECE_BYTES as usize / (width * 4)).max(1);
+        Self { store, numbers: numbers.chunks(piece), width, words: Vec::new(), read: 0 }
+    }
+
+    /// Reads the next bytes.
+    fn read(&mut self, to: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        while filled < to.len() {
+            if self.read == self.words.len() * 4 {
+                let numbers = self.numbers.next().expect("as many bytes are read as the rows have");
+                self.words = crate::host::zeroed(numbers.len() * self.width)?;
+                self.read = 0;
+                // Nothing else uses the table, so the rows that were exported are there.
+                let missing = self.store.get(numbers, &mut self.words)?;
+                if missing > 0 {
+                    let invalid = missing.div_ceil(self.width as u64);
+                    return Err(Error::InvalidReferences { invalid, count: numbers.len() });
+                }
+            }
+            let bytes: &[u8] = bytemuck::cast_slice(&self.words);
+            let len = (bytes.len() - self.read).min(to.len() - filled);
+            to[filled..filled + len].copy_from_slice(&bytes[self.read..self.read + len]);
+            filled += len;
+            self.read += len;
+        }
+        Ok(())
+    }
+}

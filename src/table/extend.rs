@@ -1,0 +1,140 @@
+//! Vectors from iterators, which are offered in batches.
+
+use super::key::words;
+use super::{Key, Storage, Table, TableBuilder, Words};
+use crate::{Batch, Device, Request, Result, Tally};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::borrow::Borrow;
+
+/// Bytes of a batch that `extend` collects.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Smallest capacity of a table that is built from an iterator.
+const LEAST_CAPACITY: u64 = 1 << 10;
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Stores the vectors of an iterator, which it collects in batches of 4 MiB. Returns the sum of the batches' tallies.
+    ///
+    /// `vectors`: keys or references to keys; for tables of words, slices, arrays or `Vec`s of `width` words each. The vectors of
+    /// a batch are put concurrently, in no order; the batches one after another. Each batch must be
+    /// [complete](crate::Batch::complete). A table built with [`grows(true)`](TableBuilder::grows) makes room by itself.
+    ///
+    /// Needs up to 4 MiB of memory besides the table. From a slice, [`find_or_put_many`](Self::find_or_put_many) copies nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{BucketTable, Device, TypedTable};
+    ///
+    /// let squares = TypedTable::<u64>::builder().grows(true).build(&Device::cpu())?;
+    /// let tally = squares.extend((0..1000).map(|n| n * n % 97))?;
+    /// assert_eq!((tally.offered(), tally.new), (1000, 49));
+    ///
+    /// let words = BucketTable::new(&Device::cpu(), 2, 100)?;
+    /// assert_eq!(words.extend(vec![vec![1, 2], vec![3, 4], vec![1, 2]])?.new, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TableFull`](crate::Error::TableFull) if vectors of a batch were rejected; its numbers are those of that batch.
+    /// [`Rows`](crate::Error::Rows) if a vector does not have `width` words: no vector of its batch is put. Otherwise the errors
+    /// of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of later ones have not
+    /// been taken from the iterator.
+    pub fn extend<I>(&self, vectors: I) -> Result<Tally>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<K::Borrowed>,
+    {
+        let vectors = vectors.into_iter();
+        let of_one = K::elements(self.width());
+        let most = BATCH_BYTES / (4 * self.width()) * of_one;
+        let mut batch: Vec<K::Element> = Vec::new();
+        batch.try_reserve((vectors.size_hint().0.saturating_mul(of_one)).min(most)).map_err(|error| {
+            crate::Error::Allocation { bytes: (most * size_of::<K::Element>()) as u64, reason: error.to_string() }
+        })?;
+        let mut sum = Tally::default();
+        for vector in vectors {
+            let elements = K::as_elements(vector.borrow());
+            if elements.len() != of_one {
+                return Err(crate::Error::Rows { what: "words of one vector", given: elements.len(), needed: of_one });
+            }
+            batch.extend_from_slice(elements);
+            if batch.len() == most {
+                sum += self.put_complete(&batch)?;
+                batch.clear();
+            }
+        }
+        sum += self.put_complete(&batch)?;
+        Ok(sum)
+    }
+
+    /// Puts a batch. Returns an error unless all of it is stored.
+    fn put_complete(&self, elements: &[K::Element]) -> Result<Tally> {
+        let batch: Batch = self.raw.find_or_put(&words(elements), Request::new())?;
+        batch.complete(self)
+    }
+}
+
+impl<S: Storage> Table<Words, S> {
+    /// Builds a table of the vectors of an iterator, of `width` words each. It grows by itself.
+    ///
+    /// The first capacity follows from the lower bound of the iterator's size.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// let table = warpset::BucketTable::from_iter(&warpset::Device::cpu(), 2, [[1, 2], [3, 4], [1, 2]])?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`TableBuilder::build`] and [`Table::extend`]: there is no table then.
+    pub fn from_iter<I>(device: &Device, width: usize, vectors: I) -> Result<Self>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<[u32]>,
+    {
+        Self::builder(width).build_from_iter(device, vectors)
+    }
+}
+
+impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
+    /// Builds a table of the keys of an iterator. It grows by itself.
+    ///
+    /// The first capacity follows from the lower bound of the iterator's size.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// let table = warpset::TypedTable::<u64>::from_iter(&warpset::Device::cpu(), [7, 8, 7])?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`TableBuilder::build`] and [`Table::extend`]: there is no table then.
+    pub fn from_iter<I>(device: &Device, keys: I) -> Result<Self>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<K>,
+    {
+        Self::builder().build_from_iter(device, keys)
+    }
+}
+
+impl<S: Storage, K: Key> TableBuilder<S, K> {
+    /// Builds a table that grows, with capacity for the lower bound of the iterator's size, and puts its vectors.
+    fn build_from_iter<I>(self, device: &Device, vectors: I) -> Result<Table<K, S>>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<K::Borrowed>,
+    {
+        let vectors = vectors.into_iter();
+        // At fill 0.7 searches are short.
+        let capacity = (vectors.size_hint().0 as u64).saturating_mul(10) / 7;
+        let table = self.capacity(capacity.max(LEAST_CAPACITY)).grows(true).build(device)?;
+        table.extend(vectors)?;
+        Ok(table)
+    }
+}
