@@ -1,11 +1,11 @@
 //! Reads lists of edges, and matrices in the MatrixMarket format.
 //!
 //! A list of edges has a line `SOURCE TARGET` for each edge, with numbers from 0 on. Blanks, tabs, commas and semicolons separate
-//! them. Further columns (weights, times) are ignored, and so are comments, lines that begin with `#`, `%` or `//`, and a first line
-//! without any digit at its beginning (names of columns). The largest number determines the number of states.
+//! them. Further columns (weights, times) are ignored, and so are comments, lines that begin with `#`, `%` or `//`, and a first
+//! line without any digit at its beginning (names of columns). The largest number determines the number of states.
 //!
-//! In a MatrixMarket file, the entry in row i and column j is an edge from i to j; rows are counted from 1. An entry of a symmetric
-//! matrix is an edge in both directions. The value of an entry does not matter: an explicit 0 is an edge, too, as in
+//! In a MatrixMarket file, the entry in row i and column j is an edge from i to j; rows are counted from 1. An entry of a
+//! symmetric matrix is an edge in both directions. The value of an entry does not matter: an explicit 0 is an edge, too, as in
 //! `scipy.sparse.csgraph`.
 
 use crate::graph::{self, Graph, MOST_STATES};

@@ -1,6 +1,6 @@
 //! Reads graphs from arrays of NumPy in an `.npz` file: `offsets`, `targets` and, for a decision process, `choices`. Or from a
-//! sparse matrix as `scipy.sparse.save_npz` writes it, in the formats `csr`, `csc` and `coo`: the entry in row i and column j is an
-//! edge from i to j, whatever its value is.
+//! sparse matrix as `scipy.sparse.save_npz` writes it, in the formats `csr`, `csc` and `coo`: the entry in row i and column j is
+//! an edge from i to j, whatever its value is.
 
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, bail, ensure};

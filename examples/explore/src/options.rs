@@ -150,9 +150,9 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["json", "emit", "emit_buchi"], help_heading = "Checks")]
     pub step: bool,
 
-    /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU threads.
-    /// Checks deadlocks, assertions, invariants and goals in each state. The walk that finds something is shown as a path.
-    /// Finding nothing proves nothing.
+    /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU
+    /// threads. Checks deadlocks, assertions, invariants and goals in each state. The walk that finds something is shown as a
+    /// path. Finding nothing proves nothing.
     #[arg(
         long,
         value_name = "WALKS[,DEPTH]",
@@ -303,9 +303,10 @@ pub struct Options {
     #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
-    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`. States
-    /// are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a picture for
-    /// Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search ends early.
+    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
+    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
+    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
+    /// ends early.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 

@@ -1,6 +1,7 @@
 //! Steps through a model by hand: shows a state and its steps, takes one, goes back, follows a path that was found.
 //!
-//! Commands are read line by line from standard input, so it works over ssh and in scripts. Without a terminal there is no prompt.
+//! Commands are read line by line from standard input, so it works over ssh and in scripts. Without a terminal there is no
+//! prompt.
 
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, Source};

@@ -1,5 +1,5 @@
-//! Common parts of `main` in `explore`, `decompose` and `replay`: command lines, errors, and exactly one object on standard output if `--json`
-//! is given.
+//! Common parts of `main` in `explore`, `decompose` and `replay`: command lines, errors, and exactly one object on standard
+//! output if `--json` is given.
 
 use crate::generate::Generate;
 use crate::{exit, printing};
@@ -68,8 +68,8 @@ pub fn can_redraw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// Parses the command line and runs the program, which returns its exit code. `command` describes the command line, for shells and
-/// manuals. `render` formats an error for a person.
+/// Parses the command line and runs the program, which returns its exit code. `command` describes the command line, for shells
+/// and manuals. `render` formats an error for a person.
 pub fn run<O>(
     command: clap::Command,
     parse: impl FnOnce(&[OsString]) -> Result<O, clap::Error>,

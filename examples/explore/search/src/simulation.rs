@@ -2,8 +2,8 @@
 //!
 //! A walk starts in the initial state, takes a random one of the possible steps, each with the same probability, and ends in a
 //! deadlock, at a violation or after a number of steps. Walk number w of a seed is always the same, whatever the engine and the
-//! number of threads are: its random numbers depend on the seed and w only, and every engine lists the steps of a state in the same
-//! order. So a walk is not recorded. If it finds something, the interpreter takes it again, and its states are the path.
+//! number of threads are: its random numbers depend on the seed and w only, and every engine lists the steps of a state in the
+//! same order. So a walk is not recorded. If it finds something, the interpreter takes it again, and its states are the path.
 
 use crate::checks::Violation;
 use crate::interpreter::Scratch;
@@ -92,7 +92,8 @@ pub struct Simulation {
 
 /// Takes all walks by `threads` threads, or until one finds a violation. `deadlocks`: a state without any step is a violation.
 ///
-/// The walk in `found` has the smallest number of all that find something, because walks with smaller numbers are always finished.
+/// The walk in `found` has the smallest number of all that find something, because walks with smaller numbers are always
+/// finished.
 pub fn simulate<W: Walker>(
     walker: &W,
     initial: &[u32],

@@ -150,8 +150,8 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
     }
 }
 
-// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of a
-// state and one more. For models without a property.
+// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
+// a state and one more. For models without a property.
 void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
 {
     using namespace explore;
