@@ -345,7 +345,7 @@ fn texts_are_read() {
         assert!(error.contains(part), "{text:?}: {error}");
     }
     let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), MemoryBudget::allowed(1000)).err().unwrap().to_string();
-    assert!(error.contains("1000000 states and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
+    assert!(error.contains("1,000,000 states and 1 transition need") && error.contains("1,000 bytes"), "{error}");
     assert_eq!(number(b"18446744073709551616"), None);
 }
 
