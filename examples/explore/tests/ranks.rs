@@ -298,7 +298,7 @@ fn what_ranks_do_not_do_is_refused() {
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "no rank 2 of 2 ranks"),
         (&["--rank", "1"], "--rank 1 needs the number of ranks"),
-        (&["--rank", "0", "--ranks", "2"], "where do they meet?"),
+        (&["--rank", "0", "--ranks", "2"], "has no meeting place"),
         (&["--rendezvous", "file:x"], "--rendezvous needs several ranks"),
         (
             &["--rank", "0", "--ranks", "2", "--rendezvous", "file:x"],

@@ -100,10 +100,10 @@ pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers:
     let rendezvous = match wanted.rendezvous.clone().or_else(|| address(launched.as_ref(), environment)) {
         Some(rendezvous) => rendezvous,
         None => {
-            let by = launched.map_or("nobody", |launched| launched.by.name);
+            let by = launched.map_or(String::new(), |launched| format!(" ({} sets none)", launched.by.name));
             bail!(
-                "rank {rank} of {ranks}: where do they meet? {by} does not say it, so --rendezvous file:PATH or tcp:HOST:PORT must \
-                 (with --ranks 1 this process searches by itself)"
+                "rank {rank} of {ranks} has no meeting place{by}: add --rendezvous file:PATH or tcp:HOST:PORT (with --ranks 1 this \
+                 process searches alone)"
             )
         }
     };
@@ -230,11 +230,11 @@ mod tests {
         let mpirun = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
         let torchrun = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "n7"), ("MASTER_PORT", "29400")];
         for (wanted, environment, part) in [
-            (&[("rank", "2"), ("ranks", "2"), MEET][..], &[][..], "no rank 2 of 2 ranks"),
+            (&[("rank", "2"), ("ranks", "2"), MEET][..], &[][..], "rank 2 does not exist: the last of 2 ranks is 1"),
             (&[("rank", "0"), MEET], &mpirun, "--rank is 0, but OMPI_COMM_WORLD_RANK is 1"),
             (&[("ranks", "3"), MEET], &mpirun, "--ranks is 3, but OMPI_COMM_WORLD_SIZE is 2"),
-            (&[], &mpirun, "mpirun does not say it"),
-            (&[("rank", "0"), ("ranks", "2")], &[], "where do they meet?"),
+            (&[], &mpirun, "mpirun sets none"),
+            (&[("rank", "0"), ("ranks", "2")], &[], "has no meeting place"),
             (&[("rank", "1")], &[], "--rank 1 needs the number of ranks"),
             (&[("ranks", "4")], &[], "--ranks 4 needs the number of this rank"),
             (&[("ranks", "1"), ("rank", "1")], &[], "the only rank is 0"),
@@ -242,7 +242,7 @@ mod tests {
             (&[("ranks", "0"), ("rank", "0"), MEET], &[], "at least 1"),
             (&[MEET], &[], "--rendezvous needs several ranks"),
             (&[MEET], &[("RANK", "x"), ("WORLD_SIZE", "2")], "RANK is `x`"),
-            (&[MEET], &[("RANK", "7"), ("WORLD_SIZE", "2")], "no rank 7 of 2 ranks"),
+            (&[MEET], &[("RANK", "7"), ("WORLD_SIZE", "2")], "rank 7 does not exist"),
             (&[], &torchrun, TOKEN),
             (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7")], &[(TOKEN, "x")], "`tcp:n7` is not an address"),
             (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7:0")], &[(TOKEN, "x")], "is not an address"),
