@@ -631,6 +631,7 @@ impl Ending<'_> {
         if let Some(output) = outputs.export {
             let drawn = pictures::dot::text(interpreter, found_run.as_ref());
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
+            let drawn = drawn.context("--export: the picture cannot be written");
             exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
         }
         let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
