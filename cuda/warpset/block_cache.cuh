@@ -1,18 +1,20 @@
 // Find-or-put by a block of threads that makes its vectors itself; for example, the successors of states.
 //
-// Vectors gather in shared memory, a *row* each, until there are many; then the block finds or puts all of them together:
+// Vectors are collected in shared memory, one per *row*, until there are many. Then the block finds or puts all of them together:
 //
 //   1. One of several equal rows is kept: the first to claim an entry of an index, by compare-and-swap.
-//   2. Rows behind the last one that will be left move into the gaps before it.
-//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table that is incremental: a lane for
-//      every changed word, leaves first, then the pairs above as their halves become known (tree/incremental_builder.cuh).
+//   2. The kept rows are moved together: with k of them, those beyond row k - 1 move into the gaps before it.
+//   3. The warps share the rows, and search as for any batch (batch/search.cuh). In a tree table the search is incremental, with
+//      one lane for every changed word: leaves first, then the pairs above as their halves become known
+//      (tree/incremental_builder.cuh).
 //
 //   rows       A  B  A  C  B  D     kept  A B . C . D     moved  A B D C     warp 0: A B   warp 1: D C
 //
 // The source is Wijs and Osama (2024), section 6.4, algorithm 3. There the cache holds nodes of trees under construction, with
-// gaps for the references of nodes that are not stored yet, and the block goes over all of it until no gap is left. Here it holds
-// whole vectors. So a duplicate is gone before any of its nodes is looked for. Two trees made from different parents are known to
-// be equal. Every table can use it. And what a pass over the cache finds ready there, a warp knows from its position in the tree.
+// gaps for the references of nodes that are not stored yet, and the block repeats passes over the cache until no gap is left.
+// Here it holds whole vectors. This has four advantages. A duplicate is removed before any of its nodes is looked up. Equal
+// vectors are recognized even if their trees were made from different parents. Every kind of table can use the cache. No pass
+// searches for nodes whose halves are ready: a warp knows them from their position in the tree.
 //
 //   extern "C" __global__ void expand(warpset::View view, ..., unsigned long long* found, warpset::BatchCounts* counts) {
 //       extern __shared__ __align__(16) unsigned char shared[];  // BlockCache<...>::bytes(warps) of them

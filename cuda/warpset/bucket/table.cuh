@@ -1,24 +1,25 @@
 // The bucket table: a set of vectors of one width, stored whole in slots, with find-or-put as its one writing operation.
 //
-// This header has the table as one thread uses it. In bucket/warp_search.cuh the 32 lanes of a warp work together on the same
-// table, and both may run at once. The view is copyable, owns nothing and is the argument of every kernel, the user's own
-// included.
+// This header has the operations of a single thread. bucket/warp_search.cuh has those of a warp, whose 32 lanes work together.
+// Both may run at the same time on one table. The view is copyable, owns nothing and is the argument of every kernel, including
+// the user's own.
 //
-// Sources: claiming is core/claim.cuh. Bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019,
+// Sources: core/claim.cuh for claiming. Bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019,
 // chapter 5).
 //
 // EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
 // the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
 // modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
-//   - A vector is never put into a slot one of whose EMPTY chunks equals the vector's own chunk (`forbids`): it passes over that
-//     slot, as do all vectors equal to it. So invariant 3 of core/claim.cuh holds, and no decided chunk ever equals EMPTY.
-//   - Each chunk of a vector can match one class at most, so a vector with n chunks is barred from at most n of more than n
-//     classes: no vector is illegal, whatever its bits.
-//   - Real vectors hold one of the patterns with a probability of about 2^-100 a chunk (16 bytes; 2^-25 for a tail of 4), so the
-//     price is one comparison a chunk while it is hashed, and one bit test a slot (`ClassSet`).
-//   In a table of very few slots a vector that was built from the table's seed may be Full although a slot is free.
+//   - A vector is never put into a slot if one of the slot's EMPTY chunks equals the vector's own chunk (`forbids`): the search
+//     skips that slot, as it does for all equal vectors. So invariant 3 of core/claim.cuh holds, and no decided chunk ever equals
+//     EMPTY.
+//   - Each chunk of a vector can match at most one class, so a vector with n chunks is excluded from at most n of more than n
+//     classes. So every vector can be stored, whatever its bits.
+//   - A chunk of a real vector equals one of the patterns with a probability of about 2^-100 (16 bytes; 2^-25 for a tail of 4).
+//     So the cost is one comparison per chunk while it is hashed, and one bit test per slot (`ClassSet`).
+//   In a table of very few slots, a vector that was built from the table's seed may be Full although a slot is free.
 //
-// Full: the search gave up after `probe_limit` buckets. The table is unchanged by it, and so is every stored vector.
+// Full: the search gave up after `probe_limit` buckets. The table does not change then, and neither does any stored vector.
 #pragma once
 
 #include "warpset/core/claim.cuh"

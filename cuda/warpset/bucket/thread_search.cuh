@@ -1,7 +1,7 @@
-// Find and find-or-put by one thread that has several under way: each looks at one bucket a turn, and asks for its next one at
-// the end of it.
+// Find and find-or-put by one thread that has several searches under way. They take turns: in each turn a search looks at one
+// bucket, and then prefetches its next one.
 //
-// This one searches bucket tables; compact/search.cuh has the one for compact tables.
+// This header is for bucket tables; compact/search.cuh has the same for compact tables.
 #pragma once
 
 #include "warpset/bucket/table.cuh"

@@ -1,13 +1,13 @@
-// Find and find-or-put by a whole warp: 32 vectors in hand, one a lane.
+// Find and find-or-put by a whole warp, which searches for 32 vectors at a time, one per lane.
 //
 // Division of work:
 //   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
 //     sequence.
 //   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
-//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. Votes tell the owner
-//     which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap a step (core/claim.cuh), while other lanes of the
-//     warp look or claim for theirs. The long chains of wide vectors so overlap with each other.
+//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. By votes the
+//     owner learns which chunks are empty and which are different.
+//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap per step (core/claim.cuh), while other lanes of the
+//     warp look or claim for their own vectors. So the long chains of wide vectors overlap with each other.
 //   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
 //     longest probe sequence among 32.
 //
@@ -20,9 +20,10 @@
 //   | 16    | 7.9 / 7.7       | 5.1 / 4.5     | 4.7 / 4.1               | 11.9 / 10.0           |
 //   | 32    |                 | 2.6 / 2.4     | 2.4 / 2.2               | 5.9 / 5.0             |
 //
-// A thread a vector makes two requests for one sector, which costs double; a tile a vector has too few vectors in flight to
-// hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all, gained 22 % at
-// fill 0.7 and 41 % at 0.9 for 8 words; when a quarter of them are free it lost 1 % again (more, smaller requests for input).
+// With one thread per vector, each sector takes two requests, which doubles the cost. With one tile per vector, too few vectors
+// are in flight to hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all,
+// gained 22 % at fill 0.7 and 41 % at 0.9 for 8 words; refilling when a quarter are free lost 1 % again (more, smaller requests
+// for input).
 //
 // Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every
 // kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than

@@ -1,19 +1,19 @@
-// One round of a cluster on one rank: each vector in the run of the rank that owns it, and the owners' answers back to where
-// their vectors were offered. src/cluster/mod.rs has the protocol.
+// One round of a cluster on one rank. Copies each vector to the run of the rank that owns it, and later the owners' answers to
+// the positions at which the vectors were offered. src/cluster/mod.rs describes the protocol.
 //
-// Owner. The hash of the whole vector (core/hash.cuh), under seeds of the cluster's own, divides [0, 2^64) among the ranks: r
-// owns bounds[r] <= hash < bounds[r + 1]. The seeds are drawn apart from those of any table, so the owner tells nothing of the
-// bucket: what a rank owns spreads over all of its buckets.
+// Owner. The hash of the whole vector (core/hash.cuh), under the cluster's own seeds, divides [0, 2^64) among the ranks: rank r
+// owns bounds[r] <= hash < bounds[r + 1]. These seeds are independent of those of any table, so the owner of a vector says
+// nothing about its bucket: the vectors of a rank spread over all of its buckets.
 //
-// Runs. One pass reads each vector once and writes it once. A warp takes a tile of neighbouring vectors, asks the cursor of each
-// rank once for consecutive rows of its run, and orders its vectors by ballots. So a tile writes whole lines, but for its first
-// and last, and what it asks for later, the answers to its rows, are neighbours as well. A run has space for the
-// rows that a rank may expect of the round's vectors, and some more. If equal vectors make it longer, all rows are counted and
-// those beyond its end are not written. The host then makes space for the counted rows, and repeats the pass.
+// Runs. One pass reads each vector once and writes it once. A warp takes a tile of neighbouring vectors, adds to the cursor of
+// each rank once to get consecutive rows of its run, and orders its vectors by ballots. So a tile writes whole lines, except for
+// its first and last, and the answers to its rows are neighbours as well when it reads them later. A run has capacity for the
+// rows that a rank is expected to get of the round's vectors, plus a margin. If equal vectors make it longer, all rows are
+// counted, and those beyond its end are not written. The host then makes space for the counted rows, and repeats the pass.
 //
-// Representatives. With a filter, of equal vectors in a round one is sent, their representative. A filter of slots, each empty or
-// the position of a vector in the batch, finds it by claiming: walk from the slot of the hash to the first that is empty, and
-// claim it by one compare-and-swap, or to one whose vector is equal.
+// Representatives. With a filter, only one of several equal vectors in a round is sent: their *representative*. The filter is an
+// array of slots. Each is empty or holds the position of a vector in the batch. To find its representative, a vector walks from
+// the slot of its hash to the first slot that is empty, which it claims by one compare-and-swap, or that holds an equal vector.
 //
 //   1. A slot goes from empty to a position once, and never changes.
 //   2. Equal vectors walk the same slots, and pass a slot only over a different vector, which stays there. So they all end at the
@@ -34,7 +34,8 @@ constexpr u32 message_line_bytes = 128, message_trailer_bytes = 16;
 // A free slot of the filter; the owner of a vector that is not sent, because another represents it.
 constexpr u32 no_position = ~0u;
 
-// From one rank's cursor to the next one's: a line each, so that atomics on them do not wait for each other.
+// Distance between the cursors of two neighbouring ranks. Each has its own line, so that atomics on them do not wait for each
+// other.
 constexpr u32 cursor_step = message_line_bytes / sizeof(u64);
 
 // Mirrored by `PartitionView` in src/cluster/view.rs. Addresses are of the rank's device.

@@ -1,22 +1,22 @@
 // An invertible hash family: key -> hash, both of `bits` bits (8 to 64), by number of function.
 //
-// A compact table *quotients* hashes (Cleary 1984; Knuth, TAOCP 6.4, exercise 13): it stores only the part of a hash that the
-// bucket does not tell (compact/table.cuh). So keys must be computable from hashes. For a key x, modulo 2^bits,
+// A compact table *quotients* hashes (Cleary 1984; Knuth, TAOCP 6.4, exercise 13): it stores only the part of a hash that does
+// not follow from the bucket (compact/table.cuh). So keys must be computable from hashes. For a key x, modulo 2^bits,
 //
 //   scrambled = fold(fold(x) * m0) * m1         fold(x) = x ^ x >> ceil(bits / 2)
 //   hash_f    = fold(scrambled + f * step) * m2   m0, m1, m2, step: odd
 //
 // Each step is a bijection of the `bits`-bit numbers. `fold` is its own inverse, as the shifted part lies in the half that it
 // does not change. An odd factor has an inverse modulo 2^bits. The high bits of a product depend on all bits of its factors, and
-// choose the bucket. `fold` brings the high bits of what has been reached down again. Two products are shared by all functions of
-// a key, so another function costs one multiplication.
+// the bucket is chosen by them. `fold` copies the high bits back into the low ones, for the next product. All functions of a key
+// share the first two products, so another function costs one multiplication.
 //
-// All of it is needed.
+// All of these steps are needed.
 //   - Without m1 the loads of buckets by 2 * 10^5 consecutive keys of 24 bits, or by keys that differ in their high bits only,
 //     had up to 3.5 times the variance of chance (chi-square over its degrees of freedom; 40 random families); with it no family
 //     was 6 standard deviations off, whatever the keys and the bits (as tested in src/layout/permutation.rs).
-//   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys; but those whose
-//     scrambled value is 0, or a multiple of a high power of two, have one bucket, or few, under all functions.
+//   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys. But a key whose
+//     scrambled value is 0, or a multiple of a high power of two, gets one bucket, or only a few, from all functions.
 //
 // The host's implementation is in src/layout/permutation.rs; tests compare both. Wijs and Osama (2024, section 4.1) use
 // xorshifts and odd factors too.

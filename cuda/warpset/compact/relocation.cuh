@@ -1,54 +1,54 @@
-// Relocation in compact cuckoo tables: compact tables of two functions whose keys move, to fill nearly every slot. All moving is
-// in a pass of its own.
+// Relocation in compact cuckoo tables: compact tables with two functions, in which keys are moved so that nearly every slot can
+// be filled. Keys are moved only in a separate pass.
 //
 // Sources: Pagh and Rodler (2004); Dietzfelbinger and Weidling (2007), buckets; Wijs and Osama (2024), section 4, compact cuckoo;
-// Hegeman et al. (2024), whose compact cuckoo tables have no find-or-put that runs beside others, as a key that is being moved is
-// nowhere.
+// Hegeman et al. (2024), whose compact cuckoo tables have no concurrent find-or-put, because a key that is being moved is in no
+// slot.
 //
-// Find-or-put is that of every compact table (compact/table.cuh) and moves nothing. It looks at the bucket of function 0, at the
-// bucket of function 1, and in the stash. So it is concurrent and replication-free. When the stash is full, keys are Full, and
-// change nothing. Then, while nothing else uses the table, its keys are *relocated*:
+// Find-or-put is the same as in every compact table (compact/table.cuh) and moves nothing. It looks at the bucket of function 0,
+// at the bucket of function 1, and in the stash. So it is concurrent and stores no key twice. When the stash is full, keys are
+// Full, and change nothing. Then, while nothing else uses the table, its keys are *relocated*:
 //
 //   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; that one for a key in its other
 //   bucket; and so on, until a key finds a slot that is EMPTY
 //
-// Keys that were Full are then offered again. A chain that does not end in `most_steps` leaves one key over. All keys that are
-// left over are *put back* into the stash when all threads are done. There are no more of them than the stash held, but they may
-// be other keys. So find-or-put leaves slots for them in each bucket of the stash. A key is put back by the walk of find-or-put,
-// and one round more:
+// Keys that were Full are then offered again. If a chain does not end within `most_steps`, its last key is left over. All keys
+// that are left over are *put back* into the stash when all threads are done. There are no more of them than the stash held, but
+// they may be different keys. So find-or-put leaves slots free for them in each bucket of the stash. A key that is put back uses
+// the walk of find-or-put, and one more round:
 //
 //   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put, and keys that are put back
 //   round 1: slots 5 .. 8 of bucket_0, of bucket_1, ...                      keys that are put back
 //
-// So whether a key is Full is decided by the slots of its walk, as in every compact table. (A count of keys would not do. It
-// would be taken before a key is put, and the key may turn out to be a duplicate. Then duplicates reject each other, and other
-// keys, while there is room.)
+// So whether a key is Full depends on the slots of its walk, as in every compact table. (A count of keys in the stash would not
+// be correct: it would have to be increased before a key is put, and the key may turn out to be a duplicate. Then duplicates
+// would reject each other, and other keys, while there are free slots.)
 //
-// Is there a slot for each that is put back? Of as many keys as slots 0 .. 5 of all B buckets hold, all find one there but 0.07 B
-// (F = 16), which go to round 1. If keys are still offered to a full table, find-or-put takes the remaining slots 0 .. 5.
-// The next pass then leaves more keys for round 1. They are x B, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10, 100, 1000 passes
-// that leave all keys over, and about 1.1 after a million. (This is by simulation. The more keys there are, the fewer of slots 0
-// .. 5 are left, e times fewer for each B / F.) Then a bucket is full with a probability of 0.1, and all buckets of a key are
-// full with 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass in 25,000
-// leaves a key without a slot. Then everything is relocated again, by other chains (src/core/relocation.rs).
+// Is there a slot for every key that is put back? If there are as many keys as slots 0 .. 5 of all B buckets, all but 0.07 B of
+// them (F = 16) find a slot there; these go to round 1. If keys are still offered to a full table, find-or-put takes the
+// remaining slots 0 .. 5. The next pass then leaves more keys for round 1: x B keys, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10,
+// 100, 1000 passes in which all keys are left over, and about 1.1 after a million. (These numbers are from simulation. With B / F
+// more keys, e times fewer of the slots 0 .. 5 are left.) At 1.1 a bucket is full with probability 0.1, and all buckets of a key
+// are full with probability 10^-16. In tables of a few kibibytes for keys of 64 bits, with 8 buckets and functions, one such pass
+// in 25,000 leaves a key without a slot. Then everything is relocated again, with other chains (src/core/relocation.rs).
 //
-// Why find-or-put stays right:
-//   1. A slot of the main level never becomes EMPTY: moving exchanges one code for another. So a bucket that is full stays full.
-//   2. A key is under function 1 only if its bucket of function 0 is full, or if its code there would be EMPTY. It is in the
-//      stash only if this is so of both functions. Find-or-put sees to it as it walks. A thread that relocates takes a key only
-//      out of a bucket that is full, and exchanges it for another only in a bucket that is full. So wherever the key comes to,
-//      all slots before on its walk are taken.
-//   3. Relocation makes the stash EMPTY, and walks fill it. A key in a slot of round 1 has all slots of round 0 of its walk
-//      taken, so find-or-put finds none there that it may take. It compares with all slots of a bucket, so it comes upon the key.
-//   4. So the walk of a key comes upon it before any slot that is EMPTY. Find-or-puts that follow go as if the key had always
-//      been there.
-//   5. No key is lost, changed or doubled: at each moment it is in one slot, in the hand of one thread, or left over in the list.
-//      Bucket and code give back the whole key, so a thread that has exchanged codes knows whom it holds.
-// Relaxed order, device scope. A thread acts on the codes that it gets from compare-and-swap alone. Find-or-puts before and after
-// are parted from this pass by the end of a kernel or a join of threads.
+// Why find-or-put stays correct:
+//   1. A slot of the main level never becomes EMPTY: a move exchanges one code for another. So a bucket that is full stays full.
+//   2. A key is stored under function 1 only if its bucket of function 0 is full, or if its code there would be EMPTY. It is in
+//      the stash only if this holds for both functions. For find-or-put this follows from the walk. A thread that relocates takes
+//      a key only out of a full bucket, and exchanges it for another key only in a full bucket. So wherever a key gets to, all
+//      earlier slots of its walk are taken.
+//   3. Relocation makes the stash EMPTY, and keys are put into it along their walks. If a key is in a slot of round 1, all slots
+//      of round 0 of its walk are taken, so find-or-put can take none of them. It compares the key with all slots of a bucket, so
+//      it finds the key.
+//   4. So the walk of a key reaches the key before any EMPTY slot. Later find-or-puts behave as if the key had always been there.
+//   5. No key is lost, changed or doubled: at each moment it is in one slot, held by one thread, or in the list of keys that are
+//      left over. Bucket and code determine the whole key, so a thread that has exchanged codes knows which key it holds.
+// Relaxed order, device scope. A thread uses only codes that a compare-and-swap returned to it. The end of a kernel, or a join of
+// threads, separates this pass from find-or-puts before and after it.
 //
-// How full: two choices among buckets of 16 slots can take more than 0.999 of all slots (Fernholz and Ramachandran 2007; Cain,
-// Sanders and Wormald 2007). What chains cost is in benches/README.md.
+// Fill: with two choices among buckets of 16 slots, more than 0.999 of all slots can be taken (Fernholz and Ramachandran 2007;
+// Cain, Sanders and Wormald 2007). benches/README.md has the cost of chains.
 //
 // An earlier version counted the keys of the stash, and rejected a key by that count, after one look instead of sixteen. Its
 // find-or-put was faster in nearly full tables: 11.7, 1.7, 1.3, 1.8 and 1.7 G/s at fill 0.9, 0.95, 0.97, 0.98 and 0.99 on an

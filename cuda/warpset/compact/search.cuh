@@ -1,15 +1,17 @@
-// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several under way.
+// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several searches under way.
 //
 // The division of work in a warp is that of bucket/warp_search.cuh. Each lane owns a key and its walk. A tile of four lanes reads
-// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. What differs:
-//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Each lane makes two bits a slot (it is the
-//     key's; it is EMPTY) for each of the four owners, and four shuffles give every owner the bits of its whole bucket.
-//   - Few keys get to the stash (compact/table.cuh), so it is searched by its owner alone while the others wait.
+// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. Two things
+// differ:
+//   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Instead, each lane computes two bits per slot
+//     (the slot holds the key; the slot is EMPTY) for each of the four owners. Four shuffles then give every owner the bits of
+//     its whole bucket.
+//   - Few keys get to the stash (compact/table.cuh). So the owner of such a key searches the stash alone while the others wait.
 //
-// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others go on. It reads a bucket of
-// the stash by one request instead of eight, and one walk of either level is kept in wider registers. H200, 54-bit keys in 2^28
-// slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent keys at
-// 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
+// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others continue. It reads a bucket of
+// the stash by one request instead of eight, and keeps a single walk, through either level, in wider registers. H200, 54-bit keys
+// in 2^28 slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent
+// keys at 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"

@@ -1,6 +1,6 @@
-// The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds of a key only what the bucket does not
-// tell. Keys never move, but by relocation (compact/relocation.cuh). There are two *levels*: the *main level* has nearly all
-// slots. The *stash*, a small one, takes keys for which that has none.
+// The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds only the part of a key
+// that does not follow from the bucket. Keys never move, except by relocation (compact/relocation.cuh). There are two *levels*:
+// the *main level* has nearly all slots. The *stash* is small, and takes keys for which the main level has no slot.
 //
 // Sources: Cleary (1984) and Knuth (TAOCP 6.4, exercise 13), quotienting; Wijs and Osama (2024), section 4, compact multiple
 // functions.
@@ -11,10 +11,10 @@
 //   bucket    = floor(h B)                               B windows of hashes, each of at most W = ceil(2^b / B)
 //   remainder = floor(W frac(h B))                       0 .. W - 1
 //
-// Bucket and remainder tell h. Two hashes of one window differ by at least 2^-b. Their frac(h B) so differ by B / 2^b, which is
-// at least 1 / W, and their remainders differ. There are as few values of `remainder` as there can be, for every B. It takes two
-// multiplications to find them, and no division. A slot holds remainder and function number f in one code, f W + remainder. As
-// many functions as fit are used, F = floor(2^slot_bits / W), up to 128.
+// Bucket and remainder determine h: two different hashes of one window differ by at least 2^-b. So their frac(h B) differ by at
+// least B / 2^b, which is at least 1 / W, and their remainders differ. For every B, `remainder` has the smallest possible number
+// of values. Bucket and remainder are computed by two multiplications, without division. A slot holds the remainder and the
+// function's number f in one code, f W + remainder. As many functions as fit are used: F = floor(2^slot_bits / W), up to 128.
 //
 // An example: keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16. Here W and B are powers of two, so that bits can be
 // drawn (W = 2^30, F = 4):
@@ -24,7 +24,7 @@
 //   bucket, 64 bytes                  | slot 0 | slot 1 | ... | slot 14 | slot 15 |  round 0 takes the first 15, round 1 the last
 //
 // EMPTY is 0, which is also the code of f = 0 and remainder = 0. A key whose code would be EMPTY under a function skips that
-// function. That is fixed by the key, so all equal keys do.
+// function. This depends on the key alone, so all equal keys skip it.
 //
 // The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in
 // *rounds*:
@@ -37,24 +37,25 @@
 // Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back
 // (compact/relocation.cuh).
 //
-// One round is "compact multiple functions". More rounds keep the last slots of buckets for later. That evens out how full the
-// buckets get, as a key chooses among F buckets before it takes a last slot of any. So few functions fill a table to 0.95.
+// One round is "compact multiple functions". With more rounds, the last slots of buckets are kept for later. A key then chooses
+// among F buckets before it takes a last slot of any, so the buckets get more evenly full. So a few functions are enough to fill
+// a table to 0.95.
 //
 // Why it is right:
 //   1. A slot goes from EMPTY to a code once, by one compare-and-swap, and never changes. (Of two slots in a word, the other one
 //      is written back as it was read, or the compare-and-swap fails.)
-//   2. Bucket and code tell the key (above). So a slot that holds the code of a key, under any function, holds that key.
+//   2. Bucket and code determine the key (above). So a slot that holds the code of a key, under any function, holds that key.
 //   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the
 //      key is in none of them. Equal keys have the same walk. So a key is never stored twice, and one caller gets New. (A look
-//      compares with all slots of its bucket. It may so see the key at a later slot of the walk than the one being looked for,
-//      and that counts.)
-//   4. A key is Full when all slots of its walk hold others. They do so for ever, and the key is in none of them. So, of all
-//      callers that offer a key, either one gets New and the others Seen, or all get Full, at any time.
+//      compares the key with all slots of its bucket, so it may find the key in a later slot of the walk. The key is stored
+//      then, too.)
+//   4. A key is Full when all slots of its walk hold other keys. They hold them for ever, and the key is in none of them. So, of
+//      all callers that offer a key, at whatever time, either one gets New and the others Seen, or all get Full.
 //   5. No thread waits for another: if a compare-and-swap fails, another thread has decided the slot, or the other slot of the
 //      same word.
 // In a cuckoo table "for ever" and "never" mean: until its keys are relocated.
 //
-// The rounds and the size of the stash were found by simulation (2^22 slots, 16 a bucket; the 64-bit slots of the stash count
+// The rounds and the size of the stash were found by simulation (2^22 slots, 16 per bucket; the 64-bit slots of the stash count
 // twice). Looks are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
 //
 //   | F       | limits         | stash, slots   | not in the main     | looks at 0.5 | 0.75        | 0.9         | 0.95        |
@@ -68,9 +69,9 @@
 //   | 2       | 11, 13, .., 16 | 1 / 64         | 1.5 %               | 1.04 | 1.03  | 1.36 | 1.11 | 1.97 | 1.15 | 2.45 | 1.17 |
 //   | 1       | 16             | 1 / 16         | full at 0.80        | 1.00 | 1.00  | 1.00 | 1.00 |             |             |
 //
-// These figures are of keys that come one after another. If keys are all under way at once, as in a batch for a small table, more
-// are not placed, as all take their first step before any takes a later one (simulated, 2^16 slots, at 0.95 | 0.98 of the main
-// level):
+// These figures are for keys that are put one after another. If all keys are under way at once, as in a batch for a small table,
+// more of them get no slot in the main level, because all take their first step before any takes a later one (simulated, 2^16
+// slots, at 0.95 | 0.98 of the main level):
 //
 //   | F  | one after another | all at once   |
 //   |----|-------------------|---------------|
@@ -418,8 +419,8 @@ struct CompactTable {
         return search<Operation::Find>(vector);
     }
 
-    // The key in a slot, and the function that it is stored under, those of the stash after those of the main level; false if
-    // there is none.
+    // Reads the key in a slot, and the number of the function that it is stored under; the stash's functions are numbered after
+    // those of the main level. Returns false if the slot has no key.
     WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
     {
         if (slot < main.slots()) return main.read(hash, slot, key, function);

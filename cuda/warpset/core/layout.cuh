@@ -1,24 +1,25 @@
-// Where the words of a slot lie.
+// Layout of the words of slots in memory.
 //
-// A vector of `width` words is cut into chunks, each the unit of one atomic claim. There are as many *main* chunks as fit, of the
-// largest size that the machine can compare-and-swap (16 bytes from sm_90 and on most x86-64 CPUs, else 8) and the vector can
-// fill. Then there are a tail of 8 and a tail of 4 bytes for what is left. So no width wastes a byte, if slots are *dense*:
+// A vector of `width` words is divided into chunks. Each is claimed by one atomic operation. There are as many *main* chunks as
+// fit, of the largest size that the machine can compare-and-swap (16 bytes from sm_90 and on most x86-64 CPUs, otherwise 8) and
+// the vector can fill. The rest goes into a tail of 8 bytes and a tail of 4 bytes, as needed. So no width wastes a byte, if slots
+// are *dense*:
 //
 //   width        1      2      3      4      5       6       7         8       37
 //   chunks/16    4      8      8+4    16     16+4    16+8    16+8+4    2x16    9x16+4
 //   chunks/8     4      8      8+4    2x8    2x8+4   3x8     3x8+4     4x8     18x8+4
 //
-// Where chunks have 16 bytes, slots are by default *padded* to whole ones: to a multiple of four words, those behind the vector's
-// being 0. A slot is then claimed by fewer compare-and-swaps, looked at by one request, and compared without remainders. Widths
-// 3, 5, 6 and 7 cost 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, 3, 5, 6 and 7 words at fill 0.25: dense 10.6, 9.6, 9.5 and
-// 6.7 G/s, padded 17.7, 17.0, 16.9 and 15.7, where 4 words have 19.5 and 8 words 16.5.)
+// If chunks have 16 bytes, slots are by default *padded* to whole chunks: to a multiple of four words, where the words after the
+// vector's are 0. A slot is then claimed by fewer compare-and-swaps, read by one request, and compared without remainders. Widths
+// 3, 5, 6 and 7 then take 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, 3, 5, 6 and 7 words at fill 0.25: dense 10.6, 9.6, 9.5
+// and 6.7 G/s, padded 17.7, 17.0, 16.9 and 15.7, where 4 words have 19.5 and 8 words 16.5.)
 //
-// The main chunks of a slot lie together. Slots are looked at in *buckets*: the slots whose main chunks fill one memory
-// line (32 to 128 bytes), or one slot where a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on
-// an H200, a 64-byte request to a random address costs what a 32-byte one does (41 G/s), a 128-byte one a seventh more (35 G/s).
+// The main chunks of a slot are adjacent. A search reads slots in *buckets*: the slots whose main chunks fill one memory line
+// (32 to 128 bytes), or a single slot if a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on an
+// H200, a 64-byte request to a random address costs as much as a 32-byte one (41 G/s), a 128-byte one a seventh more (35 G/s).
 // Two 16-byte requests to one sector cost double (22 G/s). So buckets are wide, and read by one request.
 //
-// Where there are tails, 16 slots (or a bucket of more) form a *block*: the main chunks of its buckets, then its 8-byte
+// If there are tails, 16 slots (or one bucket, if it has more) form a *block*: the main chunks of its buckets, then its 8-byte
 // tails, then its 4-byte tails, so that every chunk is aligned to its own size:
 //
 //   | main 0 | main 1 | ... | main 15 | tail8 0 | ... | tail8 15 | tail4 0 | ... | tail4 15 |
@@ -26,9 +27,9 @@
 // Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + index in the bucket; slots that only
 // pad the last block have no number.
 //
-// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width. On a CPU wider vectors
-// share kernels: of SlotShape those whose slots are as long, of DynamicShape all others, for which the same is computed at run
-// time.
+// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width. On a CPU, kernels for
+// wider vectors are shared: SlotShape is for all widths with slots of one length, and DynamicShape for all other widths; it
+// computes the same values at run time.
 #pragma once
 
 #include "warpset/platform.cuh"

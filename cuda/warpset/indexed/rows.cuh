@@ -2,27 +2,28 @@
 //
 // Rights to a row (the index is that of indexed/table.cuh):
 //
-//   | row       | how it gets there                                         | who may write it | who may read it                   |
+//   | row       | how it gets into this state                               | who may write it | who may read it                   |
 //   |-----------|-----------------------------------------------------------|------------------|-----------------------------------|
 //   | not given | -                                                         | nobody           | nobody                            |
-//   | owned     | a lane takes the next number of `given`, or a spare       | that lane        | `holds` only, which believes none |
-//   | stored    | its owner's claim of an index slot that names it succeeds | nobody           | whoever has acquired that slot    |
+//   | owned     | a lane takes the next number of `given`, or a spare       | that lane        | `holds` only, with verification   |
+//   | stored    | its owner's claim of an index slot that names it succeeds | nobody           | a thread that acquired that slot  |
 //   | spare     | its owner puts the number into a cell of `spares`         | nobody           | as an owned one                   |
 //
-// Numbers are given in order, by additions to one counter. So rows are dense, and in the order in which they were taken. A lane
-// whose claim is lost, or which has taken a row ahead and did not need it, keeps it for its next vector, and hands it over as a
-// *spare* at its end: one a lane at most. Spares are taken before new numbers. Between launches they are the *holes* among the
-// rows.
+// Numbers are given in order, by additions to one counter. So rows have no gaps, and are in the order in which they were taken. A
+// lane that loses a claim, or that took a row ahead and did not need it, keeps the row for its next vector. When the lane ends,
+// it gives the row back as a *spare*: at most one per lane. Spares are taken before new numbers. Between launches they are the
+// *holes* among the rows.
 //
-// A cell of `spares` holds 0, or the number of a row without an owner, plus 1. Filling and emptying a cell is one
-// compare-and-swap, and a lane that takes a number out of a cell owns the row, however often it was there before: there is
-// nothing else that a late compare-and-swap could destroy. Giving releases, as rows are written by their next owners too; taking
-// acquires. A lane begins at the cell of its own number, so that those of the next launch find what those of the last one left
-// there, and tries a few cells only. A spare that finds none is lost until the host looks for the holes (`list_holes` in
-// indexed/maintenance.cuh). A few rows more than the index has slots make up for it, and for the rows that lanes own meanwhile.
+// A cell of `spares` holds 0, or the number of a row without an owner, plus 1. A cell is filled and emptied by one
+// compare-and-swap each, and a lane that takes a number out of a cell owns the row. It does not matter whether the same number
+// was in the cell before, because a late compare-and-swap relies on nothing else. Filling releases and emptying acquires, because
+// the next owner writes the row too. A lane begins at the cell of its own number, so that the lanes of the next launch find what
+// those of the last one left there, and tries only a few cells. A spare that finds no free cell is lost until the host looks for
+// the holes (`list_holes` in indexed/maintenance.cuh). There are a few more rows than slots of the index, to make up for such
+// rows, and for those that lanes own at the moment.
 //
-// Order of the accesses of words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
-// that are being written; it believes nothing of them. For all other reads the words are ordered by the index (release and
+// Order of the accesses to words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
+// that are being written, and verifies what it reads by the index. All other reads are ordered by the index (release and
 // acquire).
 #pragma once
 

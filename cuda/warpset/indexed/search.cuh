@@ -1,31 +1,31 @@
 // Find and find-or-put in an indexed table: by one thread that has several under way (as bucket/thread_search.cuh), and by a
-// whole warp, 32 vectors in hand, one a lane (as bucket/warp_search.cuh, which says who owns what).
+// whole warp with 32 vectors, one per lane (as bucket/warp_search.cuh, which explains what a lane owns).
 //
-// By a warp. What a put costs is its chain of latencies: look, number of a row, words of the row, fence, claim. So in each of
-// these a step does what it can for all lanes at once, and comparisons lie in the shadow of claims:
-//   1. *Look.* Two lanes read the bucket of each of them in turn, 16 bytes each, so a bucket is one request. The loads are
-//      relaxed, so that both requests of a lane are under way together; the hint whether there are spares is with them. So are
-//      numbers of new rows, taken by one addition for all lanes that look and own no row, if lanes claimed in the step before:
-//      what is not used is its lane's row for its next vector, and a spare in the end. Where spares are not used again, as every
-//      one is lost there, no number is taken ahead.
-//   2. *Write.* Lanes that have come upon an EMPTY slot and still own no row take one: spares first, then new ones by one
-//      addition for all. Tiles of lanes that share the words of a row write them.
-//   3. *Fence.* One for the warp, which acquires what the looks (and claims that were lost in the step before) have seen, and
-//      releases what has been written. (3 in indexed/table.cuh.)
-//   4. *Claim.* Each lane that has written its row asks for its compare-and-swap. Meanwhile the rows whose tags fitted are
-//      compared by tiles, several rows of a tile under way. Then it is judged what the claims have returned. A row that a claim
-//      was lost to is compared in the next step: only the next fence acquires it.
+// By a warp. The time of a put is its chain of latencies: look, number of a row, words of the row, fence, claim. So a step does
+// each of these for all lanes at once, and rows are compared while claims are under way:
+//   1. *Look.* Two lanes together read the buckets of both, one after the other, 16 bytes each, so a bucket is one request. The
+//      loads are relaxed, so that both requests of a lane are under way together. The hint whether there are spares is read at
+//      the same time. So are numbers of new rows, if lanes claimed in the step before: one addition takes them for all lanes
+//      that look and own no row. A row that is not used stays with its lane for its next vector, and becomes a spare in the end.
+//      If spares are not used again, no number is taken ahead, because every unused one would be lost.
+//   2. *Write.* Lanes that have found an EMPTY slot and still own no row take one: spares first, then new ones by one addition
+//      for all. Tiles of lanes that share the words of a row write them.
+//   3. *Fence.* One fence for the warp acquires what the looks (and lost claims of the step before) have seen, and releases what
+//      has been written. (3 in indexed/table.cuh.)
+//   4. *Claim.* Each lane that has written its row issues its compare-and-swap. Meanwhile tiles compare the rows whose tags
+//      match, several rows of a tile at a time. Then the results of the claims are evaluated. If a claim was lost, the row that
+//      the slot now names is compared in the next step: only the next fence acquires it.
 //
 // No warp waits for another. Lanes wait only for lanes of their own warp.
 //
-// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 of 8 words, 9.9 / 8.8 / 8.1 of 16, 7.3 /
-// 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. Taking numbers only once an EMPTY slot had been seen made 9.1 / 8.8 / 8.0 of 8 words,
-// 9.5 / 8.3 / 7.8 of 16, 6.6 / 6.0 / 6.1 of 32. Tried and dropped: gathering puts until half the lanes have one, with looks that
-// acquire, made 7.2 / 7.1 / 6.4 of 8 words. Prototypes with a fence for every single put made 4.8 / 4.6
-// / 4.2 of 16 words, with one for 32 of them 10.4 / 7.8 / 6.0.
+// On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 for vectors of 8 words, 9.9 / 8.8 / 8.1
+// of 16, 7.3 / 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. If numbers were taken only after an EMPTY slot had been seen: 9.1 / 8.8 /
+// 8.0 for 8 words, 9.5 / 8.3 / 7.8 for 16, 6.6 / 6.0 / 6.1 for 32. Tried and dropped: collecting puts until half the lanes have
+// one, with looks that acquire: 7.2 / 7.1 / 6.4 for 8 words. Prototypes with a fence for every single put reached 4.8 / 4.6 / 4.2
+// for 16 words, with one fence for 32 puts 10.4 / 7.8 / 6.0.
 //
-// Taking numbers with the look, instead of after it, gained 3 to 40 % at 1 to 8 words (before: 7.8 / 7.5 / 7.3 of 2 words, 9.2 /
-// 9.0 / 7.8 of 8) and 4 to 10 % at 12, 16 and 32. It lost 2 to 6 % at the other widths from 9 to 15, and changed nothing at 64.
+// Taking numbers with the look, instead of after it, gained 3 to 40 % at 1 to 8 words (before: 7.8 / 7.5 / 7.3 for 2 words, 9.2 /
+// 9.0 / 7.8 for 8) and 4 to 10 % at 12, 16 and 32. It lost 2 to 6 % at the other widths from 9 to 15, and changed nothing at 64.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -112,7 +112,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     WARPSET_FN bool is_idle() const { return next == Next::Nothing; }
     WARPSET_FN u64 reference() const { return found; }
 
-    // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         const u64 hash = table.hash(mine());

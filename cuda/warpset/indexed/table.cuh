@@ -1,5 +1,5 @@
-// The indexed table: a set of vectors of one width, whose references are the numbers of rows that lie densely, in the order in
-// which they were found.
+// The indexed table: a set of vectors of one width. The vectors are in rows, without gaps, in the order in which they were found.
+// References are the numbers of these rows.
 //
 //   index:  buckets of 32 bytes      | tag, row 3 | tag, row 0 | EMPTY | EMPTY |   | tag, row 2 | ...
 //   rows:   vectors, in order        | row 0 | row 1 | row 2 | row 3 | ...             (indexed/rows.cuh)
@@ -17,27 +17,27 @@
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
-//   2. A row is written by its owner only, before a slot names it, and never again: the owner's claim ends its being the owner. A
-//      row is named by one slot at most, as its owner gives it up with the first claim that succeeds. So a row that is named
-//      holds one whole vector that a caller offered, never a mixture.
-//   3. *Publication.* The claim releases (device scope), after the last write of the row. The load, or the compare-and-swap that
-//      fails, by which a slot is seen named acquires (device scope), before the first read of the row. So a thread that
-//      compares sees all words of the row.
-//      By one thread these are orders of the claim and of the load. By a warp both are relaxed, and a fence (acquire and release,
-//      device scope) that the same lane executes makes them what they must be: it lies after the last write and before the
-//      claim, and after the load, or the claim that fails, and before the first read. Whatever a fence of one lane releases, a
-//      fence or an acquiring access of another acquires, if that one's claim is what the other has seen. Other lanes of the warp
-//      may write and read parts of the row: Warp::sync lies between their writes and the fence, and between the fence and their
-//      reads.
-//   4. A thread leaves a slot only over a name with another tag, or with a row that it has compared and found different. Equal
-//      vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the same
-//      slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one to
-//      report New.
+//   2. A row is written only by its owner, before a slot names it, and never again: the owner stops being the owner with the
+//      first of its claims that succeeds. So a row is named by at most one slot, and a named row holds one whole vector that a
+//      caller offered, never a mixture.
+//   3. *Publication.* The claim releases (device scope), after the last write of the row. A thread sees a slot named by a load,
+//      or by a compare-and-swap that fails. This access acquires (device scope), before the first read of the row. So a thread
+//      that compares sees all words of the row.
+//      If one thread searches by itself, these are memory orders of the claim and of the load. If a warp searches, both are
+//      relaxed, and a fence (acquire and release, device scope) of the same lane has the same effect: it is executed after the
+//      last write and before the claim, and after the load, or the failed claim, and before the first read. What a lane releases
+//      by its fence before a claim is acquired by every lane that sees that claim and then executes a fence, or sees it by an
+//      acquiring access. Other lanes of the warp may write and read parts of the row: a Warp::sync is executed between their
+//      writes and the fence, and between the fence and their reads.
+//   4. A thread leaves a slot only if its name has another tag, or if the thread has compared the row and found it different.
+//      Equal vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the
+//      same slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one
+//      to report New.
 //   5. A lane that loses a claim learns from it what the slot holds for ever, and compares or goes on. No lane waits for another.
 //      A lane that stops for ever (a killed kernel) costs at most one row, which is not a member of the set.
 //
-// A claim that is lost, to an equal vector or another one, leaves its lane with a row that no other thread can read. The lane
-// uses it for its next vector.
+// A lane that loses a claim, to an equal vector or to another one, keeps its row, which no other thread can read. It uses the row
+// for its next vector.
 //
 // A reference is final as soon as it is given. Find-or-put moves no row, nor does growth of the index, which is rebuilt from the
 // rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only with rows whose
@@ -45,13 +45,13 @@
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
-// Reading a row by its number (`holds`): rows below `dense` are stored. For others only the index knows. The row is read,
-// whatever it holds, and hashed, and the walk of that hash must come upon a slot that names the row. If it does, the row is
-// stored, by 2, and the slot acquired. If it does not, the row is not stored yet, or a hole.
+// Reading a row by its number (`holds`): rows below `dense` are stored. Whether another row is stored can be determined only by
+// the index: the row is read, whatever it holds, and hashed, and the slots on the walk of that hash are searched for one that
+// names the row. If there is one, the row is stored, by 2, and the slot acquired. If not, the row is not stored yet, or a hole.
 //
-// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set is unchanged by it.
+// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set does not change then.
 //
-// Memory a vector: 4 x width for its row, and 8 / fill (or 4 / fill, while numbers of rows leave 7 bits for tags) for its slot.
+// Bytes per vector: 4 x width for its row, and 8 / fill for its slot (4 / fill, while numbers of rows leave 7 bits for tags).
 #pragma once
 
 #include "warpset/core/hash.cuh"

@@ -1,14 +1,15 @@
-// How a warp takes vectors of a tree table into a search: as root pairs, which it makes with all its lanes.
+// How a warp takes vectors of a tree table into a search. It makes their root pairs, with all its lanes.
 //
-// The builder goes one level at a time. The nodes of one level of all the vectors taken are tasks, dealt out to the lanes in
-// order, `in_flight` at once a lane. A lane goes on to its next task as soon as it is done with one. Tasks are independent of
-// each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words
-// of the input. References go to a row in shared memory, from which the next level reads its pairs. Searching for the roots
-// (bucket/warp_search.cuh) then goes on while other warps are at their nodes: roots wait for memory, nodes mostly for L2.
+// The builder makes one level at a time. Each node of a level, of all vectors that are taken, is a task. Tasks are assigned to
+// the lanes in order, `in_flight` at a time per lane, and a lane starts its next task as soon as one is done. Tasks are
+// independent of each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are
+// consecutive words of the input. References are written to a row in shared memory, from which the next level reads its pairs.
+// The search for the roots (bucket/warp_search.cuh) then overlaps with other warps that make nodes: roots wait for memory, nodes
+// mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73,
-// G/s. The first three columns are this (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes waited
-// for each other after every task.
+// G/s. The first three columns are this builder (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes
+// waited for each other after every task.
 //
 //   | words | 2 in flight, 36 warps | 32 warps   | 1 in flight, 40 warps | waiting    | a thread a vector | nodes in own kernel |
 //   |-------|-----------------------|------------|-----------------------|------------|-------------------|---------------------|
@@ -17,10 +18,11 @@
 //   | 16    | 7.7 / 2.4             | 7.3 / 2.4  | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4           |
 //   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
-// The prototypes have no `missing`, no widths but powers of two, and one limit for both nodes in flight. With these, waiting was
-// 14.2, 10.5, 7.1 and 4.4: at 32 words about 160 instructions a node by the counters, as a warp of 64 tasks nearly always has one
-// that needs a third look. Looks that L1 may serve (EMPTY being asked again of L2) gained nothing. Refilling when all lanes are
-// idle instead of half lost 4 to 6 % for 4 to 16 words (prototypes).
+// The prototypes have no `missing`, support only widths that are powers of two, and have one limit for both nodes in flight. With
+// these three changed to what is here, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters then show about 160
+// instructions per node at 32 words, because among the 64 tasks of a warp nearly always one needs a third look. Letting L1 serve
+// looks (and asking L2 again where they show EMPTY) gained nothing. Refilling when all lanes are idle, instead of half of them,
+// lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
 #include "warpset/bucket/builder.cuh"

@@ -1,29 +1,29 @@
-// Incremental find-or-put: the root pair of a vector that differs from a stored one, its *parent*, in some words.
+// Incremental find-or-put: makes the root pair of a vector that differs in some words from a stored vector, its *parent*.
 //
-// Only the ways from the root pair to changed words matter. What hangs off them is the parent's, and its references are in the
-// pairs that lie on them. The pairs on the way to one changed word are open at a time, read from the parent's tree. The word is
-// exchanged in the lowest of them. When the next way leaves a pair, it is closed: it is found or put, and its reference is
-// exchanged in the pair above.
+// Only the *ways* matter: the paths from the root pair to the changed words. All other subtrees are those of the parent, and the
+// pairs on the ways have references to them. At any time the pairs on the way to one changed word are open: they have been read
+// from the parent's tree. The word is replaced in the lowest of them. Pairs that are not on the next way are then closed, from
+// below: a pair is found or put, and its reference is written into the pair above.
 //
 //   parent  (1, 2, 3, 4)      word 3 becomes 7
 //
 //            root (70, 12)    open: root (70, 12), node 12: (3, 4)
-//             /        \      exchange: (3, 7)
-//      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say 33; root (70, 33), which is then looked for
+//             /        \      replace: (3, 7)
+//      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say at 33; then search for the root (70, 33)
 //
-// Words are gone through from left to right, which is their order in the tree, so each pair is opened once and closed once. (It
-// is not so in interleaved trees, whose tables make the whole tree.) For k changed words of w that is at most k log2 w loads and
-// as many look-ups, less where ways meet, in place of w - 2 look-ups. Nodes and root pair are those of the whole operation, since
-// a pair that is found or put is the vector's own.
+// Words are handled from left to right, which is their order in the tree, so each pair is opened once and closed once. (In
+// interleaved trees the order is different; their tables make the whole tree.) For k changed words of w this takes at most
+// k log2 w loads and as many look-ups, fewer if ways share pairs, instead of w - 2 look-ups. The nodes and the root pair are the
+// same as without a parent, since every pair that is found or put is a pair of the vector.
 //
-// The changed words are given by a mask, or found by comparing. Without a mask every word counts as on the way: all w - 2 nodes
-// are read, but only pairs that differ are looked for. The parent may not be readable: there is no reference, or another thread
-// gave it without synchronisation (see tree/table.cuh), so that one of its nodes is not visible yet. Then all pairs start empty
-// and count as changed: the whole operation, by the same loop.
+// The changed words are given by a mask, or found by comparing. Without a mask every word counts as changed until it is compared:
+// all w - 2 nodes are read, but only pairs that differ are looked up. The parent may not be readable: there is no reference, or
+// another thread passed it on without synchronisation (see tree/table.cuh), so one of its nodes is not visible yet. Then all
+// pairs start empty and count as changed, and the same loop makes the whole tree.
 //
-// The mask is trusted: a word that it leaves out is the parent's, whatever the vector says. So with a mask the parent's reference
-// must have come with synchronisation (an earlier kernel or batch; release and acquire). Subtrees beside the ways are not
-// looked at. A thread that gets New or Seen has observed them only through the thread that put the parent.
+// The mask is trusted: a word outside it has the parent's value, whatever the vector says. So with a mask the parent's reference
+// must have been passed on with synchronisation (an earlier kernel or batch; release and acquire). Subtrees that are not on a way
+// are not read. A thread that gets New or Seen has observed them only through the thread that put the parent.
 #pragma once
 
 #include "warpset/core/outcome.cuh"

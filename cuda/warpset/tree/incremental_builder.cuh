@@ -1,7 +1,8 @@
-// How a warp takes vectors into a search incrementally: as root pairs, made by a lane for every changed word.
+// How a warp takes vectors into a search incrementally. It makes their root pairs, with one lane for every changed word.
 //
-// As in tree/incremental.cuh only the pairs on the ways to changed words matter. Here each *way* has a lane of its own. The lanes
-// of a warp, whose vectors have 32 changed words together, open their ways and close them in step, a level at a time:
+// As in tree/incremental.cuh, only the pairs on the *ways* matter: the paths from the root to the changed words. Here each way
+// has its own lane. The lanes of a warp take as many vectors as have 32 changed words together. They all open their ways, from
+// the root down, and then close them, from below, one level at a time:
 //
 //                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
 //   depth 0, the root pair (r0, r1)        o
@@ -9,25 +10,27 @@
 //   depth 2, (w0, w1) (w2, w3) (w6, w7)    o --->   o        o         lane 1 *joins* lane 0 at depth 1, lane 2 at depth 0
 //   words                                 w1       w2       w7
 //
-// Opening, a lane reads all pairs on its way, and keeps its own in shared memory. (Lanes that ask for one node ask together, so
-// the pairs of one parent are read by the same requests.) Closing, it exchanges the word in the lowest pair, finds or puts its
-// own pairs from below, and exchanges each reference in the pair above, its own or that of the lane which it joins. So no lane
-// waits for another with more to do.
+// To open its way, a lane reads all pairs on it, and keeps those that belong to it in shared memory. (Lanes read the same node at
+// the same time, so the pairs of one parent are read by the same requests.) To close it, the lane replaces the word in the lowest
+// pair, then finds or puts its own pairs from below, and writes each reference into the pair above, which is its own or belongs
+// to the lane that it joins. So no lane waits for another one that has more to do.
 //
 // H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s:
-//   - this: 11.2 / 9.5 / 8.5;
-//   - a lane a vector, one pair after another (incremental_key), in passes of half the lanes: 8.0 / 6.5 / 5.8, of all lanes: 8.6
-//     / 7.7 / -;
-//   - a lane a vector, up to four ways of it level by level: 8.4 / 6.9 / 5.8.
-// The limit is instructions. By the counters, the second of these takes 83 of a warp for each vector, with 17 of 32 lanes active.
-// This takes 56, with 25 active, after looking for one node had got a loop of its own. With that, and a node table half full, the
-// rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32 and 12.2 / 10.1 / 8.9 with 40.
+//   - one lane per way, as here: 11.2 / 9.5 / 8.5;
+//   - one lane per vector, one pair after another (incremental_key): in passes of half the lanes 8.0 / 6.5 / 5.8, in passes of
+//     all lanes 8.6 / 7.7 / -;
+//   - one lane per vector, up to four of its ways level by level: 8.4 / 6.9 / 5.8.
+// The number of instructions is the limit. By the hardware counters, the second variant executes 83 warp instructions per vector,
+// with 17 of 32 lanes active. The first one executes 56, with 25 active, since the search for a single node has its own loop.
+// With that loop and a node table half full, the rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32
+// and 12.2 / 10.1 / 8.9 with 40.
 //
-// A vector with more than 32 changed words, or without a parent that can be read, interrupts this. When the search has run dry,
-// 32 vectors from it on are made a lane each (incremental_key). That is apart from the search, as it would cost it registers.
+// A vector with more than 32 changed words, or without a readable parent, interrupts this. The search first resolves all vectors
+// that it has. Then the root pairs of 32 vectors, beginning with that one, are made with one lane per vector (incremental_key).
+// That code is separate from the search, because it would cost the search registers.
 //
-// Root pairs are made ahead of the search, which takes them in parts, as lanes become free. So each pass has a way for every
-// lane.
+// Root pairs are made ahead of the search, which takes some of them whenever lanes become free. So each pass can give every lane
+// a way.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"

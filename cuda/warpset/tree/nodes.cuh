@@ -8,17 +8,18 @@
 // claims that slot, so it reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs
 // no access.
 //
-// Where the pairs come from is no business of this table. Whether a half is a word or a reference is known by its position in a
-// tree (tree/shape.cuh). Leaves and inner nodes of all positions share the table, and may even share a slot.
+// This table does not distinguish pairs by their origin. Whether a half is a word or a reference depends on its position in a
+// tree (tree/shape.cuh). Leaves and inner nodes of all positions share the table; a leaf and an inner node with equal halves even
+// share a slot.
 //
 // Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32
 // bits). H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a
 // compression ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one
-// 11.5 / 3.4. Asking for first buckets without a condition and predicating the compare-and-swaps, so that they are surely issued
+// 11.5 / 3.4. Requesting first buckets unconditionally, with predicated compare-and-swaps, so that they are certainly issued
 // together, lost 4 to 10 %.
 //
-// Order: relaxed, device scope. The value read is the value compared. A reference is read through by `load`; that is right if the
-// node was observed by the reader, or by a thread that handed the reference over with synchronisation (see tree/table.cuh).
+// Order: relaxed, device scope. The value read is the value compared. `load` reads the node of a reference. That is correct if
+// the reader has observed the node, or got the reference with synchronisation from a thread that has (see tree/table.cuh).
 #pragma once
 
 #include "warpset/core/claim.cuh"

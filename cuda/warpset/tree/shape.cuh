@@ -40,14 +40,14 @@ struct TreeShape {
     u32 width;  // at least 2
 
     static constexpr u32 max_width = 256;
-    // Trees are made from below, a row of halves from the row before. (Halved ones have no such rows.)
+    // Trees are made from below: each row of halves from the row before. (Halved trees have no such rows.)
     static constexpr bool has_rows = pairing != Pairing::Halved;
-    // Whether a tree has its words in order, from left to right.
+    // Whether the leaves of a tree, from left to right, are the words in order.
     static constexpr bool in_word_order = pairing != Pairing::Interleaved;
 
-    // How many halves there are in the row above one of `length`.
+    // Number of halves in the row above one of `length` halves.
     WARPSET_FN static constexpr u32 above(u32 length) { return (length + 1) / 2; }
-    // How many of those are nodes; another one, if any, has moved up.
+    // Number of those that are nodes. If `length` is odd, the last half is not in a node: it has moved up unchanged.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
     // The halves, of a row of `length` above that of the words, that are paired at a position of the next row. There is no right

@@ -1,4 +1,4 @@
-// The tree table: a set of vectors of one width, each stored as a tree of pairs that equal parts share.
+// The tree table: a set of vectors of one width, each stored as a tree of pairs. Equal subtrees are stored once and shared.
 //
 // Sources: Blom, Lisser, van de Pol, Weber (2008); Laarman, van de Pol, Weber (2011); Bergsma (2019), chapters 3.2, 6 and 7; Wijs
 // and Osama (2024), section 6.
@@ -7,7 +7,7 @@
 //                                1 root pair in the root table: its slot is the vector's reference
 //
 // The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh). The key of the latter is the root
-// pair without the bits that no reference to a node has. A node table of fewer than 2^r slots makes keys of 2 r bits, or of r +
+// pair without the bits that no reference to a node uses. With a node table of fewer than 2^r slots, keys have 2 r bits, or r +
 // 32 if the right half is a word.
 //
 // The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70,
@@ -20,20 +20,21 @@
 //   | pairs (5, 6) and (1, 2)  | 33: (5, 6)   (1, 2) is there already, at 70 |              |         |
 //   | root (33, 70)            |                                            | 9: (33, 70)  | New, 9  |
 //
-// New of a vector is New of its root pair. Roots have a table of their own, so no word loses a bit to mark them, references to
-// nodes keep 32 bits, and there may be as many roots as memory holds.
+// A vector is New if its root pair is. Roots have their own table, so no word loses a bit that marks roots, references to nodes
+// keep 32 bits, and memory alone limits the number of roots.
 //
-// Order. Searching compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* goes through
-// references:
-//   1. A thread that got New or Seen has observed each node of the tree itself, or lanes of its warp have that it has met in a
-//      Warp::sync since. By coherence its later relaxed loads see them too. (Incrementally, with a mask, it has observed each
-//      node on the ways to changed words. The other nodes are the parent's, whose reference must have come to it as in 2.)
+// Order. A search compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* follows references:
+//   1. A thread that got New or Seen has observed each node of the tree itself, or other lanes of its warp have, before a
+//      Warp::sync with it. By coherence its later relaxed loads see the nodes too. (In an incremental search with a mask, it has
+//      observed each node on the paths to changed words. The other nodes belong to the parent, whose reference it must have got
+//      as in 2.)
 //   2. A thread that got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's
 //      order) sees the nodes too: what was observed before the release is seen after the acquire.
-//   3. A scan of the root table while others put may come upon a root whose nodes it need not see yet. A node that is read as
-//      EMPTY tells it (no reference but that of (0, 0), which is known, leads to EMPTY), and the vector counts as not yet stored.
-// Publishing roots by a release instead would make the third case like the second, and cost a fence for every step that claims:
-// on an H200 8 % at 4 words, 7 % at 8, less for wider vectors.
+//   3. A scan of the root table while other threads put may find a root whose nodes are not visible to it yet. It detects that,
+//      because it reads such a node as EMPTY. (No other reference leads to EMPTY, except the known one of (0, 0).) The vector
+//      then counts as not yet stored.
+// If roots were published by a release, the third case would be like the second. But every step that claims would need a fence:
+// on an H200 that costs 8 % at 4 words, 7 % at 8, less for wider vectors.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -226,7 +227,7 @@ struct TreeTable {
         return read_words(slot, 0, 1, [](u32, u32) {});
     }
 
-    // Buckets of the node table that are looked at to find all nodes of the vector in a slot, which is one.
+    // Number of buckets of the node table that a search reads to find all nodes of the vector in a slot. The slot is not empty.
     WARPSET_FN u32 node_probes(u64 slot) const
     {
         u32 probes = 0;

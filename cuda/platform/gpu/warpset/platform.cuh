@@ -246,7 +246,8 @@ WARPSET_FN u128 load_constant(const u128* address)
     return value;
 }
 
-// Two words as one value, the first in the low half. Of any alignment: one access only where the compiler knows a better one.
+// Two words as one value, the first in the low half. The address need not be aligned to both: the compiler makes one access of it
+// only if it knows that it is.
 WARPSET_FN u64 load_pair(const u32* words) { return words[0] | static_cast<u64>(words[1]) << 32; }
 
 // Read once by one thread.

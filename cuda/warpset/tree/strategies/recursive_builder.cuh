@@ -1,14 +1,14 @@
-// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6: as root pairs,
-// made depth first, with references in the call stack.
+// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6. Root pairs are
+// made depth first, with references on the call stack.
 //
-// The thesis' steps are parameters:
-//   - the base case (6.3.1): a call for each word, which gives the word (Stack), or for each pair of words (StackOfLeaves);
-//   - the part of a node that a lane looks at (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
+// The steps of the thesis are parameters:
+//   - the base case (6.3.1): a call for each word, which returns the word (Stack), or for each pair of words (StackOfLeaves);
+//   - the part of a node that a lane compares (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
 //     NodeTable::find_by_two), or all 64 (One).
-// His buckets of more lanes than that are not here: our node table has buckets of two slots, which one or two lanes read at once.
+// The thesis also has buckets for more lanes. Here the node table has buckets of two slots, which one or two lanes read at once.
 //
-// The calls are real ones, of functions that are not inlined: one for each depth, so that the compiler knows how much stack they
-// take. It is in local memory, which L1 holds as far as it can.
+// The functions are not inlined. There is one for each depth, so that the compiler knows how much stack the calls take. The stack
+// is in local memory, which is cached in L1 as far as it fits.
 #pragma once
 
 #include "warpset/tree/strategies/root_builder.cuh"

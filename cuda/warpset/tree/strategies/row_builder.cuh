@@ -1,18 +1,18 @@
-// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3: as
-// root pairs, made row by row, each row of halves in place of the one below.
+// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3. Root
+// pairs are made row by row. Each row of halves overwrites the row below.
 //
-// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp goes on to the
-// next round when all lanes are done (but for Lanes::One). Policies say
-//   - the task of a lane (`task`). A vector has a *group* of lanes, one lane (One) or as many as it has leaves, up to a warp
-//     (Group), which idle as rows get shorter. Or the tasks of all vectors lie in a row, and lanes take them in order
-//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads with a barrier of the block a row. Here a warp has 32
-//     vectors in hand, which fill it at every row, and needs no such barrier;
+// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp begins the next
+// round when all lanes are done (except with Lanes::One). Policies determine
+//   - the task of a lane (`task`). Either each vector has a *group* of lanes: one lane (One), or as many as it has leaves, up to
+//     a warp (Group), and some of them idle as rows get shorter. Or lanes take the tasks of all vectors in order
+//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads, with a barrier of the block for every row. Here a warp
+//     has 32 vectors at a time, so every row has a task for each lane, and needs no such barrier;
 //   - the halves that make a pair (TreeShape);
-//   - the place of halves (`Memory`, `Registers`).
+//   - the memory of the halves (`Memory`, `Registers`).
 //
-// In place: a round writes halves at or before those that it reads, and later rounds read behind what earlier ones have written.
-// Lanes of one round read before any of them writes (`sync`). That also keeps the halves of the next vectors from being written
-// before those of these are read.
+// Overwriting is safe: a round writes halves at or before the positions that it reads, and later rounds read beyond what earlier
+// ones have written. All lanes of a round read before any of them writes (`sync`). The same `sync` ensures that the halves of
+// the next vectors are written only after those of the current ones have been read.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -122,7 +122,7 @@ private:
     // One or two words of the input.
     WARPSET_FN static u64 words_at(const u32* words, bool pair)
     {
-        // A lane by itself comes back for the rest of a sector: kept in L1.
+        // If one lane reads the whole vector, its next loads need the rest of the sector: an ordinary load keeps it in L1.
         if constexpr (lanes == Lanes::One) return Table::pair_of(words[0], pair ? words[1] : 0);
         if constexpr (width % 2 == 0) return platform::load_input(reinterpret_cast<const u64*>(words));
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
