@@ -58,7 +58,7 @@ fn main() -> Result<()> {
         draw(&mut others, width, 1);
         for fill in [0.5, 0.9] {
             for &threads in &threads {
-                // Of a pool of half as many, a share of 1 - exp(-2) is drawn.
+                // If n vectors are drawn from a pool of n / 2, a share of 1 - exp(-2) of the pool is drawn.
                 let distinct = count as f64 / 2.0 * (1.0 - (-2f64).exp());
                 let device = Device::cpu_with_threads(threads);
                 let table = BucketTable::new(&device, width, (distinct / fill) as u64)?;

@@ -1,13 +1,14 @@
 //! Walks of a synthetic transition system on the GPU (kernels/system.cu): sequences with the locality of model checking, longer
 //! than any cache.
 //!
-//! Axes: words a state {4, 6, 8, 12, 16, 32} x {local states spread evenly over the processes; skewed to the first half, so that
-//! nearly every state brings inner nodes of its own} x {bucket table; tree table given the states whole; as changes of their
-//! parents; either table in blocks: a kernel that fetches states by reference, makes their successors and puts them, dropping
-//! duplicates in shared memory (block_cache.cuh)}. Each walk goes on until 2^27 distinct states are stored (WARPSET_BENCH_LOG2
-//! sets another power of two); tables are then at fill 0.7; in blocks, until the last level that was complete. The rate is that
-//! of batches of at least a million states, by device events; in blocks all of the work is timed. Every walk's count is compared
-//! with that of a bitmap, and what was offered last is read back; in blocks the count of every level is.
+//! Axes: words per state {4, 6, 8, 12, 16, 32} x {even: local states are spread evenly over the processes; skewed: most are in
+//! the first half, so that nearly every state brings new inner nodes} x {bucket table; tree table that is given whole states;
+//! tree table that is given changes of their parents; either table in blocks: a kernel fetches states by reference, makes their
+//! successors and puts them, after removing duplicates in shared memory (block_cache.cuh)}. Each walk continues until 2^27
+//! distinct states are stored (WARPSET_BENCH_LOG2 sets another power of two); tables are then at fill 0.7. In blocks it continues
+//! until the last complete level. The rate is that of batches of at least a million states, by device events; in blocks all of
+//! the work is timed. The count of every walk is compared with that of a bitmap, and the vectors that were offered last are read
+//! back; in blocks the count of every level is compared.
 //!
 //! `cargo bench --bench walks` prints a Markdown table, in 10^9 states a second. WARPSET_BENCH_WIDTHS=8,16 measures only these.
 //! WARPSET_BENCH_ROOTS=compact puts a tree table with compact roots in place of the bucket table, so that the last column is its
@@ -45,8 +46,8 @@ unsafe impl DeviceRepr for System {}
 
 impl System {
     fn new(width: usize, skewed: bool) -> Self {
-        // Bits of the program counter; of a process, if all have the same number; otherwise of those in the first half and of the
-        // others. Codes have at most 36 bits.
+        // Sizes in bits: of the program counter; of every process, if all have the same size; otherwise of the processes in the
+        // first half, and of the others. Codes have at most 36 bits.
         let (counter, even, first, second) = match width {
             4 => (1, 10, 12, 6),
             6 => (2, 6, 8, 3),

@@ -112,9 +112,9 @@ WARPSET_KERNEL(256, 1) warpset_rebuild(View view, View larger, u32 larger_slot_b
         warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 64>::of(larger), first, last, counts);
 }
 
-WARPSET_KERNEL(256, 1) warpset_list_holes(View view, u64 first, u64 last, u64* holes, u64 room, u64* count)
+WARPSET_KERNEL(256, 1) warpset_list_holes(View view, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
-    warpset::list_holes(Table::of(view), first, last, holes, room, count);
+    warpset::list_holes(Table::of(view), first, last, holes, capacity, count);
 }
 
 WARPSET_KERNEL(256, 1) warpset_move_rows(View view, const warpset::RowMove* moves, u64 count)

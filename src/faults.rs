@@ -18,7 +18,7 @@ thread_local! {
     static PLAN: Cell<FaultPlan> = const { Cell::new(FaultPlan { calls: 0, fail_first: u64::MAX, fail_end: u64::MAX }) };
 }
 
-/// Whether the call that asks is to fail.
+/// Whether the call that is about to be made must fail.
 pub(crate) fn should_fail() -> bool {
     PLAN.with(|plan| {
         let FaultPlan { calls, fail_first, fail_end } = plan.get();

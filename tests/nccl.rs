@@ -1,4 +1,5 @@
 //! One set over several GPUs, one process per GPU, connected by NCCL. Skipped with a message without two GPUs or without NCCL.
+//! On simulated devices the simulated NCCL connects them: `WARPSET_SIMULATED_DEVICE=8` makes eight ranks.
 //!
 //! This program also runs as the processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The processes
 //! need `NCCL_NVLS_ENABLE=0`, which this program sets.
@@ -7,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Builder, DeviceBatch, Nccl, Rendezvous, Request, Transport};
 use warpset::{BucketTable, Device, Error, Outcome, TreeTable};
+#[cfg(target_os = "linux")]
+use warpset_testing::simulated::Faults;
 
 const WIDTH: usize = 4;
 const COUNT: usize = 200_000;
@@ -71,6 +74,27 @@ fn goes_away(rank: usize, ranks: usize) {
     assert!(set.local().len().unwrap() > 0);
 }
 
+/// The device of the last rank does no more work; the others reach their time-out. On simulated devices only.
+#[cfg(target_os = "linux")]
+fn stops_answering(rank: usize, ranks: usize) {
+    let (device, transport) = connect(rank, ranks, Duration::from_secs(5)).unwrap();
+    let mut set = Builder::new(BucketTable::builder(WIDTH).capacity(1 << 16)).build(&device, transport).unwrap();
+    let _ = set.find_or_put_many(&words(0, 1000)).unwrap();
+    if rank == ranks - 1 {
+        Faults::find().expect("a simulated device").set("cuLaunchKernel:1=hangs");
+        // This call may wait for the device for ever: the test ends this process.
+        let _ = set.find_or_put_many(&words(0, 1000));
+        loop {
+            std::thread::park();
+        }
+    }
+    let began = Instant::now();
+    let error = set.find_or_put_many(&words(0, 1000)).unwrap_err();
+    assert!(matches!(error, Error::Connection { .. }), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    assert!(set.local().len().unwrap() > 0, "the rank's own table still works");
+}
+
 #[test]
 fn a_rank() {
     let Ok(rank) = std::env::var("WARPSET_TEST_RANK") else { return };
@@ -78,6 +102,8 @@ fn a_rank() {
     match std::env::var("WARPSET_TEST_WHAT").unwrap().as_str() {
         "offers" => offers(rank, ranks),
         "goes_away" => goes_away(rank, ranks),
+        #[cfg(target_os = "linux")]
+        "stops_answering" => stops_answering(rank, ranks),
         what => panic!("{what}"),
     }
 }
@@ -98,7 +124,7 @@ fn ranks() -> Option<usize> {
         }
         Err(error) => panic!("{error}"),
     }
-    Some(gpus.min(4))
+    Some(gpus.min(8))
 }
 
 fn start(what: &str, place: &str, rank: usize, ranks: usize) -> Child {
@@ -109,10 +135,19 @@ fn start(what: &str, place: &str, rank: usize, ranks: usize) -> Child {
     command.stdout(Stdio::null()).spawn().expect("a process of this program")
 }
 
-fn run(what: &str, ranks: usize) -> Vec<bool> {
+/// Starts all ranks.
+fn start_all(what: &str, ranks: usize) -> Vec<Child> {
     let place = format!("file:{}", std::env::temp_dir().join(format!("warpset-nccl-{what}-{}", std::process::id())).display());
-    let children: Vec<Child> = (0..ranks).map(|rank| start(what, &place, rank, ranks)).collect();
+    (0..ranks).map(|rank| start(what, &place, rank, ranks)).collect()
+}
+
+/// Waits for processes; returns which of them succeeded.
+fn ended(children: Vec<Child>) -> Vec<bool> {
     children.into_iter().map(|mut child| child.wait().unwrap().success()).collect()
+}
+
+fn run(what: &str, ranks: usize) -> Vec<bool> {
+    ended(start_all(what, ranks))
 }
 
 #[test]
@@ -129,4 +164,22 @@ fn a_process_that_dies_is_an_error_on_the_others() {
         assert_eq!(ended.pop(), Some(false), "the last one has aborted");
         assert_eq!(ended, vec![true; ranks - 1]);
     }
+}
+
+/// A device that does no more work, which nothing but a time-out can notice.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_that_stops_answering_is_an_error_on_the_others() {
+    let Some(ranks) = ranks() else { return };
+    if Faults::find().is_none() {
+        println!("skipped: a GPU does not stop on request");
+        return;
+    }
+    let mut children = start_all("stops_answering", ranks);
+    let mut last = children.pop().expect("two ranks at least");
+    let others = ended(children);
+    assert!(last.try_wait().unwrap().is_none(), "the last one waits for its device");
+    last.kill().unwrap();
+    let _ = last.wait();
+    assert_eq!(others, vec![true; ranks - 1]);
 }

@@ -1,24 +1,53 @@
 //! Ranks in separate processes meet: by a file and over TCP, in time and late, with the right token and with wrong ones, and
 //! while other processes connect to the port or put other files at the path.
 //!
-//! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and then only the test
-//! `a_role` runs.
+//! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and no test runs then.
 
+use libtest_mimic::Arguments;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use warpset::Error;
 use warpset::cluster::Rendezvous;
+use warpset_testing::trials::trial;
 
 const SECRET: &[u8] = b"what rank 0 gives to all, and to nobody else";
 const TOKEN: &str = "of this run";
 /// Time after which an expected event counts as missing, and the program as hanging.
 const HANGS: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// Number of tests that run at a time. They sleep most of the time, because they wait for time-outs.
+const AT_A_TIME: usize = 32;
+
+const TESTS: &[(&str, fn())] = &[
+    ("all_get_what_rank_0_gives", all_get_what_rank_0_gives),
+    ("ranks_may_come_late", ranks_may_come_late),
+    ("missing_ranks_are_named", missing_ranks_are_named),
+    ("wrong_tokens_get_nothing", wrong_tokens_get_nothing),
+    ("limits", limits),
+    ("another_number_of_ranks_is_an_error", another_number_of_ranks_is_an_error),
+];
+
+fn main() -> ExitCode {
+    if let Ok(role) = std::env::var("WARPSET_TEST_ROLE") {
+        play(&role);
+        return ExitCode::SUCCESS;
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    #[cfg(target_os = "linux")]
+    let of_files = files::TESTS;
+    #[cfg(not(target_os = "linux"))]
+    let of_files: &[(&str, fn())] = &[];
+    let tests = TESTS.iter().chain(attack::TESTS).chain(of_files);
+    let trials = tests.map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
 
 /// Waits until `look` finds something.
 fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -38,7 +67,7 @@ struct Process(Child);
 impl Process {
     fn start(role: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "a_role", "--nocapture", "--test-threads=1"]).env("WARPSET_TEST_ROLE", role);
+        command.env("WARPSET_TEST_ROLE", role);
         command.envs(variables.iter().map(|(name, value)| (format!("WARPSET_TEST_{name}"), value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().expect("a process of this program"))
@@ -126,12 +155,10 @@ fn eventually(mut meeting: impl FnMut(Duration) -> Vec<String>, expected: impl F
     }
 }
 
-/// Runs a rank or another process, as the environment says, in a process of its own. Prints its result.
-#[test]
-fn a_role() {
-    let Ok(role) = std::env::var("WARPSET_TEST_ROLE") else { return };
+/// Runs a rank or another process, as the role and other variables say, and prints its result.
+fn play(role: &str) {
     let of = |name: &str| std::env::var(format!("WARPSET_TEST_{name}")).unwrap();
-    match role.as_str() {
+    match role {
         "rank" => {
             let meet: Rendezvous = of("PLACE").parse().unwrap();
             let meet = meet.token(of("TOKEN")).timeout(Duration::from_secs_f64(of("TIMEOUT").parse().unwrap()));
@@ -199,7 +226,6 @@ impl Drop for Places {
     }
 }
 
-#[test]
 fn all_get_what_rank_0_gives() {
     let places = Places::new("all");
     for place in &places.both() {
@@ -209,7 +235,6 @@ fn all_get_what_rank_0_gives() {
     assert_eq!(Rendezvous::file("/nowhere/at/all").share(0, 1, SECRET).unwrap(), SECRET, "one rank needs no place");
 }
 
-#[test]
 fn ranks_may_come_late() {
     let places = Places::new("late");
     for place in &places.both() {
@@ -225,7 +250,6 @@ fn ranks_may_come_late() {
     }
 }
 
-#[test]
 fn missing_ranks_are_named() {
     let places = Places::new("missing");
     for place in &places.both() {
@@ -242,7 +266,6 @@ fn missing_ranks_are_named() {
     }
 }
 
-#[test]
 fn wrong_tokens_get_nothing() {
     let places = Places::new("token");
     for place in &places.both() {
@@ -266,7 +289,6 @@ fn wrong_tokens_get_nothing() {
 }
 
 /// Tokens and rank numbers come from the environment: those beyond the limits are errors.
-#[test]
 fn limits() {
     let places = Places::new("limits");
     for place in &places.both() {
@@ -284,7 +306,6 @@ fn limits() {
     }
 }
 
-#[test]
 fn another_number_of_ranks_is_an_error() {
     let places = Places::new("number");
     for place in &places.both() {
@@ -299,6 +320,19 @@ fn another_number_of_ranks_is_an_error() {
 /// Strangers who reach the port.
 mod attack {
     use super::*;
+
+    pub const TESTS: &[(&str, fn())] = &[
+        ("attack::strangers_are_ignored", strangers_are_ignored),
+        ("attack::slow_strangers_keep_no_rank_waiting", slow_strangers_keep_no_rank_waiting),
+        ("attack::slow_strangers_do_not_extend_the_time_out", slow_strangers_do_not_extend_the_time_out),
+        ("attack::conversations_end", conversations_end),
+        ("attack::guessed_tokens_are_refused", guessed_tokens_are_refused),
+        #[cfg(target_os = "linux")]
+        ("attack::floods_of_connections", floods_of_connections),
+        #[cfg(target_os = "linux")]
+        ("attack::dropped_packets_do_not_extend_the_time_out", dropped_packets_do_not_extend_the_time_out),
+        ("attack::others_who_listen_are_not_rank_0", others_who_listen_are_not_rank_0),
+    ];
 
     const MAGIC: &[u8] = b"warpset2";
     const WRONG_TOKEN: u8 = 1;
@@ -338,7 +372,6 @@ mod attack {
     }
 
     /// A connection that sends nothing, or nonsense, keeps no rank waiting.
-    #[test]
     fn strangers_are_ignored() {
         let place = Places::tcp();
         let first = rank(&place, 0, 2).start();
@@ -358,7 +391,6 @@ mod attack {
     }
 
     /// Rank 0 returns as soon as all ranks have arrived, even while other processes are sending.
-    #[test]
     fn slow_strangers_keep_no_rank_waiting() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).start();
@@ -373,7 +405,6 @@ mod attack {
     }
 
     /// Rank 0 gives up at its time-out, even while other processes are sending.
-    #[test]
     fn slow_strangers_do_not_extend_the_time_out() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).within(Duration::from_secs(1)).start();
@@ -386,7 +417,6 @@ mod attack {
 
     /// Rank 0 closes connections long before its time-out: silent ones, slow ones, and one with the token that never confirms
     /// what it received.
-    #[test]
     fn conversations_end() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).start();
@@ -404,7 +434,6 @@ mod attack {
     }
 
     /// A token of another length is refused before it is read, one of the right length when it has been read.
-    #[test]
     fn guessed_tokens_are_refused() {
         let place = Places::tcp();
         let first = rank(&place, 0, 2).start();
@@ -444,7 +473,6 @@ mod attack {
 
     /// Many silent connections take neither memory nor threads, and ranks meet.
     #[cfg(target_os = "linux")]
-    #[test]
     fn floods_of_connections() {
         let place = Places::tcp();
         let first = rank(&place, 0, 2).start();
@@ -471,7 +499,6 @@ mod attack {
 
     /// A rank gives up at its time-out although the packets that it sends are dropped: the queue of the listener is full.
     #[cfg(target_os = "linux")]
-    #[test]
     fn dropped_packets_do_not_extend_the_time_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -486,7 +513,6 @@ mod attack {
     }
 
     /// Another program listens: one that sends nothing, one that sends byte after byte, one with another protocol.
-    #[test]
     fn others_who_listen_are_not_rank_0() {
         // The second one proceeds, welcomes, and announces 64 KiB.
         let others = [("silence", &b""[..]), ("byte after byte", &[3, 0, 0, 0, 1, 0]), ("SSH", b"SSH-2.0-x\r\n")];
@@ -520,6 +546,16 @@ mod files {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
+    pub const TESTS: &[(&str, fn())] = &[
+        ("files::nobody_else_can_read_them", nobody_else_can_read_them),
+        ("files::files_of_others_are_not_believed", files_of_others_are_not_believed),
+        ("files::fifos_are_not_waited_for", fifos_are_not_waited_for),
+        ("files::files_that_were_left_behind", files_that_were_left_behind),
+        ("files::giving_up_while_another_rank_reads", giving_up_while_another_rank_reads),
+        ("files::one_meeting_after_another", one_meeting_after_another),
+        ("files::a_rank_that_is_killed_in_between", a_rank_that_is_killed_in_between),
+    ];
+
     fn is_there(path: &Path) -> bool {
         std::fs::symlink_metadata(path).is_ok()
     }
@@ -533,7 +569,6 @@ mod files {
     }
 
     /// Looks at all files of the rendezvous while it goes on.
-    #[test]
     fn nobody_else_can_read_them() {
         let places = Places::new("modes");
         let place = places.file();
@@ -559,7 +594,6 @@ mod files {
     }
 
     /// A file that other users could have written, or a link to one, is not trusted.
-    #[test]
     fn files_of_others_are_not_believed() {
         let places = Places::new("others");
         let (place, path) = (places.file(), places.path());
@@ -581,7 +615,6 @@ mod files {
     }
 
     /// A FIFO at the path or at a mark's keeps no rank waiting for its writer.
-    #[test]
     fn fifos_are_not_waited_for() {
         let places = Places::new("fifo");
         let (place, path) = (places.file(), places.path());
@@ -597,7 +630,6 @@ mod files {
     }
 
     /// Rank 0 replaces a file that an earlier run with the same token has left behind, and a rank that has read it reads again.
-    #[test]
     fn files_that_were_left_behind() {
         let places = Places::new("stale");
         let (place, path) = (places.file(), places.path());
@@ -614,7 +646,6 @@ mod files {
 
     /// Rank 0 gives up after a rank has read the file and before that rank sets its mark: not all ranks have arrived, and the
     /// rank must not conclude that they have.
-    #[test]
     fn giving_up_while_another_rank_reads() {
         let places = Places::new("withdrawn");
         let (place, path) = (places.file(), places.path());
@@ -631,7 +662,6 @@ mod files {
     }
 
     /// Rank 0 returns when all ranks know that all have arrived: the next meeting at the place is another one.
-    #[test]
     fn one_meeting_after_another() {
         let places = Places::new("repeated");
         let place = places.file();
@@ -642,7 +672,6 @@ mod files {
     }
 
     /// A rank is killed after it has read the file: the others still meet, and so does the next run at the place.
-    #[test]
     fn a_rank_that_is_killed_in_between() {
         let places = Places::new("killed");
         let (place, path) = (places.file(), places.path());

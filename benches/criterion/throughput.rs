@@ -5,7 +5,7 @@
 //! contains} x machine {cpu: 2^20 vectors from host memory, wall-clock, all cores; gpu: 2^26 vectors in device memory, device
 //! events}.
 //!
-//! `cargo bench --bench throughput -- gpu/8_words` runs a part. Without a GPU, the GPU part is skipped, and a line says so.
+//! `cargo bench --bench throughput -- gpu/8_words` runs a part. Without a GPU, the GPU part is skipped, and a line reports that.
 
 #[cfg(feature = "cuda")]
 #[path = "../support/mod.rs"]

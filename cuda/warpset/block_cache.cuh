@@ -41,8 +41,8 @@ struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
-// A batch in shared memory, a row of `row_words` words for each vector. `on_new` is called for each that is New, with its parent
-// (no_reference if none is kept) and its reference.
+// A batch in shared memory, with a row of `row_words` words for each vector. `on_new` is called for each vector that is New, with
+// its parent (no_reference if none is kept) and its reference.
 template <u32 width, u32 row_words, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
@@ -63,8 +63,8 @@ struct BlockBatch : BatchView {
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension, of whole warps. `keeps_parents`: also
-// where the table does not use them, parents are kept with vectors, 8 bytes each, until these are put.
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps.
+// `keeps_parents`: parents are kept with their vectors until these are put, at 8 bytes each, even if the table does not use them.
 template <class Table, u32 rows, bool keeps_parents = Table::is_incremental>
 class BlockCache {
     using Block = platform::Block;
@@ -79,11 +79,12 @@ class BlockCache {
     static constexpr u32 mask_words = (width + 31) / 32;
     static constexpr u32 index_slots = power_of_two_at_least(2 * rows);
     static constexpr u32 none = ~0u;
-    // Words from one row to the next: an odd number, or of the largest units in which warps copy rows, so that threads at one
-    // word of their rows each spread over the banks of shared memory.
+    // Distance of neighbouring rows in words. It is odd (or an odd number of the largest units in which warps copy rows), so that
+    // threads that read the same word of their own rows spread over the banks of shared memory.
     static constexpr u32 unit = is_incremental || width % 2 == 1 ? 1 : width % 4 == 2 ? 2 : 4;
     static constexpr u32 row_words = (width / unit | 1) * unit;
-    // Where things are in shared memory; the index and what the warps need to search are not in use at the same time.
+    // Offsets in shared memory. The index and the scratch memory of the warps' searches overlap, because they are not in use at
+    // the same time.
     static constexpr u32 parents_at = rows * row_words * 4;  // a multiple of 128
     static constexpr u32 changed_at = parents_at + keeps_parents * rows * 8;
     static constexpr u32 kept_at = changed_at + is_incremental * rows * mask_words * 4;
@@ -103,14 +104,14 @@ public:
     // `shared` is the same for all threads of the block, and aligned to 16 bytes.
     WARPSET_FN explicit BlockCache(u8* shared) : shared(shared) {}
 
-    // Before anything else. All threads of the block call it, converged.
+    // Must be called before all else. All threads of the block call it, converged.
     WARPSET_FN void clear()
     {
         if (Block::thread() == 0) *taken() = 0;
         Block::sync();
     }
 
-    // How many more vectors can be added. All threads of the block call it, converged, and get the same.
+    // Number of vectors that can still be added. All threads of the block call it, converged, and get the same number.
     WARPSET_FN u32 free_rows() const
     {
         Block::sync();  // all have added what they add before it
@@ -150,10 +151,10 @@ public:
     }
 
     // Finds or puts all vectors that were added, and empties the cache. The references of new vectors are appended to
-    // `new_references` at `counts->new_references`, which may be shared by all blocks. Duplicates in the cache count as offered,
-    // and as seen, also those of a vector that is Full. Of such a vector `counts->full` counts one a cache: what was offered
-    // while `full` grew must be offered again. `counts` may be null, if `new_references` is. All threads of the block call it,
-    // converged.
+    // `new_references` at `counts->new_references`; all blocks may share both. Duplicates in the cache count as offered and as
+    // seen, even if their vector is Full. `counts->full` counts such a vector once per cache: if `full` has grown, all vectors
+    // that were offered meanwhile must be offered again. `counts` may be null, if `new_references` is. All threads of the block
+    // call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);

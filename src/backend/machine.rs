@@ -38,7 +38,7 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Number of threads that a batch may use; 0 on a GPU.
     fn threads(&self) -> usize;
 
-    /// Whether tables of the two machines lie in the same memory and are searched by the same threads.
+    /// Whether the tables of both machines are in the same memory and are searched by the same threads.
     fn is_same(&self, other: &dyn Machine) -> bool;
 
     /// Bytes of memory that are free for tables now.

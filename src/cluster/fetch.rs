@@ -85,7 +85,8 @@ impl RankEngine {
         Ok(now.collect())
     }
 
-    /// Asks the ranks that own the references, which `answer` with a fixed number of words for each. Returns them in order.
+    /// Sends references to the ranks that own them. These `answer` with a fixed number of words for each reference. Returns the
+    /// words in the order of the references.
     fn ask(
         &mut self,
         operation: Operation,

@@ -29,7 +29,7 @@ impl Layout {
     ///
     /// # Panics
     ///
-    /// If the last run, or the last answers, end beyond that memory.
+    /// If the last run, or the last answers, would end beyond the available memory.
     pub(super) fn of(capacities: Vec<u64>, row_bytes: u64, wants: Wants, available: [u64; 2]) -> Self {
         let run_bytes = |rows: &u64| message_bytes(row_bytes * rows);
         // The place of an answer implies its owner and row. So answers have places even if no rank requests them.

@@ -192,7 +192,7 @@ impl Local {
             Some(FaultKind::Lost) => return Ok(()),
             Some(FaultKind::Late(delay)) => message.from_when = Some(Instant::now() + delay),
             Some(FaultKind::Overtaken) => message.behind = true,
-            // Between two ranks there is no other receiver: then the message is lost.
+            // With only two ranks there is no other receiver: then the message is lost.
             Some(FaultKind::Misrouted) => match self.others().find(|other| *other != to) {
                 Some(other) => to = other,
                 None => return Ok(()),

@@ -102,8 +102,8 @@
 //!
 //! # Failures
 //!
-//! - A rank refuses its batch (for example, because it is not a whole number of vectors). It tells the others in the record of
-//!   its first round. The rank gets its error, the others get [`Error::Rank`]. Nothing was put, and all may go on.
+//! - A rank refuses its batch (for example, because it is not a whole number of vectors). The others learn this from the record
+//!   of its first round. The rank gets its error, the others get [`Error::Rank`]. Nothing was put, and all ranks can continue.
 //! - A rank fails between rounds (for example, its device reports an error): the same errors, with the next record. Vectors that
 //!   were put are stored, but are not reported as new to any rank.
 //! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. Vectors

@@ -87,7 +87,6 @@ impl Partition {
             seeds: self.seeds.address,
             hash_mask: self.hash_mask,
             bounds: self.bounds_there.address,
-            slots: self.filter.as_ref().map_or(0, |memory| memory.address),
             representatives: memory.representatives.as_ref().map_or(0, |memory| memory.address),
             cursors: memory.counters.address,
             totals: memory.counters.address + 8 * n * CURSOR_STEP,
@@ -127,7 +126,9 @@ impl Partition {
         if let Some(filter) = &mut self.filter {
             let slots = (2 * count as u64).next_power_of_two();
             device.fill(stream, filter, 4 * slots, 0xFF)?;
-            let view = self.view(buffers, round);
+            // No other kernel gets the filter, which all rounds share: that of the next one is filled while a round ends.
+            let slots = filter.address;
+            let view = PartitionView { slots, ..self.view(buffers, round) };
             // SAFETY: as in `scatter`; there is twice as much filter as vectors, all of it empty, and the round before is sorted.
             unsafe { buffers.device.partition(stream, Kernel::Claim, &view)? };
         }

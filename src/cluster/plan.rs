@@ -1,5 +1,5 @@
-//! Plan of a round: which part of a batch it has, how many rows go from each rank to each, which answers are wanted, and where
-//! vectors come from and results go to.
+//! Plan of a round: the part of a batch that it has, the number of rows from each rank to each, the answers that are requested,
+//! and the memory of vectors and results.
 
 use super::record::Wants;
 
@@ -9,7 +9,7 @@ pub(super) struct Rows {
     pub own: usize,
     /// Rows by sender, then receiver.
     pub of: Vec<Vec<u64>>,
-    /// Answers that each rank wants to its rows.
+    /// By rank: the answers that the rank requests for its rows.
     pub wants: Vec<Wants>,
     /// Sequence number of the round's record, which stamps contain.
     pub sequence: u64,
@@ -31,7 +31,7 @@ impl Rows {
         self.of[rank][self.own]
     }
 
-    /// Whether any rank that has rows wants answers to them.
+    /// Whether any rank that has rows requests answers to them.
     pub(super) fn are_answered(&self) -> bool {
         self.wants.iter().any(|wants| wants.outcomes)
     }
@@ -89,7 +89,7 @@ pub(super) enum Fresh {
     },
 }
 
-/// Results that an operation asks for, the same in all of its rounds.
+/// Results that an operation requests. They are the same in all of its rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub wants: Wants,

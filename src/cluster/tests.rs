@@ -7,7 +7,7 @@ use super::{Builder, Local};
 use crate::layout::SearchMode;
 use crate::{BucketTable, Device, Tally};
 
-/// Without outcomes nothing is sent back, and tallies are those of a batch that wants them: of one rank, and of all.
+/// Without outcomes no answers are sent, and the tallies, of one rank and of all, are the same as those of a batch with outcomes.
 #[test]
 fn tallies_need_no_replies() {
     const WIDTH: usize = 3;
@@ -66,7 +66,7 @@ fn tallies_need_no_replies() {
     }
 }
 
-/// Owners can be asked for by themselves: they are those whose tables have the vectors.
+/// Owners can be requested without a search: they are the ranks whose tables have the vectors.
 #[test]
 fn owners_need_no_replies() {
     const WIDTH: usize = 2;

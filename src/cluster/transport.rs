@@ -31,9 +31,9 @@ pub trait Transport: Send {
     /// [`Error::Connection`](crate::Error::Connection).
     fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()>;
 
-    /// Begins an exchange: `send[r]` goes to rank r, and the message of rank r goes to `receive[r]`, which has its length. Either
-    /// may be empty; those of the rank itself are. For a region in GPU memory, the exchange comes after the work that was
-    /// enqueued on its stream before. At most one exchange is under way.
+    /// Begins an exchange: `send[r]` is sent to rank r, and the message of rank r is written to `receive[r]`, which has its
+    /// length. Both may be empty, and are empty for the rank itself. For a region in GPU memory, the exchange takes place after
+    /// the work that was enqueued on its stream before. At most one exchange is under way.
     ///
     /// # Safety
     ///

@@ -24,7 +24,7 @@ impl Renumbering {
         Self { kept: u64::MAX, from: None }
     }
 
-    /// Takes back the numbers from `rows` on.
+    /// Drops the numbers from `rows` on.
     fn keep(&mut self, rows: u64) {
         match &mut self.from {
             None => self.kept = self.kept.min(rows),
@@ -32,7 +32,7 @@ impl Renumbering {
         }
     }
 
-    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain.
+    /// Renumbers the rows with these numbers, in increasing order, to 0, 1, 2 and so on. No other rows remain.
     fn renumber(&mut self, rows: &[u64]) {
         self.from = Some(match &self.from {
             None => rows.to_vec(),
@@ -55,13 +55,13 @@ impl Arrays {
         added
     }
 
-    /// Takes back the numbers from `rows` on. The caller has the table exclusively.
+    /// Drops the numbers from `rows` on. The caller has exclusive access to the table.
     pub(super) fn keep(&self, rows: u64) {
         self.change(|numbers| numbers.keep(rows));
     }
 
-    /// Gives the rows with these numbers, in increasing order, the numbers from 0 on. No other rows remain. The caller has the
-    /// table exclusively.
+    /// Renumbers the rows with these numbers, in increasing order, to 0, 1, 2 and so on. No other rows remain. The caller has
+    /// exclusive access to the table.
     pub(super) fn renumber(&self, rows: &[u64]) {
         self.change(|numbers| numbers.renumber(rows));
     }

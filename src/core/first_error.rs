@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// First error of a batch that wanted more slots.
+/// First error of a batch that needed more slots.
 #[derive(Default)]
 pub(super) struct FirstError {
     /// First error of a growth or a relocation. After it, the table does not grow ahead of vectors: they use the remaining slots.
@@ -10,8 +10,8 @@ pub(super) struct FirstError {
 }
 
 impl FirstError {
-    /// Returns the value, or none after an error. Keeps the first error, or one that names keys that have lost their slots: no
-    /// other result mentions those keys.
+    /// Returns the value, or none after an error. Keeps the first error; but an error that names keys without a slot replaces it,
+    /// because no other result mentions those keys.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result
             .map_err(|error| match error {

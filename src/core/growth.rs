@@ -231,8 +231,8 @@ impl RawTable {
 
     /// Puts all vectors of `from`, which has `slots` slots, into the empty table `larger`.
     ///
-    /// Returns an error with the numbers if some find no slot there: this happens if a table was nearly full, and its slots grow
-    /// by little or not at all. Keys of a cuckoo table are relocated first.
+    /// Returns an error with the numbers if some vectors find no slot in the larger table. This happens if a table was nearly
+    /// full and its slots grow by little or not at all. Keys of a cuckoo table are relocated first.
     fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
         let rehashed = from.store.rehash_into(&*larger.store, 0..slots)?;
         if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {

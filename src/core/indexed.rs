@@ -145,7 +145,7 @@ mod tests {
         let hole = table.reference(2).unwrap();
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
-        // Neither growth nor truncation gives the number to another vector, or loses the rows behind it.
+        // The number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
         table.grow(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
     }
 
-    /// A batch under way moves no row whose number another thread may know from the rows or the values.
+    /// A batch under way moves no row if another thread may have seen its number in the rows or the values.
     #[test]
     fn rows_that_were_looked_at_stay() {
         type Look = fn(&IndexedTable, &[Reference]);

@@ -229,7 +229,7 @@ pub(crate) struct Shared<'a, T> {
     thread: PhantomData<*mut ()>,
 }
 
-// SAFETY: a `&Shared` gives nothing but `&T`.
+// SAFETY: the only access that a `&Shared` allows is by `&T`.
 unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
 
 impl<T> Deref for Shared<'_, T> {
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(refused(lock.share("get")), Some(("get", "save")));
         assert_eq!(refused(lock.take("clear")), Some(("clear", "save")));
         assert!(lock.try_take("try").is_none());
-        // A look that outlasts it allows other threads to look, but none to change the value.
+        // If a look is held longer than `frozen`, other threads may look, but none may change the value.
         let look = lock.look();
         drop(frozen);
         assert!(lock.share("get").is_ok() && lock.take("clear").is_err());

@@ -105,7 +105,7 @@ impl RawTable {
             });
             let of_part = match retried {
                 Ok(of_part) => of_part,
-                // Report `KeysWithoutSlot` in preference: no other result mentions those keys.
+                // `KeysWithoutSlot` is returned even then, because no other result mentions those keys.
                 Err(error) if first > 0 && !matches!(error, Error::KeysWithoutSlot { .. }) => {
                     // A growth may have preceded the error.
                     put.moved_to(self.look().generation, first);

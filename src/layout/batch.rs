@@ -32,7 +32,7 @@ impl<'a> HostBatch<'a> {
         Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
     }
 
-    /// The find-or-put that the batch asks for.
+    /// The kind of find-or-put that the batch requests.
     pub(crate) fn put_search(&self) -> SearchMode {
         if self.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut }
     }
@@ -42,7 +42,7 @@ impl<'a> HostBatch<'a> {
         self.vectors.len() / spec.width()
     }
 
-    /// The vectors in a range of positions. New references go behind the first `new`.
+    /// The vectors in a range of positions. New references are written after the first `new` ones.
     pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
         let rows = |words: &'a [u32], width: usize| &words[range.start * width..range.end * width];
         HostBatch {
@@ -57,7 +57,7 @@ impl<'a> HostBatch<'a> {
     }
 }
 
-/// Tells a caller's callback how far a batch is, and whether it wants to go on.
+/// Reports the progress of a batch to the caller's callback, and records whether the callback wants to continue.
 pub(crate) struct BatchProgress<'a> {
     callback: Option<&'a mut Callback<'a>>,
     /// Vectors of earlier parts of the same call, and of the whole call.

@@ -46,7 +46,7 @@ impl Spec {
         }
     }
 
-    /// Vectors as trees. Those of one or two words are their own roots: theirs is a bucket table, whatever the strategy.
+    /// Trees. A vector of one or two words is its own root, so it is stored in a bucket table, whatever the strategy.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Spec {
         Ok(Self { kind: StorageKind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
     }
 
-    /// Vectors as trees whose roots lie in a compact table; those of one or two words as in [`tree`](Self::tree).
+    /// Trees whose roots are in a compact table. Vectors of one or two words are stored as in [`tree`](Self::tree).
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Spec {
     /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
     /// has.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
-        // The number after the last slot is a reference too; and keys have 20 bits at least.
+        // The number after the last slot is also a reference, and keys have at least 20 bits.
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);
         // The right half is a reference, or (of 2^n + 1 words) the last word.
         if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }

@@ -271,8 +271,8 @@ impl Fields {
         Self { factors: family.multipliers, step: family.step, ..self }
     }
 
-    /// Checks that the seed still gives the hash family with which the slots were filled. (A later random number generator may
-    /// give another.)
+    /// Checks that the seed still produces the hash family with which the slots were filled. (A later version of the random
+    /// number generator may produce another one.)
     pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
         let made = self.with_family(parameters);
         if made == *self {

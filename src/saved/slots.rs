@@ -19,7 +19,7 @@ pub(super) struct SlotLayout {
     empty_classes: u32,
 }
 
-/// Slots whose tails lie together, if there are tails.
+/// Slots whose tails are stored together, if there are tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {

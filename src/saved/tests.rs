@@ -39,7 +39,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     words
 }
 
-/// For every width: the vectors read from the slots are those that the kernels find there, in their order.
+/// For every width: the vectors that are read from the slots are those that the kernels find in them, in the same order.
 #[test]
 fn slots_are_read_as_they_lie() {
     for width in 1..=256 {

@@ -45,7 +45,7 @@ const RANKS: [usize; 4] = [1, 2, 3, 5];
 
 /// Random histories over each number of ranks, against `HashSet` (checker.rs).
 fn histories<S: Kind>(device: &Device) {
-    let widths = scaled(vec![1, 2, 3, 7, 16, 33], vec![1, 7]);
+    let widths = sized(vec![1, 2, 3, 7, 16, 33], vec![1, 3, 16], vec![1, 7]);
     let cases = sized(4, 1, 1);
     let config = Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() };
     // Vectors per round, and the hash mask for owners: all vectors go to one rank, or to some.
@@ -124,7 +124,7 @@ fn equal_vectors_at_once<S: Kind>(device: &Device) {
 
 /// If one rank's table would be too full, all tables double; references are current, and stored vectors remain.
 fn growth_of_all<S: Kind>(device: &Device) {
-    let (width, count) = (5, scaled(30_000, 2000));
+    let (width, count) = (5, sized(30_000, 8000, 2000));
     for (ranks, mask, deduplicate) in [(1, u64::MAX, false), (3, u64::MAX, true), (2, 0, false)] {
         let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true);
         let builder = |table| Builder::new(table).round(1000).hash_mask(mask).deduplicate(deduplicate);

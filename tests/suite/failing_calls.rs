@@ -5,14 +5,14 @@
 
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests};
-use libloading::os::unix::{Library, RTLD_NOW};
-use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
 use warpset::cudarc::driver::DriverError;
-use warpset::gpu::DeviceBatch;
-use warpset::{BucketTable, Device, Error, IndexedTable, Request};
+use warpset::gpu::{DeviceBatch, compile_source};
+use warpset::{Bucket, BucketTable, Device, Error, IndexedTable, Request};
+use warpset_testing::simulated::Faults;
 
-tests![every_function_of_the_driver_fails];
+tests![every_function_of_the_driver_fails, every_function_of_nvrtc_fails];
 
 /// Functions that are called in drops, which return nothing, and two whose failure has a defined result: a thread whose context
 /// cannot be queried counts as one without a context, and memory that the driver does not describe counts as pageable.
@@ -33,42 +33,6 @@ const MADE_GOOD: &[&str] = &[
 
 /// Lower bound of the driver functions that the library and its tests call.
 const FEWEST: usize = 30;
-
-/// Functions of the simulated driver that NVIDIA's does not have.
-struct Faults {
-    library: Library,
-}
-
-impl Faults {
-    /// `None` if the driver is NVIDIA's.
-    fn find() -> Option<Self> {
-        // SAFETY: opens the driver, which is loaded already.
-        let library = unsafe { Library::open(Some("libcuda.so.1"), RTLD_NOW) }.ok()?;
-        // SAFETY: the symbol is only looked up.
-        unsafe { library.get::<unsafe extern "C" fn(*const c_char) -> i32>(b"warpset_device_fail\0") }.ok()?;
-        Some(Self { library })
-    }
-
-    /// Sets which calls fail, and restarts the count of calls at 1.
-    fn set(&self, plans: &str) {
-        let plans = CString::new(plans).unwrap();
-        // SAFETY: the function has this type (`tests/device/src/driver/fault.rs`); the text ends in zero.
-        let status = unsafe {
-            let set = self.library.get::<unsafe extern "C" fn(*const c_char) -> i32>(b"warpset_device_fail\0").unwrap();
-            set(plans.as_ptr())
-        };
-        assert_eq!(status, 0, "{plans:?}");
-    }
-
-    fn calls(&self, function: &str) -> u64 {
-        let function = CString::new(function).unwrap();
-        // SAFETY: as above.
-        unsafe {
-            let calls = self.library.get::<unsafe extern "C" fn(*const c_char) -> u64>(b"warpset_device_calls\0").unwrap();
-            calls(function.as_ptr())
-        }
-    }
-}
 
 /// Source of a failure: a call of the library, or a call of `cudarc` by this test.
 #[derive(Debug)]
@@ -128,10 +92,33 @@ fn work(ordinal: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fails the first, the middle and the last call of each function that is called.
-fn every_function_of_the_driver_fails(device: &Device) {
+/// Runs a test of this module in a process of its own: faults of the simulated driver strike any thread.
+fn alone(device: &Device, name: &str, test: impl FnOnce(&Faults)) {
+    const ALONE: &str = "WARPSET_TEST_ALONE";
     // NVIDIA's driver does not fail on request.
     let Some(faults) = Faults::find() else { return };
+    if std::env::var_os(ALONE).is_some() {
+        return test(&faults);
+    }
+    let ordinal = device.cuda_context().expect("registered for GPUs").ordinal();
+    let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
+    command.args([&format!("gpu{ordinal}::failing_calls::{name}"), "--exact"]).env(ALONE, "1").stdin(Stdio::null());
+    // Frees that are refused leave memory.
+    let output = command.env("WARPSET_SIMULATED_LEAKS", "0").output().expect("this program");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn every_function_of_the_driver_fails(device: &Device) {
+    alone(device, "every_function_of_the_driver_fails", |faults| each_function_of_the_driver(device, faults));
+}
+
+fn every_function_of_nvrtc_fails(device: &Device) {
+    alone(device, "every_function_of_nvrtc_fails", each_function_of_nvrtc);
+}
+
+/// Fails the first, the middle and the last call of each function that is called.
+fn each_function_of_the_driver(device: &Device, faults: &Faults) {
     let ordinal = device.cuda_context().expect("registered for GPUs").ordinal();
     let mut names: Vec<&str> = include_str!("../device/functions.txt").lines().collect();
     work(ordinal).expect("without faults, and all kernels are compiled");
@@ -162,4 +149,43 @@ fn every_function_of_the_driver_fails(device: &Device) {
     }
     unnoticed.retain(|name| !MADE_GOOD.contains(name));
     assert!(unnoticed.is_empty(), "no call returns an error when these fail: {unnoticed:?}");
+}
+
+/// Functions of NVRTC that a compilation calls, in their order.
+const OF_NVRTC: &[&str] = &[
+    "nvrtcGetNumSupportedArchs",
+    "nvrtcGetSupportedArchs",
+    "nvrtcCreateProgram",
+    "nvrtcCompileProgram",
+    "nvrtcGetCUBINSize",
+    "nvrtcGetCUBIN",
+];
+
+/// Fails each call of a compilation: the error says what failed, and the next compilation succeeds.
+fn each_function_of_nvrtc(faults: &Faults) {
+    let compile = |source: &str| compile_source::<Bucket>("failing.cu", source, 3, (9, 0));
+    let source = "extern \"C\" __global__ void nothing() {}";
+    faults.set("");
+    let image = compile(source).expect("without faults");
+    for name in OF_NVRTC {
+        assert!(faults.calls(name) > 0, "{name} is not called");
+    }
+    for (name, status) in OF_NVRTC.iter().flat_map(|name| ["unknown", "memory"].map(|status| (name, status))) {
+        faults.set(&format!("{name}:1={status}"));
+        let error = compile(source).expect_err(name);
+        let expected = if status == "memory" { "NVRTC_ERROR_OUT_OF_MEMORY" } else { "NVRTC_ERROR_INTERNAL_ERROR" };
+        assert!(error.to_string().contains(expected), "{name}: {error}");
+        assert!(compile(source).expect("the fault is over") == image, "{name}");
+    }
+    // A log that cannot be read leaves the error of the compilation.
+    for name in ["nvrtcGetProgramLogSize", "nvrtcGetProgramLog"] {
+        faults.set(&format!("{name}:1=unknown"));
+        let error = compile("nonsense").expect_err("nonsense");
+        assert!(
+            matches!(error, Error::Compile { .. }) && error.to_string().contains("NVRTC_ERROR_COMPILATION"),
+            "{name}: {error}"
+        );
+        assert_eq!(faults.calls(name), 1);
+    }
+    faults.set("");
 }

@@ -6,7 +6,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
-use crate::common::{scaled, tests, tests_of_all_kinds};
+use crate::common::{scaled, sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,11 +34,11 @@ const WIDTH: usize = 4;
 
 /// Vectors stored before the operation; it offers the same vectors and more, each twice.
 fn stored() -> Vec<u32> {
-    distinct(WIDTH, 0, scaled(6000, 300))
+    distinct(WIDTH, 0, sized(6000, 2000, 300))
 }
 
 fn offered() -> Vec<u32> {
-    let words = distinct(WIDTH, 0, scaled(9000, 500));
+    let words = distinct(WIDTH, 0, sized(9000, 3000, 500));
     [&words[..], &words[..]].concat()
 }
 

@@ -61,7 +61,7 @@ pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chos
         let (masked, words_tell) = (at % 2 == 0, at % 4 >= 2);
         let least = |place: usize| if words_tell { (1 << 31) + 8 * place as u32 } else { 0 };
         let mut rng = StdRng::seed_from_u64(width as u64);
-        let (steps, count) = (4, sized(3000, 600, 150));
+        let (steps, count) = (4, sized(3000, 250, 150));
         let builder = chosen(roomy::<S>(width, (steps * count) as u64 + 10));
         let [changed, whole] = [(); 2].map(|()| builder.clone().build(device).unwrap());
         let mut known: Vec<u32> = (0..width).map(least).collect();

@@ -2,7 +2,7 @@
 
 use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
-use crate::common::{scaled, set::everything};
+use crate::common::{scaled, set::everything, sized};
 use std::collections::{HashMap, HashSet};
 use warpset::{Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, TypedTable};
 
@@ -33,7 +33,7 @@ pub mod on_gpu {
 
     /// Vectors that are offered many times at once leave holes, which later batches keep or fill.
     fn device_batches_leave_holes_that_are_listed(device: &Device) {
-        let (width, count) = (4, scaled(100_000, 1000));
+        let (width, count) = (4, sized(100_000, 30_000, 1000));
         // Each batch may leave a hole for each running thread: in total more rows than vectors.
         let table = table(device, width, 12 * count as u64);
         let stream = device.cuda_context().unwrap().new_stream().unwrap();
@@ -78,7 +78,7 @@ pub mod on_gpu {
     }
 
     fn memory_for_rows_comes_as_they_do(device: &Device) {
-        let (width, count) = (32, scaled(100_000, 1000));
+        let (width, count) = (32, sized(100_000, 30_000, 1000));
         let table = table(device, width, 100 * count as u64);
         let index = table.slots() * 8;
         assert!(table.bytes() <= index + (4 << 20), "hardly any rows have memory: {}", table.bytes());
@@ -166,7 +166,7 @@ fn references_stay_when_the_table_grows(device: &Device) {
 }
 
 fn growing_tables_keep_their_references(device: &Device) {
-    let (width, count) = (5, scaled(100_000, 3000));
+    let (width, count) = (5, sized(100_000, 30_000, 3000));
     let table = IndexedTable::builder(width).capacity(100).grows(true).build(device).unwrap();
     let words = distinct(width, 0, count);
     let mut all = Vec::new();

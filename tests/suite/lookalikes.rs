@@ -4,7 +4,7 @@ use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random, all_widths, mix, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, slots_per_bucket, tests_of_all_kinds,
+    scaled, sized, slots_per_bucket, tests_of_all_kinds,
 };
 use warpset::Device;
 
@@ -61,7 +61,7 @@ fn one_word_apart_in_one_probe_sequence<S: Kind>(device: &Device) {
 fn one_bit_apart<S: Kind>(device: &Device) {
     for width in some_widths() {
         // The first bits of the family belong to the vector of zeros, the next to the vector of ones.
-        let bits = (64 * width + 64).min(scaled(1500, 200));
+        let bits = (64 * width + 64).min(sized(1500, 700, 200));
         check::<S>(device, &Pool::of(Family::OneBit, width, bits), u64::MAX);
         check::<S>(device, &Pool::of(Family::OneBit, width, bits.min(300)), 0);
     }
@@ -80,7 +80,7 @@ fn zeros_and_ones<S: Kind>(device: &Device) {
 fn common_prefixes_and_suffixes<S: Kind>(device: &Device) {
     for width in some_widths() {
         for family in [Family::CommonPrefix, Family::CommonSuffix, Family::LastWord, Family::FirstWord] {
-            check::<S>(device, &Pool::of(family, width, scaled(500, 100)), u64::MAX);
+            check::<S>(device, &Pool::of(family, width, sized(500, 250, 100)), u64::MAX);
             check::<S>(device, &Pool::of(family, width, scaled(150, 60)), 0);
         }
     }
@@ -88,7 +88,7 @@ fn common_prefixes_and_suffixes<S: Kind>(device: &Device) {
 
 fn the_same_words_in_another_order<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let pool = Pool::of(Family::Rotated, width, scaled(400, 100));
+        let pool = Pool::of(Family::Rotated, width, sized(400, 250, 100));
         check::<S>(device, &pool, u64::MAX);
         // Neighbouring words swapped: neither a hash that adds up pairs nor a comparison may confuse the vectors.
         let swapped = |at: usize| {

@@ -5,7 +5,7 @@
 use crate::common::vectors::{Pool, Random, distinct};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
 use std::thread;
@@ -15,7 +15,7 @@ tests_of_all_kinds![equal_vectors, distinct_vectors_each_offered_256_times];
 
 /// Number of offers in total.
 fn offers<S: Kind>(device: &Device) -> usize {
-    if device.is_gpu() { scaled(1 << 28, 1 << 16) } else { scaled(1 << 22, 1 << 12) }
+    if device.is_gpu() { scaled(1 << 28, 1 << 16) } else { sized(1 << 22, 1 << 21, 1 << 12) }
 }
 
 fn equal_vectors<S: Kind>(device: &Device) {

@@ -213,7 +213,7 @@ fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
         let answers = together(CALLERS + 1, |thread| {
             if thread == CALLERS {
                 // The number of growths is limited, because every growth copies a larger table.
-                for _ in 0..scaled(300, 5) {
+                for _ in 0..sized(300, 100, 5) {
                     table.grow(table.slots() + 1).expect("grow");
                     if callers_left.load(Ordering::Acquire) == 0 {
                         break;
@@ -299,7 +299,7 @@ fn tables_that_grow_under_many_callers<S: Kind>(device: &Device) {
 /// `grow(capacity)` returns Ok only if the table then has that capacity, even if other threads make it grow meanwhile.
 fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
     const THREADS: usize = 3;
-    for round in 0..scaled(100, 1) {
+    for round in 0..sized(100, 30, 1) {
         let table = roomy::<S>(2, 100).build(device).unwrap();
         let vectors = distinct(2, 0, 90);
         let _ = table.find_or_put_many(&vectors).unwrap();
@@ -334,7 +334,7 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
 /// The table grows between the put and the report of it. A batch reports its progress from inside the put, so the test can time
 /// the growth for that moment.
 fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Device) {
-    for (round, references) in (0..scaled(10, 2)).flat_map(|round| [(round, false), (round, true)]) {
+    for (round, references) in (0..sized(10, 4, 2)).flat_map(|round| [(round, false), (round, true)]) {
         let count = scaled(40_000, 500);
         let table = roomy::<S>(2, 2 * count as u64).build(device).unwrap();
         let vectors = distinct(2, round * 100_000, count);

@@ -4,7 +4,7 @@ use super::changed_files::use_in_every_way;
 use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
 use crate::common::vectors::{Random, distinct, some_widths};
-use crate::common::{scaled, tests_of_all_kinds};
+use crate::common::{scaled, sized, tests_of_all_kinds};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -322,7 +322,7 @@ fn files_are_complete_or_not_there<S: Kind>(device: &Device) {
 
 fn files_of_every_other_length<S: Kind>(device: &Device) {
     let bytes = saved(&small::<S>(device).0);
-    for len in (0..bytes.len()).step_by(scaled(1, 13)) {
+    for len in (0..bytes.len()).step_by(sized(1, 5, 13)) {
         match fault(VectorTable::<S>::load(device, &bytes[..len])) {
             FileFault::Truncated { bytes: read, needed } => {
                 assert_eq!(read, len as u64);
@@ -336,7 +336,7 @@ fn files_of_every_other_length<S: Kind>(device: &Device) {
 
 fn files_with_every_byte_changed<S: Kind>(device: &Device) {
     let mut bytes = saved(&small::<S>(device).0);
-    for at in (0..bytes.len()).step_by(scaled(1, 7)) {
+    for at in (0..bytes.len()).step_by(sized(1, 5, 7)) {
         for change in [1, 0x80, 0xFF] {
             bytes[at] ^= change;
             let fault = fault(VectorTable::<S>::load(device, &bytes[..]));
@@ -382,14 +382,14 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
             changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
             trial(changed);
         }
-        for bit in (0..32).step_by(scaled(1, 5)) {
+        for bit in (0..32).step_by(sized(1, 3, 5)) {
             let mut changed = bytes.clone();
             changed[at + bit / 8] ^= 1 << (bit % 8);
             trial(changed);
         }
     }
     // Changes the contents of the parts.
-    for round in 0..scaled(400, 40) {
+    for round in 0..sized(400, 150, 40) {
         let mut changed = bytes.clone();
         for part in &parts[1..] {
             for _ in 0..if part.is_empty() { 0 } else { 1 + round / 8 } {

@@ -17,7 +17,7 @@
 
 namespace warpset {
 
-// A thread writes slot after slot.
+// Each thread writes one slot after another.
 template <class Shape>
 WARPSET_FN void clear_by_slots(const BucketTable<Shape>& table, u64 blocks)
 {
@@ -26,7 +26,7 @@ WARPSET_FN void clear_by_slots(const BucketTable<Shape>& table, u64 blocks)
         for (u32 index = 0; index < table.layout.slots_per_bucket(); ++index) table.clear_slot(bucket, index);
 }
 
-// The lanes of a warp write words that lie together.
+// The lanes of a warp write adjacent words.
 template <class Shape>
 WARPSET_FN void clear_by_words(const BucketTable<Shape>& table, u64 blocks)
 {
@@ -71,7 +71,7 @@ WARPSET_FN void clear_table(const BucketTable<Shape>& table)
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
 {
-    // The levels lie one after another.
+    // The levels are adjacent in memory.
     const u64 bytes = (table.main.view.buckets + static_cast<u64>(table.stash.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
     u64* words = reinterpret_cast<u64*>(table.main.view.slots);
     const auto share = platform::Grid::share(bytes / sizeof(u64));
@@ -96,7 +96,7 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
 {
     const u32 width = table.width();
     for (u64 at = platform::Grid::thread(); at < count * width; at += platform::Grid::threads()) {
-        u64 reference = references[at / width] & slot_mask;  // whoever gives them has looked at the tags
+        u64 reference = references[at / width] & slot_mask;  // the caller has checked the tags
         u32 word = static_cast<u32>(at % width);
         u32 value;
         if (reference < table.slots() && table.read_word(reference, word, value)) vectors[at] = value;
@@ -104,8 +104,8 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
     }
 }
 
-// Copies rows of an indexed table. Whether a row is stored is asked once, not for each of its words, because the answer may take
-// a search. Each lane of a warp asks for one row, and all lanes share the words of these rows.
+// Copies rows of an indexed table. To determine whether a row is stored may take a search, so this is done once per row, not once
+// per word. Each lane of a warp does it for one row, and all lanes share the words of these rows.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
@@ -137,9 +137,8 @@ WARPSET_FN u32 nth_bit(u32 mask, u32 n)
     return at;
 }
 
-// Copies the vectors in those of the slots from `from` on whose bit is set in `mask`, one behind another, to `rows`. All lanes of
-// a warp call it, after a Warp::sync since they found these slots complete. They share the words, so that these are written
-// without gaps.
+// Copies the vectors in slots `from + i`, for each bit i set in `mask`, one after another to `rows`. All lanes of a warp call it,
+// after a Warp::sync since they found these slots complete. They share the words, so that these are written without gaps.
 template <class Table>
 WARPSET_FN void copy_words(const Table& table, u64 from, u32 mask, u32* rows)
 {
@@ -154,7 +153,7 @@ WARPSET_FN void copy_vectors(const Table& table, u64 from, u32 mask, u32* rows)
     copy_words(table, from, mask, rows);
 }
 
-// Copies vectors by chunks, if a vector is a whole number of chunks. On a GPU the rows lie in a buffer of their own, aligned to
+// Copies vectors by chunks, if a vector is a whole number of chunks. On a GPU the rows are in a buffer of their own, aligned to
 // chunks.
 template <class Shape>
 WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask, u32* rows)
@@ -171,8 +170,8 @@ WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask
     }
 }
 
-// Copies vectors of tree tables. A lane walks through the tree of a slot once; reading each word by itself would walk down from
-// the root each time. A lane writes four words at a time if the width is a multiple of four.
+// Copies vectors of tree tables. Each lane walks once through the tree of a slot; reading every word separately would walk down
+// from the root each time. A lane writes four words at a time if the width is a multiple of four.
 template <class RootTable, u32 width, class Strategy>
 WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table, u64 from, u32 mask, u32* rows)
 {
@@ -235,8 +234,9 @@ struct ProbeTotals {
     u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
 };
 
-// Lengths of probe sequences that a thread has met. It adds up the few that nearly all have, and adds each sum to memory once:
-// added one by one, those of 131 million vectors took an H200 0.19 s, as all threads wait for the same number.
+// Lengths of probe sequences that one thread has found. It sums up the few lengths that nearly all vectors have, and adds each
+// sum to memory once. Added one by one, the lengths of 131 million vectors took an H200 0.19 s, because all threads wait for the
+// same number.
 struct ProbeCounts {
     static constexpr u32 few = 4;
     u64* lengths;

@@ -22,7 +22,7 @@ struct SearchBatch {
     using Roots = typename Table::Roots;
     static constexpr Outcome not_stored = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
 
-    // Scratch memory of one warp: what it searches for, and what its builder wants.
+    // Scratch memory of one warp: for its search, and for its builder.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
         if constexpr (Warp::size == 1)
@@ -31,18 +31,18 @@ struct SearchBatch {
             return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
     }
 
-    // Searches for a whole batch, which the warps of a grid share.
+    // Searches for a whole batch. The warps of a grid share the batch.
     WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
     {
         run_share(table, batch, batch.count);
         count_offered(batch);
     }
 
-    // Searches for a batch that another GPU has sent: for nothing if the number at `refused` is not 0 when the kernel begins.
-    // Either way the batch counts as offered.
+    // Searches for a batch that another GPU has sent. Searches for no vector if the number at `refused` is not 0 when the kernel
+    // begins. In both cases the batch counts as offered.
     //
     // The number of vectors depends on `refused`, and there is no early return, because a return changes how the compiler
-    // schedules the loop: for 16 and 32 words it then waited for the first of two buckets before it asked for the second
+    // schedules the loop: for 16 and 32 words it then waited for the first of two buckets before it requested the second
     // (column `loads` of tests/nvrtc/kernels.csv), and find-or-put lost 7 to 10 %.
     WARPSET_FN static void run_warps_unless(const Table& table, const BatchView& batch, const u64* refused)
     {
@@ -56,9 +56,9 @@ struct SearchBatch {
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
         using Search = typename Builder<Table, operation, offer>::Search;
-        // When half the lanes are idle (bucket/warp_search.cuh). For trees a little later, as making root pairs costs the same
-        // instructions for few. H200, walks of 16 words, when 16, 24, 32 are idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8,
-        // 10.7, 10.3.
+        // Idle lanes are refilled when half of them are idle (bucket/warp_search.cuh). For trees somewhat later, because making
+        // root pairs takes the same instructions for a few vectors as for many. H200, walks of 16 words, refilling when 16, 24,
+        // 32 are idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8, 10.7, 10.3.
         constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
         Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
@@ -92,13 +92,19 @@ struct SearchBatch {
         results.finish();
     }
 
-    // Searches for a whole batch by one thread. Several searches take turns, one bucket a turn. Each asks for its next bucket at
-    // the end of its turn, and the bucket is there when its turn comes again. (Intel Xeon, one thread, 200 MB table, 8 words, ns
-    // a find-or-put at fill 0.67 / 0.9: 31 / 40. Hashing and asking for the first buckets of 16 vectors, then searching each to
-    // its end: 64 / 92. With 8, 16 and 32 turns: 38, 31 and 33.)
+    // Searches for a whole batch by one thread. Several searches take turns, one bucket per turn. Each prefetches its next bucket
+    // at the end of its turn, and the bucket has arrived when its next turn comes. (Intel Xeon, one thread, 200 MB table, 8
+    // words, ns per find-or-put at fill 0.67 / 0.9: 31 / 40. If the first buckets of 16 vectors are prefetched and then each
+    // search runs to its end: 64 / 92. With 8, 16 and 32 searches taking turns: 38, 31 and 33.)
+    //
+    // Turns of one word are shorter. (AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent: 12.4 / 11.2 /
+    // 10.9 / 15.2 with 24 turns, 11.6 / 10.5 / 10.5 / 15.1 with 32, no less with 48. Of 2, 4 and 8 words there is no difference.)
+    //
+    // A pointer to the turn, not its number, because computing the address from the number takes longer. (As above, 2 words: 16.1
+    // / 14.2 / 14.3 / 26.0 by number, 14.1 / 12.7 / 12.5 / 22.3 by pointer.)
     WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
     {
-        constexpr u32 max_turns = 24;
+        constexpr u32 max_turns = Roots::static_width == 1 ? 32 : 24;
         struct Turn {
             u64 index;  // of the vector in the batch
             typename Table::Key key;
@@ -107,7 +113,7 @@ struct SearchBatch {
         const Roots& roots = table.root_table();
         Results<operation> results{roots.stored_count(), batch};
         u64 next = 0;
-        // The next vector that is not resolved by its nodes; false if there is none.
+        // Takes the next vector that is not resolved by its nodes. Returns false if there is none.
         const auto begin = [&](Turn& turn) {
             for (; next < batch.count; ++next) {
                 if (key(table, batch, next, turn.key)) {
@@ -124,13 +130,12 @@ struct SearchBatch {
         Turn turns[max_turns];
         u32 count = 0;
         while (count < max_turns && begin(turns[count])) ++count;
-        for (u32 at = 0; count > 0; at = at + 1 < count ? at + 1 : 0) {
-            Turn& turn = turns[at];
-            const Found found = turn.search.step(roots, turn.key, lane);
+        for (Turn *turn = turns, *end = turns + count; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
+            const Found found = turn->search.step(roots, turn->key, lane);
             if (found.outcome == Outcome::Pending) continue;
             const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
-            results.record(turn.index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
-            if (!begin(turn)) turn = turns[--count];
+            results.record(turn->index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
+            if (!begin(*turn)) *turn = *--end;
         }
         lane.finish(roots);
         results.finish();
@@ -150,7 +155,7 @@ private:
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
 
-    // Writes what the search looks for among the roots. Returns false if the vector is resolved without a search.
+    // Writes the key to search for among the roots. Returns false if the vector is resolved without a search.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {
         const u32 width = table.width();
@@ -160,7 +165,7 @@ private:
             return table.incremental_key(parent_slot(batch, index), ChangedVectorOf<BatchView>{batch, width, index}, key);
     }
 
-    // Where the share of warp `warp` of the batch starts: contiguous, of equal size up to one.
+    // Start of warp `warp`'s share of the batch. The shares are contiguous, and their sizes differ by at most one.
     WARPSET_FN static u32 share(u64 count, u64 warp)
     {
         u64 warps = platform::Grid::warps();
@@ -168,7 +173,7 @@ private:
     }
 };
 
-// Scratch memory of a warp in whichever search of a table.
+// Scratch memory that a warp needs in any search of a table.
 template <class Table>
 WARPSET_FN constexpr u32 search_scratch_bytes()
 {

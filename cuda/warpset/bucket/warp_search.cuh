@@ -41,7 +41,7 @@
 
 namespace warpset {
 
-// `with_nodes`: the warp makes root pairs too, which takes registers. Only compact/search.cuh takes account of it.
+// `with_nodes`: the warp also makes root pairs, which takes registers. Only compact/search.cuh depends on it.
 template <class Table, Operation operation, bool with_nodes = false>
 struct WarpSearch {
     using Warp = platform::Warp;
@@ -66,7 +66,7 @@ struct WarpSearch {
     const Table& table;
     u8* vectors;  // the warp's scratch memory
 
-    // How far the search for this lane's vector is:
+    // State of the search for this lane's vector:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
     typename Table::Classes forbidden;
@@ -75,7 +75,7 @@ struct WarpSearch {
     u32 index = 0;  // of the first slot of the bucket that it has not left
     Probe probe{};
 
-    // Nothing else writes behind the words of vectors, so the padding is written once.
+    // Nothing else writes after the words of vectors, so the padding is written only once.
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors)
     {
         WARPSET_UNROLL
@@ -87,7 +87,7 @@ struct WarpSearch {
     WARPSET_FN bool is_idle() const { return chunk == idle; }
     WARPSET_FN u64 reference() const { return table.slot_number(probe.bucket, index); }
 
-    // This lane's vector has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         probe = Probe::start(table.hash(mine()), table.view.buckets);
@@ -102,7 +102,7 @@ struct WarpSearch {
     {
         const bool looks = chunk == look, claims = chunk < look;
         u32 looking = Warp::ballot(looks);
-        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        // The claims are under way while the buckets are read: `seen` must not be used before that.
         Main seen = claims ? request_claim() : Main{};
         Outcome outcome = Outcome::Pending;
         if (looking != 0) {
@@ -114,7 +114,7 @@ struct WarpSearch {
         return outcome;
     }
 
-    // There are no more vectors: nothing is left to be handed over.
+    // Called when there are no more vectors. Here nothing has to be handed over.
     WARPSET_FN void finish() const {}
 
 private:
@@ -144,9 +144,9 @@ private:
                     if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
-            // This barrier orders nothing that matters. It keeps the compiler from comparing the first bucket before it asks for
-            // the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times at 24; at 2,
-            // 8, 16 and 32 words there is no difference.
+            // This barrier is not needed for the order of accesses. It keeps the compiler from comparing the first bucket before
+            // it requests the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times
+            // at 24; at 2, 8, 16 and 32 words there is no difference.
             Warp::sync();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
@@ -179,7 +179,7 @@ private:
         return tile == 32 ? ballot : ballot >> tile_start & ((1u << tile % 32) - 1);
     }
 
-    // Bit t of `different` and `empty` is about chunk (r * tile + t) * row_chunks + c of the bucket.
+    // Bit t of `different` and `empty` belongs to chunk (r * tile + t) * row_chunks + c of the bucket.
     WARPSET_FN static void record(Report& report, u32 r, u32 c, u32 different, u32 empty)
     {
         if constexpr (layout.slots_per_bucket() == 1) {
@@ -233,7 +233,7 @@ private:
         return next_bucket();
     }
 
-    // Main chunks are asked for at once; tails, which few widths have, when the claim is finished.
+    // Main chunks are claimed here. Tails, which few widths have, are claimed when the claim is finished.
     WARPSET_FN Main request_claim() const
     {
         Main seen{};

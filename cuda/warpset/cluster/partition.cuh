@@ -28,10 +28,10 @@
 
 namespace warpset {
 
-// Messages are whole lines: one for the header, the rows, and at the end of the last line the trailer.
+// Messages consist of whole lines: one for the header, then the rows, with the trailer at the end of the last line.
 constexpr u32 message_line_bytes = 128, message_trailer_bytes = 16;
 
-// A free slot of the filter; the owner of a vector that is not sent, because another represents it.
+// Marks a free slot of the filter, and is the owner of a vector that is not sent because another one represents it.
 constexpr u32 no_position = ~0u;
 
 // Distance between the cursors of two neighbouring ranks. Each has its own line, so that atomics on them do not wait for each
@@ -52,7 +52,7 @@ struct PartitionView {
     const u64* runs;        // one a rank: the address of its first row
     const u64* answers;     // one a rank, ascending: where the first answer to its run is, in bytes from `replies` on
     u32* places;            // count, or null: after `scatter`, of each vector that is sent, where the answer to it is
-    const u8* replies;      // or null: nobody has asked for answers
+    const u8* replies;      // or null: no answers are requested
     u8* outcomes;           // count, or null
     u64* references;        // count, or null; 0 for a vector that is not stored
     u32* owners;            // count, or null: the rank that has the vector, or would have
@@ -73,11 +73,11 @@ WARPSET_FN u32 last_not_above(const u64* firsts, u32 count, u64 value)
     return low;
 }
 
-// Bytes of `bytes` in whole lines.
+// `bytes`, rounded up to whole lines.
 WARPSET_FN u64 whole_lines(u64 bytes) { return (bytes + message_line_bytes - 1) / message_line_bytes * message_line_bytes; }
 
-// A vector in registers, between its one read and its one write. Both are by the largest pieces that its size is a multiple of,
-// to which the addresses are aligned.
+// A vector in registers, between its one read and its one write. Both use the largest pieces that divide its size; the addresses
+// are aligned to them.
 template <u32 words>
 struct HeldVector {
     u32 held[words];
@@ -116,14 +116,14 @@ struct HeldVector {
     }
 };
 
-// None: a vector of any width stays where it is.
+// No registers: a vector of any width stays in memory.
 template <>
 struct HeldVector<0> {};
 
 struct Partition {
     using Warp = platform::Warp;
 
-    // Vectors that a warp takes at a time: several for each lane, for which it asks a cursor of all warps once.
+    // Number of vectors that a warp takes at a time: several per lane, with one addition to the cursor that all warps share.
     static constexpr u32 rounds = Warp::size == 1 ? 256 : 8, tile = rounds * Warp::size;
 
     // Finds representatives.
@@ -165,7 +165,8 @@ struct Partition {
         scatter_as<0, rounds>(view);
     }
 
-    // Gives every vector what has become of its representative. Of equal vectors only the representative is New.
+    // Copies the result of each representative to the vectors that it represents. Of equal vectors only the representative is
+    // New.
     WARPSET_FN static void gather(const PartitionView& view, Outcome hit)
     {
         u64 hits = 0, rejected = 0;
@@ -245,7 +246,7 @@ private:
                 u64 to = 0;
                 if (owners[round] != no_position) {
                     if (view.places) view.places[at] = static_cast<u32>(view.answers[owners[round]]) + rows[round];
-                    // The cursor tells the host that a run is too long.
+                    // The cursor shows the host that a run is too long.
                     if (rows[round] < view.capacities[owners[round]]) to = view.runs[owners[round]] + 4ull * view.width * rows[round];
                 }
                 if constexpr (words == 0) copy(view, first, to);
@@ -254,7 +255,7 @@ private:
         }
     }
 
-    // Rows of an owner's run for those vectors of the tile that it owns. All lanes call it, converged.
+    // Takes rows of an owner's run for those vectors of the tile that it owns. All lanes call it, converged.
     template <u32 rounds>
     WARPSET_FN static void reserve(const PartitionView& view, u32 owner, const u32 (&owners)[rounds], u32 (&rows)[rounds])
     {
@@ -275,14 +276,14 @@ private:
             if (owners[round] == owner) rows[round] += static_cast<u32>(first);
     }
 
-    // The reference that an owner gives in its answer at `place`.
+    // Reads the reference in an owner's answer at `place`.
     WARPSET_FN static u64 reference(const PartitionView& view, u32 owner, u32 place)
     {
         const u64 first = view.answers[owner], rows = view.cursors[owner * cursor_step];
         return reinterpret_cast<const u64*>(view.replies + first + whole_lines(rows))[place - first];
     }
 
-    // The walk of the vector at `position`, whose hash starts it.
+    // The walk of the vector at `position`. It begins at the slot of the vector's hash.
     WARPSET_FN static u32 representative(const PartitionView& view, u32 position, u32 hash)
     {
         for (u32 slot = hash & view.slot_mask;; slot = (slot + 1) & view.slot_mask) {
@@ -313,7 +314,7 @@ private:
     }
 };
 
-// First line of a message. It shows the receiver that this message is the one it waits for, and not one for another rank or
+// First line of a message. By it the receiver recognizes the message it waits for, and does not take one for another rank or
 // another round. Mirrored by `Stamp` in src/layout/rank.rs.
 struct Stamp {
     u64 magic, sequence;
@@ -330,14 +331,14 @@ struct StampView {
     const u64* cursors;  // or null: where the rows of runs were counted, as in PartitionView
 };
 
-// A message ends with the sequence number and this, so that one whose end is missing is known.
+// A message ends with the sequence number and this constant, so that a message whose end is missing is detected.
 WARPSET_FN u64 trailer_of(const Stamp& stamp) { return ~stamp.magic ^ (static_cast<u64>(stamp.from) << 32 | stamp.to); }
 
 constexpr u32 stamp_words = 6;  // of 8 bytes, those before `at`
 
-// Writes header and trailer of each message. The rest of the header's line is zeros. With cursors, messages are runs that have
-// just been sorted: their rows are as many as were counted, and `rows` of the stamp is how many there is room for. A run that is
-// too long for that is sorted again, and then stamped.
+// Writes header and trailer of each message. The rest of the header's line is zeros. If there are cursors, the messages are runs
+// that have just been sorted: a message then has as many rows as were counted, and `rows` of its stamp is the run's capacity. A
+// run that exceeds its capacity is sorted again before it is stamped.
 WARPSET_FN void write_stamps(const StampView& view)
 {
     const auto share = platform::Grid::share(view.count);

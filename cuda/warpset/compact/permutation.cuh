@@ -46,7 +46,7 @@ struct Permutation {
     WARPSET_FN constexpr u64 mask() const { return ~0ull >> (64 - bits()); }
     WARPSET_FN bool has(u64 key) const { return (key & ~mask()) == 0; }
 
-    // The part that all functions share. What lies above the bits matters to none of them.
+    // The part that all functions share. Bits of the result above `bits` have no effect on any function.
     WARPSET_FN u64 scramble(u64 key) const { return fold(fold(key) * view.multipliers[0] & mask()) * view.multipliers[1]; }
 
     // The hash in the high bits of a word, as a fraction of 2^64.
@@ -55,7 +55,7 @@ struct Permutation {
         return fold((scrambled + function * view.step) & mask()) * view.multipliers[2] << (64 - bits());
     }
 
-    // The key that has this hash.
+    // The key with this hash.
     WARPSET_FN u64 key(u64 fraction, u32 function) const
     {
         const u64 scrambled = fold((fraction >> (64 - bits())) * view.inverses[2] & mask()) - function * view.step;

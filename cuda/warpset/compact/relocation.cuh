@@ -70,8 +70,8 @@ struct Relocation {
     const Table& table;
     u64 random;
 
-    // Finds a slot for a key in the main level, where each of its buckets is full, and for the keys that it displaces. False if
-    // that takes too many steps: then `key` is one that has no slot.
+    // Finds a slot in the main level for a key whose buckets are all full, and for the keys that it displaces. Returns false if
+    // that takes too many steps: then `key` is the one that has no slot.
     WARPSET_FN bool relocate(u64& key)
     {
         const Level& level = table.main;
@@ -89,7 +89,7 @@ struct Relocation {
     }
 
 private:
-    // Puts a code into a slot of its bucket that is EMPTY; false if there is none, for ever.
+    // Puts a code into an EMPTY slot of its bucket. Returns false if there is none; then there never will be one.
     WARPSET_FN bool claim(Quotiented<Code> at) const
     {
         for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
@@ -99,7 +99,7 @@ private:
         return false;
     }
 
-    // Less than `end`. Knuth's MMIX generator.
+    // A random number less than `end`, from Knuth's MMIX generator.
     WARPSET_FN u32 next(u32 end)
     {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -110,11 +110,12 @@ private:
 // Counts of relocation. Mirrored by `Relocated` in src/layout/view.rs.
 struct Relocated {
     u64 taken;      // keys that the stash held
-    u64 left_over;  // of those, and of those that have given way to them: how many have found no slot
+    u64 left_over;  // number of those, and of keys displaced by them, that have found no slot
 };
 
-// Relocates the keys of the stash, which is EMPTY then, and writes those that are left over to `keys` (room for as many as it has
-// slots), in no order; these no longer count as stored. Adds to `counts`. Nothing else may use the table at the same time.
+// Relocates the keys of the stash, which is EMPTY afterwards. Writes those that are left over to `keys` (with space for as many
+// as the stash has slots), in no order; these no longer count as stored. Adds to `counts`. Nothing else may use the table at the
+// same time.
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void relocate_keys(const CompactTable<slot_bits, static_bits>& table, u64 seed, u64* keys, Relocated* counts)
 {

@@ -48,7 +48,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     const Table& table;
     u8* keys;  // the warp's scratch memory
 
-    // How far the search for this lane's key is:
+    // State of the search for this lane's key:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
     u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
     u64 scrambled = 0;
@@ -61,7 +61,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     WARPSET_FN bool is_idle() const { return slot == idle; }
     WARPSET_FN u64 reference() const { return found; }
 
-    // This lane's key has been written to `vector_of(lane)`, and the warp synced: search for it.
+    // Begins the search for this lane's key. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
         const u64 key = *reinterpret_cast<const u64*>(vector_of(Warp::lane()));
@@ -78,7 +78,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         const bool over = !is_idle() && table.main.is_over(walk);
         const bool looks = slot == look && !over, claims = slot < look;
         const u32 looking = Warp::ballot(looks);
-        // The claims are under way while the buckets are read: nothing is done with `seen` before.
+        // The claims are under way while the buckets are read: `seen` must not be used before that.
         Code seen = Level::empty;
         if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
         Outcome outcome = Outcome::Pending;
@@ -167,7 +167,7 @@ private:
         return outcome;
     }
 
-    // There is no more of the walk through the main level.
+    // The walk through the main level has ended.
     WARPSET_FN Outcome leave()
     {
         if (walk.round == too_wide) return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;

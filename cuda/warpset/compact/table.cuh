@@ -156,7 +156,7 @@ struct CompactLevel {
     WARPSET_FN u64 slots() const { return view.buckets * static_cast<u64>(slots_per_bucket); }
     WARPSET_FN const u8* bucket(u32 bucket) const { return view.slots + bucket * static_cast<u64>(bucket_bytes); }
 
-    // The slot of a word, and a word with one more slot taken.
+    // First: the slot's content, taken from its word. Second: the word with content for one more slot.
     WARPSET_FN static Code code_in(Word word, u32 slot)
     {
         if constexpr (slots_per_word == 1) return word;
@@ -183,11 +183,11 @@ struct CompactLevel {
         return function + (code - function * view.window >= view.window);
     }
 
-    // The inverse: the hash that a bucket and a code are of, as a fraction of 2^64 in steps of 2^(64 - bits).
+    // The inverse: computes the hash from a bucket and a code, as a fraction of 2^64 in steps of 2^(64 - bits).
     WARPSET_FN u64 fraction(Quotiented<Code> at, u32 bits) const
     {
-        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1, and those after
-        // it have remainders 1 or hardly more apart: the i-th has i, i + 1 or i + 2.
+        // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1. The remainders of
+        // consecutive hashes differ by 1 or slightly more, so the i-th hash after it has remainder i, i + 1 or i + 2.
         u64 below = at.bucket * view.start + (static_cast<u64>(at.bucket) * view.start_fraction >> 32);
         u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
         if (left >= view.buckets) {
@@ -237,7 +237,8 @@ struct CompactLevel {
         } while (walk.at.code == empty);
     }
 
-    // The slots of a bucket that a walk may take in its round: from the first number to the second.
+    // Range of the slots of a bucket that a walk may take in its round: from the first number up to, but not including, the
+    // second.
     WARPSET_FN u32 first_slot(u32 round) const { return round == 0 ? 0 : last_slot(round - 1); }
     WARPSET_FN u32 last_slot(u32 round) const { return view.limits >> 8 * round & 0xFF; }
 
@@ -257,7 +258,7 @@ struct CompactLevel {
         Word* const word = word_of(bucket, slot);
         if constexpr (slots_per_word == 1) return warpset::claim(word, empty, code);
         slot %= slots_per_word;
-        // Each failure has decided a slot of this word.
+        // Each failed compare-and-swap means that another thread has decided a slot of this word.
         Word expected = platform::load_relaxed(word);
         while (code_in(expected, slot) == empty) {
             const Word seen = platform::compare_and_swap_relaxed(word, expected, with(expected, slot, code));
@@ -272,7 +273,7 @@ struct CompactLevel {
     {
         Word* const word = word_of(bucket, slot);
         slot %= slots_per_word;
-        // Each failure has exchanged a slot of this word.
+        // Each failed compare-and-swap means that another thread has exchanged a slot of this word.
         for (Word expected = platform::load_relaxed(word);;) {
             const Word without = expected ^ with(0, slot, code_in(expected, slot));
             const Word seen = platform::compare_and_swap_relaxed(word, expected, with(without, slot, code));
@@ -320,7 +321,8 @@ struct CompactLevel {
         return found;
     }
 
-    // The key in a slot; false if there is none. `function`: which it is stored under.
+    // Reads the key in a slot. Returns false if there is none. `function`: the number of the function that the key is stored
+    // under.
     template <u32 static_bits>
     WARPSET_FN bool read(const Permutation<static_bits>& hash, u64 slot, u64& key, u32& function) const
     {

@@ -61,7 +61,8 @@ struct PartialHash {
     }
 };
 
-// `vector.pair(i)` gives words i and i + 1 as one 64-bit value, the first in the low half; `vector.word(i)` one word.
+// A vector has `vector.pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half, and `vector.word(i)`, one
+// word.
 template <class Vector, class Warp = platform::Warp>
 WARPSET_FN u64 hash_vector(const u128* seeds, u32 width, u64 mask, const Vector& vector)
 {

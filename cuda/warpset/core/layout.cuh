@@ -66,7 +66,7 @@ struct Choose<false, A, B> {
     using Type = B;
 };
 
-// `slot_words_`: as many as the vector has, or more.
+// `slot_words_`: words per slot, at least as many as the vector has.
 template <u32 width_words, u32 chunk_bytes, u32 line_bytes_, u32 slot_words_ = width_words>
 struct StaticShape {
     static_assert(width_words >= 1, "a vector has at least one word");
@@ -86,9 +86,11 @@ struct StaticShape {
     WARPSET_FN constexpr u32 width() const { return width_words; }
     WARPSET_FN constexpr u32 slot_words() const { return slot_words_; }
     WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
+    // Most bytes that the machine claims at once, which a slot may have fewer than.
+    WARPSET_FN static constexpr u32 claim_bytes() { return chunk_bytes; }
 };
 
-// Widths whose padded slots have `words` words, more than a line.
+// For the widths whose padded slots have `words` words, which is more than a line.
 template <u32 slot_words_>
 struct SlotShape {
     static_assert(slot_words_ > 16 && slot_words_ % 4 == 0, "a padded slot, longer than a line");
@@ -104,7 +106,7 @@ struct SlotShape {
     WARPSET_FN constexpr u32 line_bytes() const { return 64; }
 };
 
-// Any width from 17 on: a slot is longer than a line.
+// For any width from 17 on: a slot is longer than a line.
 template <u32 chunk_bytes>
 struct DynamicShape {
     static_assert(chunk_bytes == 8 || chunk_bytes == 16, "chunks of 8 or 16 bytes");
@@ -148,20 +150,20 @@ struct Layout : Shape {
     WARPSET_FN constexpr u32 tail8_offset() const { return slots_per_block() * main_bytes(); }
     WARPSET_FN constexpr u32 tail4_offset() const { return tail8_offset() + (has_tail8() ? slots_per_block() * 8 : 0); }
 
-    // How many EMPTY patterns there are: a power of two, more than a vector has chunks (bucket/table.cuh).
+    // Number of EMPTY patterns: a power of two that is greater than the number of chunks of a vector (bucket/table.cuh).
     WARPSET_FN constexpr u32 empty_classes() const
     {
         if constexpr (!Shape::is_static) return 1u << (32 - platform::leading_zeros(chunks()));
         return power_of_two_at_least(chunks() + 1);
     }
 
-    // Words of a set of them, a bit each: as many as this shape needs, or any.
+    // Words of a set of EMPTY patterns, one bit for each: as many as this shape needs, or as any shape needs.
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
 
     // The block that holds a bucket, and the index of the bucket's first slot in it.
     WARPSET_FN constexpr u64 block_offset(u64 bucket) const
     {
-        // A division by a number that the compiler does not know would cost more than the rest of a search.
+        // A division by a number that the compiler does not know would take longer than the rest of a search.
         if constexpr (!Shape::is_static) return (has_tails() ? bucket / 16 : bucket) * block_bytes();
         return bucket / buckets_per_block() * block_bytes();
     }

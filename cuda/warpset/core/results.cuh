@@ -23,7 +23,7 @@ struct Results {
         if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.on_new_vector(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
-        // Full is rare, so it is counted at once: a sum would cost every search a register.
+        // Full is rare, so each one is counted at once: a sum would cost every search a register.
         if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
             platform::add_relaxed(&batch.counts->full, 1);
         if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);

@@ -9,7 +9,7 @@
 
 namespace warpset {
 
-// A vector somewhere in memory, of any alignment of its words.
+// A vector anywhere in memory, aligned only to its words.
 struct WordVector {
     static constexpr bool is_padded = false;
     const u32* words;
@@ -35,7 +35,7 @@ struct AlignedVector {
     }
 };
 
-// Where the words of a vector lie one after another, if its type tells; else null.
+// Address of the vector's words if they are adjacent in memory and its type implies that; otherwise null.
 template <class Vector>
 WARPSET_FN constexpr const u32* words_of(const Vector&)
 {

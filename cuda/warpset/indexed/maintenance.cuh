@@ -6,7 +6,8 @@
 
 namespace warpset {
 
-// Makes the index EMPTY, and takes back all rows. Nothing else may use the table at the same time.
+// Makes the index EMPTY and the table have no rows: their numbers are given again from 0 on. Nothing else may use the table at
+// the same time.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
 {
@@ -22,8 +23,8 @@ WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
     }
 }
 
-// Names the stored rows `first .. last` of a table in another index of its rows, which is empty before the first of them and used
-// by nothing else. Counts them as offered, and as hits or full. Nothing is put into the table at the same time.
+// Enters the stored rows `first .. last` of a table into another index of its rows. That index is empty at first, and nothing
+// else uses it. Counts the rows as offered, and as hits or full. Nothing is put into the table at the same time.
 template <class Old, class Table>
 WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last, BatchCounts* counts)
 {
@@ -38,17 +39,17 @@ WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last,
     if (full != 0) platform::add_relaxed(&counts->full, full);
 }
 
-// Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put meanwhile. Adds their
-// number to `count`. At most `room` of them are written.
+// Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put at the same time. Adds
+// their number to `count`. At most `capacity` of them are written.
 template <u32 width, u32 slot_bits>
-WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 room, u64* count)
+WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
     const auto share = platform::Grid::share(last - first);
     for (u64 row = first + share.first; row < first + share.last; row += share.step) {
         if (table.holds(row)) continue;
         // Relaxed: only the uniqueness of the places matters.
         const u64 at = platform::fetch_add_relaxed(count, 1);
-        if (at < room) holes[at] = row;
+        if (at < capacity) holes[at] = row;
     }
 }
 
@@ -62,7 +63,7 @@ WARPSET_FN void count_unstored(const IndexedTable<width, slot_bits>& table, cons
     if (unstored != 0) platform::add_relaxed(invalid, unstored);
 }
 
-// Move of a row to another place. Mirrored by `RowMove` in src/layout/view.rs.
+// Move of a row to another position. Mirrored by `RowMove` in src/layout/view.rs.
 struct RowMove {
     u64 from, to;
 };
@@ -78,8 +79,8 @@ WARPSET_FN void move_rows(const IndexedTable<width, slot_bits>& table, const Row
         Slot* slot = table.slot_naming(move.from);
         if (slot == nullptr) continue;
         table.rows.write(move.to, RowVector<width>{table.rows, move.from});
-        // Atomic, as threads that look for their own rows may walk over it. Relaxed: they read nothing through it, and the end of
-        // the launch orders it for all others.
+        // Atomic, because other threads that look for their own rows may read this slot. Relaxed: they read nothing through it,
+        // and the end of the launch orders it for all other threads.
         const Slot tag = platform::load_relaxed(slot) >> table.view.row_bits << table.view.row_bits;
         platform::store_relaxed(slot, table.name(tag, move.to));
     }

@@ -38,7 +38,7 @@ struct RowsView {
     u64* given;       // numbers handed out; it counts on when there are no rows left
     u64* spares;      // how many there are, about; then the cells
     u64 capacity;     // rows that there is memory for
-    u64 dense;        // rows 0 .. dense - 1 are stored, and whoever has this view sees them
+    u64 dense;        // rows 0 .. dense - 1 are stored, and visible to every thread that has this view
     u32 spare_cells;  // a power of two
     u32 width;        // words a vector
     u64 reuses;       // 1: spares are taken before new numbers; 0: they are left
@@ -60,7 +60,7 @@ struct Rows {
 
     WARPSET_FN u32* at(u64 row) const { return view.words + row * width(); }
 
-    // Rows that have been given.
+    // Number of rows that have been given to lanes.
     WARPSET_FN u64 count() const
     {
         const u64 given = platform::load_relaxed(view.given);
@@ -92,7 +92,7 @@ struct Rows {
         }
     }
 
-    // Whether a stored row, whose slot this thread has acquired, is this vector.
+    // Whether a stored row equals this vector. This thread has acquired the row's slot.
     template <class Vector>
     WARPSET_FN bool equals(u64 row, const Vector& vector) const
     {
@@ -109,13 +109,13 @@ struct Rows {
     // Approximate number of spares. Relaxed: a hint.
     WARPSET_FN u64 spares() const { return view.reuses != 0 ? platform::load_relaxed(view.spares) : 0; }
 
-    // Whether all spares that are left are taken by later puts.
+    // Whether later puts take all remaining spares.
     WARPSET_FN bool fills_spares() const { return view.reuses != 0 && first_spare == 0; }
 
     // Whether looking for a spare is worthwhile if there are `spares` of them.
     WARPSET_FN bool are_spares(u64 spares) const { return spares - 1 < view.spare_cells; }
 
-    // A row for this thread to own; no_row if there is none.
+    // Takes a row for this thread to own. Returns no_row if there is none.
     WARPSET_FN u64 take() const
     {
         u64 row = are_spares(spares()) ? take_spare() : no_row;
@@ -129,10 +129,10 @@ struct Rows {
         for (u32 i = 0; i < tries_to_take; ++i) {
             u64* cell = cell_of(i);
             const u64 seen = platform::load_relaxed(cell);
-            // Acquire, device scope: the row is written after what its last owner wrote there, who released it by `give`.
+            // Acquire, device scope: this thread writes the row after its last owner wrote it. That owner released it by `give`.
             if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
                 platform::add_relaxed(view.spares, ~0ull);
-                // Until then the row stays a hole without an owner.
+                // A row before `first_spare` is not used: it stays a hole, and is in no cell.
                 if (seen - 1 >= first_spare) return seen - 1;
             }
         }
@@ -145,7 +145,7 @@ struct Rows {
         if (leave(row)) count_spares(1);
     }
 
-    // Leaves a spare row in a cell for other lanes; false if no cell was found. The caller counts it.
+    // Leaves a spare row in a cell for other lanes. Returns false if no free cell was found. The caller counts it.
     WARPSET_FN bool leave(u64 row) const
     {
         for (u32 i = 0; i < tries_to_give; ++i) {
@@ -160,16 +160,16 @@ struct Rows {
     WARPSET_FN void count_spares(u32 more) const { platform::add_relaxed(view.spares, u64{more}); }
 
 private:
-    // Each lane gives once, but may take for every vector.
+    // Each lane gives at most one row, but may take one for every vector.
     static constexpr u32 tries_to_take = 8, tries_to_give = 64;
 
-    // The cell that this thread tries after `i` others.
+    // The cell that this thread tries after `i` other ones.
     WARPSET_FN u64* cell_of(u32 i) const { return view.spares + 1 + ((platform::Grid::thread() + i) & (view.spare_cells - 1)); }
 
     WARPSET_FN u64* pairs(u64 row) const { return reinterpret_cast<u64*>(at(row)); }
 };
 
-// A row as hash functions read a vector.
+// View of a row as a vector, for hash functions.
 template <u32 static_width>
 struct RowVector {
     const Rows<static_width>& rows;

@@ -77,18 +77,18 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     static constexpr u32 stride = scratch_stride(width);
     static constexpr u32 scratch_bytes = Warp::size * stride;
 
-    // How a tile reads and writes a row: `units` units, a unit a lane in a round.
+    // Units in which a tile reads and writes a row: `units` of them, one per lane in each round.
     static constexpr u32 unit_words = width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
     using Element = typename Choose<width % 2 == 0, u64, u32>::Type;
     using Unit = platform::Row<Element, unit_words * 4 / sizeof(Element)>;
     static constexpr u32 units = width / unit_words;
     static constexpr u32 tile = units < 32 ? power_of_two_at_least(units) : 32;
     static constexpr u32 rounds = (units + tile - 1) / tile;
-    // Rows of one tile that are read at a time: as many as the launch bounds of table_kernels.cu leave registers for.
+    // Number of rows that a tile reads at a time: as many as the registers allow under the launch bounds of table_kernels.cu.
     static constexpr u32 affordable = width < 64 ? 2 : 16 / (rounds * unit_words) < 4 ? 16 / (rounds * unit_words) : 4;
     static constexpr u32 in_flight = affordable < tile ? affordable : tile;
 
-    // Half a bucket: what a lane reads of it.
+    // Half a bucket: the part that one lane reads.
     static constexpr u32 half_slots = 16 / sizeof(Slot);
     using Half = platform::Row<Slot, half_slots>;
 
@@ -122,15 +122,15 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         next = Next::Look;
     }
 
-    // One look, one claim or one comparison, or a look and then one of the others, for every lane that is not idle. A lane whose
-    // vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
+    // Does one look, one claim or one comparison for every lane that is not idle, or a look and then one of the other two. A lane
+    // whose vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         Outcome outcome = Outcome::Pending;
         const u32 looking = Warp::ballot(next == Next::Look);
         u64 spares = 0;
         if (looking != 0) {
-            // Both are under way while buckets are looked at: nothing is done with them before.
+            // Both are under way while buckets are read: their results must not be used before that.
             NewRows ahead{};
             if constexpr (operation == Operation::FindOrPut) {
                 spares = table.rows.spares();
@@ -153,7 +153,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             if (claiming != 0) write_rows(claiming);
         }
         if ((comparing | claiming) != 0) fence();
-        // The claims are under way while rows are compared: nothing is done with `seen` before.
+        // The claims are under way while rows are compared: `seen` must not be used before that.
         const Slot seen = claims ? request_claim() : Table::empty;
         if (comparing != 0) {
             const Outcome compared = compare(comparing);
@@ -173,7 +173,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     }
 
 private:
-    // Reads the buckets of the owners set in `looking`, and tells each what comes next.
+    // Reads the buckets of the owners set in `looking`, and determines the next step of each owner.
     WARPSET_FN Outcome look(u32 looking)
     {
         const u32 side = Warp::lane() & 1, other = Warp::lane() ^ 1;
@@ -212,7 +212,7 @@ private:
         return next_bucket();
     }
 
-    // Numbers of new rows, one for each lane of `lanes`.
+    // Takes numbers of new rows, one for each lane of `lanes`.
     struct NewRows {
         u32 lanes;
         u64 first;  // for the lowest of them only
@@ -227,7 +227,7 @@ private:
         return rows;
     }
 
-    // Until no such rows are left.
+    // Continues until no such rows are left.
     WARPSET_FN void receive_rows(const NewRows& rows)
     {
         if (rows.lanes == 0) return;
@@ -262,7 +262,7 @@ private:
         }
     }
 
-    // Between what this step has seen and written, and what it reads and claims because of it.
+    // Fence between what this step has seen and written, and what it reads and claims because of that.
     WARPSET_FN void fence() const
     {
         Warp::sync();  // a row is written by others than the lane that claims
@@ -275,7 +275,8 @@ private:
 
     WARPSET_FN Slot request_claim() const
     {
-        // Relaxed: this step's fence has released the row, and the next one acquires that of another that has named one.
+        // Relaxed: this step's fence has released the row. If another row is named by the slot, the next step's fence acquires
+        // that row.
         return platform::compare_and_swap_relaxed(table.slot_at(probe.bucket, index), Table::empty, table.name(tag, own));
     }
 
@@ -292,7 +293,8 @@ private:
         return Outcome::Pending;
     }
 
-    // Compares the rows that the slots of the owners set in `comparing` name. Each tile those of its lanes, several at a time.
+    // Compares the rows that the slots of the owners set in `comparing` name. Each tile compares those of its own lanes, several
+    // at a time.
     WARPSET_FN Outcome compare(u32 comparing)
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
@@ -336,7 +338,7 @@ private:
         return tile == 32 ? bits : bits >> (Warp::lane() & ~(tile - 1)) & ((1u << tile % 32) - 1);
     }
 
-    // The first of these lanes of a tile; any one if there is none.
+    // The first of these lanes in a tile; an arbitrary one if there is none.
     WARPSET_FN static u32 first_in_tile(u32 bits) { return platform::lowest_bit(bits) % tile; }
 
     WARPSET_FN Outcome next_slot()

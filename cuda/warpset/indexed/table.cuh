@@ -105,8 +105,8 @@ struct IndexedTable {
 
     WARPSET_FN static IndexedTable of(const View& view) { return {view, {view.rows}, {}}; }
 
-    // View of the same table that takes no row before `first` for a vector. Spares before it are lost when a lane finds them. So
-    // a search whose levels are ranges of rows finds no new state in a level that it has left.
+    // View of the same table that never gives a vector a row before `first`. Spares before it are lost when a lane finds them. So
+    // a search whose levels are ranges of rows cannot find a new state in a level that it has finished.
     WARPSET_FN IndexedTable with_rows_from(u64 row) const
     {
         IndexedTable table = *this;
@@ -138,7 +138,8 @@ struct IndexedTable {
         return reinterpret_cast<Slot*>(view.slots + bucket * Layout::bucket_bytes) + index;
     }
 
-    // The tag of a hash, at its place in a slot. The low bits of the hash: the bucket is made of the high ones (core/probe.cuh).
+    // The tag of a hash, shifted to its position in a slot. It consists of low bits of the hash, because the high ones determine
+    // the bucket (core/probe.cuh).
     WARPSET_FN Slot tag_of(u64 hash) const { return static_cast<Slot>(hash) << view.row_bits; }
     WARPSET_FN Slot name(Slot tag, u64 row) const { return tag | static_cast<Slot>(row + 1); }
     WARPSET_FN bool fits(Slot slot, Slot tag) const { return (slot ^ tag) >> view.row_bits == 0; }
@@ -225,7 +226,7 @@ struct IndexedTable {
         return {Outcome::Pending, no_reference};
     }
 
-    // The slot that names a row, or null. The row's words may be anything, if none does.
+    // Address of the slot that names a row, or null. If no slot names it, the row's words may have any values.
     WARPSET_FN Slot* slot_naming(u64 row) const
     {
         Probe probe = Probe::start(hash(RowVector<static_width_>{rows, row}), view.buckets);
@@ -263,10 +264,11 @@ struct IndexedTable {
         return true;
     }
 
-    // References are less.
+    // Upper bound of references: all are less.
     WARPSET_FN u64 slots() const { return rows.count(); }
 
-    // Names a stored row, whose vector no slot names, while nothing but this is done with the table; false if it finds no slot.
+    // Enters a stored row, whose vector no slot names, into the index. Nothing else uses the table except other calls of this
+    // function. Returns false if it finds no slot.
     WARPSET_FN bool insert(u64 row) const
     {
         const u64 hashed = hash(RowVector<static_width_>{rows, row});
@@ -275,7 +277,8 @@ struct IndexedTable {
         for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets))
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 Slot* slot = slot_at(probe.bucket, index);
-                // Relaxed: no row is read because of a slot; the end of the launch orders all for those that come.
+                // Relaxed: no row is read because of a slot, and the end of the launch orders the writes before everything after
+                // it.
                 if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty) return true;
             }
         return false;

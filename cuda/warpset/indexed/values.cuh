@@ -26,7 +26,7 @@ WARPSET_FN void scatter_units(Unit* values, u64 units, const u64* references, u6
         values[(references[at / units] & slot_mask) * units + at % units] = packed[at];
 }
 
-// Calls `use(unit)` with a unit that values of that many bytes consist of.
+// Calls `use(unit)`, where the type of `unit` divides a value of that many bytes.
 template <class Use>
 WARPSET_FN void with_unit(u64 value_bytes, Use use)
 {

@@ -51,12 +51,12 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
 
-    // All vectors can be taken.
+    // Returns how many of the vectors can be taken: here, all.
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;
@@ -99,7 +99,7 @@ private:
         WARPSET_FN u32 get() const { return length; }
     };
 
-    // The nodes above a level of `length` halves a row, dealt out to the lanes in order.
+    // Makes the nodes above a level of rows of `length` halves. They are assigned to the lanes in order.
     template <u32 static_length, bool of_words>
     struct Level {
         typename Choose<static_length == 0, RunTimeLength, Length<static_length>>::Type length;
@@ -115,7 +115,7 @@ private:
             const bool even = all_even || length.get() % 2 == 0;
             const u32 above = Shape::above(length.get());
             const u32 current = next;
-            // Rows of even length lie one after another in both levels.
+            // Rows of even length are adjacent in both levels.
             const u32 position = all_even ? 0 : current % above;
             const bool pair = even || position + 1 < above;
             const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * position);
@@ -138,14 +138,15 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // One or two halves of the level that is done.
+    // One or two halves of the level below.
     WARPSET_FN static u64 halves_at(const u32* halves, bool pair)
     {
         if constexpr (all_even) return *reinterpret_cast<const u64*>(halves);
         return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
-    // Whether a pair at position `position` of the level above `length` halves lacks a node below it.
+    // Whether the pair at position `position` of the level above `length` halves cannot be made, because a node below it is
+    // missing.
     WARPSET_FN static bool is_missing(u64 node, u32 length, u32 position)
     {
         const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);

@@ -32,7 +32,7 @@
 
 namespace warpset {
 
-// A vector and what is known of its changes, in memory of any kind.
+// A vector and what is known of its changes. Both may be in any kind of memory.
 struct ChangedVector {
     const u32* words;    // the whole vector
     const u32* changed;  // bit i % 32 of changed[i / 32]: word i may differ from the parent's; null: any may
@@ -42,7 +42,7 @@ struct ChangedVector {
     WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : changed[index]; }
 };
 
-// The open pairs of one lane: `stride` apart from each other, so that those of a warp lie side by side in shared memory.
+// The open pairs of one lane: `stride` apart from each other, so that the pairs of a warp's lanes are adjacent in shared memory.
 template <u32 stride>
 struct OpenPairs {
     u64* pairs;
@@ -50,7 +50,7 @@ struct OpenPairs {
     WARPSET_FN u64& operator[](u32 depth) const { return pairs[depth * stride]; }
 };
 
-// The changed words of a vector in order.
+// Iterates over the changed words of a vector, in order.
 template <class Vector>
 struct ChangedWords {
     const Vector& vector;
@@ -67,7 +67,7 @@ struct ChangedWords {
         bits = mask(0);
     }
 
-    // The next one, or `width` if there is none.
+    // The next changed word, or `width` if there is none.
     WARPSET_FN u32 next()
     {
         while (bits == 0) {
@@ -84,8 +84,8 @@ private:
     WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
 };
 
-// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. False if the node table is full.
-// `pairs` is room for one pair a level; `fresh` counts the nodes that it has put.
+// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. Returns false if the node table is
+// full. `pairs` has space for one pair per level; `fresh` counts the nodes that this call has put.
 template <class Table, class Vector, class Pairs>
 WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {
@@ -107,7 +107,7 @@ WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& ve
     while (true) {
         const u32 word = words.next();
         const Path next = word < table.width() ? table.shape().path(word) : Path{~way.sides, 1};
-        // The way to the next word leaves that to the last one in the pair at the depth of their first difference.
+        // The way to the next word branches off from the way to the last one at the first depth at which they differ.
         const u32 meet = depth == 0 ? 0 : platform::lowest_bit(way.sides ^ next.sides);
         for (; depth > meet; --depth) {
             if (!(changed >> depth & 1)) continue;

@@ -53,17 +53,17 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
 
     static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
-    static constexpr u32 room = 2 * Warp::size;  // for root pairs that are made and not yet taken
-    // Whether the parents' root pairs are read in advance, a lane a vector: decompressing one takes some 100 instructions, which
-    // all lanes of a vector would do.
+    static constexpr u32 capacity = 2 * Warp::size;  // for root pairs that are made and not yet taken
+    // Whether the parents' root pairs are read in advance, one lane per vector: decompressing one takes some 100 instructions,
+    // which otherwise all lanes of a vector would execute.
     static constexpr bool reads_ahead = Table::Roots::is_compact;
-    static constexpr u32 scratch_bytes = (levels * Warp::size + room + (reads_ahead ? room : 0)) * 8;
+    static constexpr u32 scratch_bytes = (levels * Warp::size + capacity + (reads_ahead ? capacity : 0)) * 8;
 
     const Table& table;
     u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
-    u64* made;      // root pair of vector i at i % room; its left half is `missing` if the node table is full
+    u64* made;      // root pair of vector i at i % capacity; its left half is `missing` if the node table is full
     u32 end = 0;    // of the vectors whose root pairs are made
-    u32 read = 0;   // of the vectors whose parents' root pairs are read, to `made[room + i % room]`; left half `missing`: none
+    u32 read = 0;   // of the vectors whose parents' root pairs are in `made[capacity + i % capacity]`; left half `missing`: none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -71,8 +71,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     {
     }
 
-    // Makes ready the vectors `next .. next + count`, of those up to `last`. Returns their number, which is less, down to 0, if
-    // one of them must be made alone.
+    // Makes the root pairs of the vectors `next .. next + count`, of those up to `last`. Returns how many of them are ready. That
+    // is fewer than `count`, down to 0, if one of them must be made alone.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
@@ -86,14 +86,14 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     }
 
     // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in
-    // order. True for a lane whose vector has no root because no node was free.
+    // order. Returns true for a lane whose vector has no root pair because no node was free.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
         bool missing = false;
         if (takers >> Warp::lane() & 1) {
             const u32 rank = platform::population_count(takers & below(Warp::lane()));
-            const u64 root = made[(next + rank) % room];
+            const u64 root = made[(next + rank) % capacity];
             // The left half of a root pair is a reference: these vectors have three words or more.
             missing = Table::half(root, 0) == NodeTable::missing;
             *reinterpret_cast<u64*>(search.vector_of(Warp::lane())) = table.pack(root).value;
@@ -102,7 +102,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         return missing;
     }
 
-    // Makes the next root pairs, a lane a vector, of whatever vectors. No other is ready.
+    // Makes the next root pairs, one lane per vector, for vectors of any kind. No root pair is ready when it is called.
     template <class Batch>
     WARPSET_FN void make_alone(const Batch& batch, u32 last)
     {
@@ -112,7 +112,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
             const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
-            made[index % room] = complete ? root : NodeTable::missing;
+            made[index % capacity] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
         // The root pairs are taken after the barrier at the end of this step of the batch (batch/search.cuh).
@@ -167,7 +167,7 @@ private:
         const bool complete = close(way, ~below(way.head) & (behind == 0 ? ~0u : below(platform::lowest_bit(behind))));
         if ((heads >> lane & 1) && way.vector < vectors) {
             const u64 root = reinterpret_cast<const u64*>(halves)[lane];
-            made[(end + way.vector) % room] = complete ? root : NodeTable::missing;
+            made[(end + way.vector) % capacity] = complete ? root : NodeTable::missing;
         }
         Warp::sync();
         return vectors;
@@ -183,23 +183,23 @@ private:
             if (index < last) {
                 u64 pair;
                 const bool stored = table.read_root(parent_slot(batch, index), pair);
-                made[room + index % room] = stored ? pair : NodeTable::missing;
+                made[capacity + index % capacity] = stored ? pair : NodeTable::missing;
             }
             read = last - read < Warp::size ? last : read + Warp::size;
         }
         Warp::sync();
     }
 
-    // The root pair of the parent of a vector of the pass; false if there is none.
+    // Reads the root pair of the parent of a vector of the pass. Returns false if there is none.
     template <class Batch>
     WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
     {
         if constexpr (!reads_ahead) return table.read_root(parent_slot(batch, end + vector), pair);
-        pair = made[room + (end + vector) % room];
+        pair = made[capacity + (end + vector) % capacity];
         return Table::half(pair, 0) != NodeTable::missing;
     }
 
-    // How many lanes a vector wants: one for each changed word, or one if there is none.
+    // Number of lanes for a vector: one for each changed word, or one if there is none.
     template <class Batch>
     WARPSET_FN static u32 lanes_for(const Batch& batch, u32 index, u32 first_mask)
     {
@@ -233,7 +233,7 @@ private:
                 way.value = ChangedVectorOf<Batch>{batch, width, index}.word(word);
             }
         }
-        // Ways of one vector are in order: a way leaves the one before it where their sides first differ.
+        // The ways of one vector are in order: a way branches off from the one before it where their sides first differ.
         const u32 before = Warp::shuffle(way.path.sides, (lane - 1) % Warp::size);
         way.start = lane == way.head ? 0 : platform::lowest_bit(before ^ way.path.sides) + 1;
         for (u32 start = 1; start <= levels; ++start) {
@@ -260,7 +260,7 @@ private:
         return found;
     }
 
-    // Reads the pairs on a way from the parent's tree; false if one is not to be seen.
+    // Reads the pairs on a way from the parent's tree. Returns false if one of them is not visible.
     template <class Batch>
     WARPSET_FN bool open(const Batch& batch, const Way& way) const
     {
@@ -276,14 +276,15 @@ private:
         return true;
     }
 
-    // Puts a word or a reference into the half of a pair that a way goes through.
+    // Writes a word or a reference into the half of a pair that a way goes through.
     WARPSET_FN void exchange(const Way& way, u32 depth, u32 value) const
     {
         halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
     }
 
-    // Finds or puts the pairs of all ways but the root pairs. `lanes` are those of this lane's vector. False for all of them if
-    // the node table is full for a pair of any. Nothing more is put for the vector then, as pairs above are pairs of nothing.
+    // Finds or puts the pairs of all ways, except the root pairs. `lanes` are those of this lane's vector. Returns false for all
+    // of them if the node table is full for one of the vector's pairs. Nothing more is put for the vector then, because the pairs
+    // above would refer to a missing node.
     WARPSET_FN bool close(const Way& way, u32 lanes)
     {
         bool complete = true;

@@ -41,7 +41,7 @@ struct NodeView {
 struct NodeTable {
     static constexpr u32 slots_per_bucket = 2;
     static constexpr u64 empty = 0;
-    // Instead of a reference: the table is full, or (looking only) the node is not there. No slot has this number.
+    // Returned instead of a reference if the table is full or, in a look-up, if the node is not stored. No slot has this number.
     static constexpr u32 missing = ~0u;
 
     NodeView view;
@@ -54,8 +54,8 @@ struct NodeTable {
 
     WARPSET_FN bool is_reference(u32 reference) const { return reference <= zero(); }
 
-    // Finds the nodes that `tasks` hands out, and puts those that are not there; `in_flight` at a time, each going on to the next
-    // as soon as it is done. `fresh` counts those that this call put.
+    // Finds the nodes that `tasks` provides, and puts those that are not stored. `in_flight` of them are searched for at a time,
+    // and the next one begins as soon as one is done. `fresh` counts those that this call put.
     //
     //   tasks.more()                   whether there are more to take
     //   tasks.take(i, node)            takes the next one as number i of those in flight; false if it needs no node
@@ -86,7 +86,8 @@ struct NodeTable {
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
                 if (!(busy >> i & 1)) continue;
-                // A bucket is left only over two other nodes; the first EMPTY slot is where the node would be.
+                // A search leaves a bucket only if both slots hold other nodes. The first EMPTY slot is the one where the node
+                // would be.
                 const u64 first = seen[i].chunk[0];
                 const bool in_second = first != node[i] && first != empty;
                 u64 found = in_second ? seen[i].chunk[1] : first;
@@ -100,8 +101,8 @@ struct NodeTable {
                     }
                 }
                 if (found != node[i]) {
-                    // Only buckets that are left count: a lane that looks for a node of another lane must come as far as that
-                    // lane did, however many claims it loses.
+                    // Only buckets that the search leaves are counted: if another lane has put the node, this lane must get as
+                    // far as that one did, however many claims it loses.
                     if (found != empty && ((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) {
                         at[i] = next_slot(at[i], hash(node[i]));
                         continue;
@@ -140,8 +141,9 @@ struct NodeTable {
         }
     }
 
-    // How many buckets are looked at to find the node that is stored at a reference: at most `probe_limit`. A node that a search
-    // does not find within that many counts as that many (a file may hold nodes in slots that no search puts them in).
+    // Number of buckets that a search reads to find the node that is stored at a reference: at most `probe_limit`. If a search
+    // does not find the node within that many, that many are counted (a file may hold nodes in slots that no search puts them
+    // in).
     WARPSET_FN u32 probes(u32 reference, u64 node) const
     {
         if (node == empty) return 0;
@@ -152,9 +154,9 @@ struct NodeTable {
     }
 
     // Finds a node by two neighbouring lanes, an even one and the next. Both pass the node and get the reference. As in the *node
-    // groups* of Bergsma (2019), chapter 6, each judges 32 bits of each slot. A lane reads one of the two slots whole and passes
-    // the other lane its half, because a 4-byte read of memory that is compared and swapped 8 bytes at a time would have no
-    // defined value. All lanes of a warp call it, converged.
+    // groups* of Bergsma (2019), chapter 6, each compares 32 bits of each slot. A lane reads one of the two slots whole and
+    // passes the other lane its half, because a 4-byte read of memory that is compared and swapped 8 bytes at a time would have
+    // no defined value. All lanes of a warp call it, converged.
     template <Operation operation>
     WARPSET_FN u32 find_by_two(u64 node, bool wanted, u32& fresh) const
     {
@@ -169,7 +171,8 @@ struct NodeTable {
         while (Warp::ballot(searching) != 0) {
             const u64 read = searching ? load(at + side) : empty;
             const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);
-            // A bucket is left only over two other nodes; the first slot that is EMPTY is where the node would be.
+            // A search leaves a bucket only if both slots hold other nodes. The first EMPTY slot is the one where the node would
+            // be.
             u32 chosen = slots_per_bucket;
             bool open = false;
             WARPSET_UNROLL
@@ -218,7 +221,7 @@ private:
         hash = (hash ^ hash >> 15) * 0x85EBCA77u;  // odd
         return (hash ^ hash >> 13) & view.hash_mask;
     }
-    // The first slots of the buckets of the probe sequence.
+    // Computes the first slots of the buckets of the probe sequence.
     WARPSET_FN u32 first_slot(u32 hash) const { return high(hash, view.buckets) * slots_per_bucket; }
     WARPSET_FN u32 next_slot(u32 slot, u32 hash) const
     {

@@ -47,11 +47,11 @@ struct TreeShape {
 
     // Number of halves in the row above one of `length` halves.
     WARPSET_FN static constexpr u32 above(u32 length) { return (length + 1) / 2; }
-    // Number of those that are nodes. If `length` is odd, the last half is not in a node: it has moved up unchanged.
+    // Number of these halves that are nodes. If `length` is odd, the last one is not a node: it has moved up unchanged.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
-    // The halves, of a row of `length` above that of the words, that are paired at a position of the next row. There is no right
-    // one, and the left one moves up, if `right` is not less than `length`.
+    // Positions, in a row of `length` halves above the words, of the two halves that are paired at a position of the next row. If
+    // `right` is not less than `length`, there is no right half, and the left one moves up.
     WARPSET_FN static constexpr u32 left(u32, u32 position) { return pairing == Pairing::Interleaved ? position : 2 * position; }
     WARPSET_FN static constexpr u32 right(u32 length, u32 position)
     {
@@ -69,7 +69,7 @@ struct TreeShape {
         return row == length && position == length - 1;
     }
 
-    // How many pairs lie on the longest way to a word, the root pair included.
+    // Number of pairs on the longest way to a word, including the root pair.
     WARPSET_FN static constexpr u32 levels(u32 width)
     {
         u32 levels = 0;
@@ -77,10 +77,11 @@ struct TreeShape {
         return levels;
     }
 
-    // Whether the right half of the root pair is the last word, which has moved all the way up: if there are 2^n + 1.
+    // Whether the right half of the root pair is the last word, which has moved all the way up. This is so for widths of 2^n + 1.
     WARPSET_FN constexpr bool ends_in_word() const { return ((width - 1) & (width - 2)) == 0; }
 
-    // The way from the root pair down to a word: a node for every level, but those at which the word, or what holds it, moves up.
+    // The way from the root pair down to a word: one node for every level, except those at which the word, or the half above it,
+    // moves up.
     struct Path {
         u32 sides;   // bit i: which half to go to at step i, counted from the root pair
         u32 length;  // steps; the first is in the root pair itself

@@ -73,8 +73,8 @@ struct TreeTable {
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
-    // Whether vectors may be put incrementally. The ways to changed words are gone in their order in the tree, which must be that
-    // of the words.
+    // Whether vectors may be put incrementally. The ways to changed words are followed in the order of the leaves in the tree,
+    // which must be the order of the words.
     static constexpr bool is_incremental = Shape::in_word_order;
 
     Roots roots;
@@ -102,22 +102,23 @@ struct TreeTable {
     WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
-    // How many bits of a stored root pair are its left half. In a compact root table these are the bits of a reference: half of
-    // the key, or what is left if the right half is a word.
+    // Number of bits of a stored root pair that belong to its left half. In a compact root table these are the bits of a
+    // reference: half of the key, or the rest of it if the right half is a word.
     WARPSET_FN constexpr u32 left_bits() const
     {
         if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
         return 32;
     }
 
-    // A root pair as it is stored, and back.
+    // Conversion of a root pair to the form in which it is stored, and back.
     WARPSET_FN Key pack(u64 pair) const { return {half(pair, 0) | static_cast<u64>(half(pair, 1)) << left_bits()}; }
     WARPSET_FN u64 unpack(Key key) const
     {
         return pair_of(static_cast<u32>(key.value & ((1ull << left_bits()) - 1)), static_cast<u32>(key.value >> left_bits()));
     }
 
-    // The root pair of a vector, by one thread; false if the node table is full or (looking only) has not all its nodes.
+    // Makes the root pair of a vector, by one thread. Returns false if the node table is full or, in a look-up, does not have all
+    // nodes of the vector.
     template <Operation operation, class Vector>
     WARPSET_FN bool key(const Vector& vector, Key& key) const
     {
@@ -132,8 +133,8 @@ struct TreeTable {
         return complete;
     }
 
-    // Find-or-put by one thread. New: this call stored the vector. Seen: another did. Full: it is not stored, because no slot
-    // or no node was free; nodes of it may be stored.
+    // Find-or-put by one thread. New: this call stored the vector. Seen: it was stored by another. Full: it is not stored,
+    // because no slot or no node was free; some of its nodes may be stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -141,8 +142,8 @@ struct TreeTable {
         return key<Operation::FindOrPut>(vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // The root pair of a vector that differs from the stored vector at `parent` in some words (tree/incremental.cuh). False if
-    // the node table is full. Interleaved trees make it as for any vector.
+    // Makes the root pair of a vector that differs from the stored vector at `parent` in some words (tree/incremental.cuh).
+    // Returns false if the node table is full. Interleaved trees make the whole tree, as for any vector.
     template <class Vector>
     WARPSET_FN bool incremental_key(u64 parent, const Vector& vector, Key& key) const
     {
@@ -159,9 +160,9 @@ struct TreeTable {
         }
     }
 
-    // Find-or-put by one thread of a vector that differs from the one at `parent` in some words. It gives what find_or_put gives,
-    // and is cheaper. Whatever `parent` is, the vector is the one stored, if every word that `vector.changed` leaves out is the
-    // parent's.
+    // Find-or-put, by one thread, of a vector that differs from the one at `parent` in some words. The result is that of
+    // find_or_put, but it takes less time. Whatever `parent` is, the vector that is stored is the given one, provided that every
+    // word outside `vector.changed` is equal to the parent's.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64 parent, const Vector& vector) const
     {
@@ -177,7 +178,7 @@ struct TreeTable {
         return key<Operation::Find>(vector, root) ? roots.find(root) : Found{Outcome::Absent, no_reference};
     }
 
-    // Word `word` of the vector in a slot; false if there is none, or its nodes are not to be seen yet.
+    // Reads word `word` of the vector in a slot. Returns false if there is none, or its nodes are not visible yet.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const typename Shape::Path path = shape().path(word);
@@ -192,8 +193,8 @@ struct TreeTable {
         return true;
     }
 
-    // Word `word` of the vector in a slot that this thread, or one that it has synchronised with since, has found to hold a
-    // vector.
+    // Word `word` of the vector in a slot. This thread, or another one with which it has synchronised since, has found that the
+    // slot holds a vector.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -201,9 +202,10 @@ struct TreeTable {
         return value;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. False, perhaps after some calls,
-    // if there is none, or its nodes are not to be seen yet. By one thread (0, 1) each node is read once. By a tile of lanes
-    // (lane, lanes) those at one node ask for it together, level by level, as in Wijs and Osama (2024), algorithm 2.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. Returns false, perhaps after some
+    // calls, if there is none, or its nodes are not visible yet. If one thread calls it (0, 1), each node is read once. If a tile
+    // of lanes calls it (lane, lanes), all lanes that need the same node read it together, level by level, as in Wijs and Osama
+    // (2024), algorithm 2.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
@@ -246,7 +248,7 @@ struct TreeTable {
         return probes;
     }
 
-    // The root pair in a slot; false if there is none, or no such slot.
+    // Reads the root pair in a slot. Returns false if there is none, or no such slot.
     WARPSET_FN bool read_root(u64 slot, u64& pair) const
     {
         Key key;
@@ -255,7 +257,7 @@ struct TreeTable {
         return true;
     }
 
-    // The node at a reference; false if it is not to be seen yet.
+    // Reads the node at a reference. Returns false if it is not visible yet.
     WARPSET_FN bool read_node(u32 reference, u64& node) const
     {
         if (!nodes.is_reference(reference)) return false;
@@ -266,7 +268,7 @@ struct TreeTable {
 private:
     static constexpr u32 most_words = static_width == 0 ? Shape::max_width : static_width;
 
-    // Row by row, each in place of the one below.
+    // Makes the tree row by row. Each row overwrites the one below.
     template <Operation operation, class Vector>
     WARPSET_FN bool key_by_rows(const Vector& vector, Key& key, u32& fresh) const
     {
@@ -289,7 +291,8 @@ private:
         return complete;
     }
 
-    // Word by word: what a word completes, from its lowest pair on up, is found; the halves to the left of the way to it wait.
+    // Makes the tree word by word. After each word, the pairs that it completes are found, from the lowest one up. The halves to
+    // the left of the way to the word are kept meanwhile.
     template <Operation operation, class Vector>
     WARPSET_FN bool key_in_word_order(const Vector& vector, Key& key, u32& fresh) const
     {

@@ -14,6 +14,7 @@ mod options;
 mod pictures;
 mod progress;
 mod record;
+mod reduce;
 mod report;
 mod simulate;
 mod spread;
@@ -35,7 +36,7 @@ use ir::{Model, Source};
 use language::{Format, Text};
 use liveness::check::{Conclusion, Liveness, Question};
 use liveness::possible::{Outcome, Possibilities, Possible};
-use measurements::Measurements;
+use measurements::{Measurements, occupancy};
 use numbering::Numbering;
 #[cfg(feature = "cuda")]
 use options::TableChoice;
@@ -47,6 +48,8 @@ use pictures::chart::Chart;
 use program::Ended;
 use progress::ProgressLine;
 use record::Recorder;
+use reduce::{Reduction, write_dependencies};
+use reduced::Reduced;
 use report::{Finding, Report, Time};
 use spread::{RankPlan, RankSet};
 use std::io::IsTerminal as _;
@@ -65,8 +68,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, coverage, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, successors,
-    switching, table_kind, threads,
+    checkpoint, codegen, coverage, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, reduced,
+    successors, switching, table_kind, threads,
 };
 use warpset_support::{device, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
 
@@ -90,6 +93,7 @@ struct Outputs {
     export: Option<Output>,
     emit_buchi: Option<Output>,
     coverage: Option<Output>,
+    dependencies: Option<Output>,
 }
 
 impl Outputs {
@@ -106,12 +110,13 @@ impl Outputs {
         let export = open("--export", &options.export)?;
         let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
         let coverage = open("--coverage", &options.coverage)?;
+        let dependencies = open("--dependencies", &options.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
-            let all = [&trace, &record, &emit, &export, &emit_buchi, &coverage].into_iter().flatten();
+            let all = [&trace, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, record, emit, export, emit_buchi, coverage };
+        let outputs = Self { trace, record, emit, export, emit_buchi, coverage, dependencies };
         let all = outputs.all();
         if let Some(path) = &options.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -124,7 +129,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        [&self.trace, &self.record, &self.emit, &self.export, &self.emit_buchi, &self.coverage].into_iter().flatten().collect()
+        let Self { trace, record, emit, export, emit_buchi, coverage, dependencies } = self;
+        [trace, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.
@@ -169,6 +175,9 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }
+    if let Some(file) = outputs.dependencies {
+        return write_dependencies(options, text.model(), file);
+    }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
         return asked.emit(options, &text, file);
@@ -190,6 +199,10 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
+    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some())?;
+    // A reduction that saves nothing leaves the choice of the engine free.
+    let unreduced = Options { reduce: None, ..options.clone() };
+    let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
     #[cfg(feature = "cuda")]
     let _ahead = compile_ahead(options, plan, model, &checks);
     let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
@@ -233,6 +246,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
         rank_set,
         checkpoints,
         opened,
+        reduction,
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
@@ -256,7 +270,7 @@ fn simulated(
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
     ensure!(on_cpu, "--simulate runs on CPU threads: choose --device cpu:THREADS, and no --engine gpu");
-    let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+    let interpreted = Interpreted::new(Interpreter::new(model), checks);
     simulate::run(options, requested, &interpreted, |path| match trace {
         None => Ok(()),
         Some(output) => {
@@ -349,6 +363,7 @@ struct Task<'a> {
     checkpoints: Option<Checkpoints>,
     /// The search to resume.
     opened: Option<Opened>,
+    reduction: Option<Reduction<'a>>,
 }
 
 impl Task<'_> {
@@ -356,7 +371,7 @@ impl Task<'_> {
         let Self { options, text, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+        let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
         if let Some(rank_set) = self.rank_set {
@@ -385,6 +400,7 @@ impl Task<'_> {
             checkpoints: self.checkpoints.as_ref(),
             known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
+            reduction: self.reduction.as_ref(),
         };
         let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
         if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
@@ -394,6 +410,10 @@ impl Task<'_> {
                 Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
             };
             return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
+        }
+        if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
+            let source = Reduced { interpreted: &interpreted, stubborn };
+            return run.on_threads(&source, &|| "interpreted".into(), time);
         }
         let start = Instant::now();
         match engine {
@@ -453,11 +473,12 @@ struct Run<'a, S: Storage> {
     resumed: Option<Resumed>,
     /// Number of states that a resumed search had found before.
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
 }
 
 impl<S: Storage> Run<'_, S> {
     /// Explores by threads of this machine; the table may be on any device.
-    fn on_threads<X: Successors>(mut self, source: &X, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+    fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;
         let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
@@ -471,7 +492,7 @@ impl<S: Storage> Run<'_, S> {
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
-            ..Threads::new(self.table, source, initial)
+            ..Threads::new(self.table, &source, initial)
         };
         self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
@@ -488,7 +509,7 @@ impl<S: Storage> Run<'_, S> {
     ) -> Result<u8> {
         let Self { options, text, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } =
             self;
-        let device = table.device();
+        let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
             let progress = ProgressLine::new(options.progress);
@@ -498,7 +519,7 @@ impl<S: Storage> Run<'_, S> {
             })?
         };
         time.explore = start.elapsed();
-        let (stats, extras) = (table.stats()?, extras(explorer)?);
+        let (stats, extras) = (occupancy(table)?, extras(explorer)?);
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.
@@ -533,6 +554,7 @@ impl<S: Storage> Run<'_, S> {
             ranks: None,
             checkpoints,
             known,
+            reduction,
             exploration,
         };
         ending.report(explorer, recorder, limits, engine, time)
@@ -566,6 +588,7 @@ struct Ending<'a> {
     ranks: Option<ranks::Numbers>,
     checkpoints: Option<&'a Checkpoints>,
     known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
     exploration: &'a exploration::Exploration,
 }
 
@@ -573,15 +596,15 @@ impl Ending<'_> {
     /// Finds the path, and prints the report.
     fn report(
         self,
-        explorer: &mut impl Explorer,
+        explorer: &mut dyn Explorer,
         recorder: Option<&Recorder>,
         limits: Limits,
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, exploration, text, coverage, .. } = self;
-        let Interpreted { interpreter, checks } = interpreted;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, text, coverage, .. } = self;
+        let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
@@ -660,6 +683,7 @@ impl Ending<'_> {
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
             coverage,
+            reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         report.unwritten.print();

@@ -141,6 +141,26 @@ pub struct Options {
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
+    /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
+    /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
+    /// asked. Counts are those of the reduced search. The interpreter computes the steps.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        conflicts_with_all = [
+            "ltl", "buchi", "ef", "livelock", "fair", "export", "record", "checkpoint", "resume", "emit", "emit_buchi", "cycles",
+            "local_ranks", "rank", "ranks", "unreached", "coverage"
+        ],
+        help_heading = "Checks"
+    )]
+    pub reduce: Option<Reduce>,
+
+    /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
+    /// make a condition of another true. Does nothing else.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["emit", "emit_buchi"], help_heading = "Checks")]
+    pub dependencies: Option<PathBuf>,
+
     /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
@@ -159,7 +179,7 @@ pub struct Options {
         value_parser = simulate::parse,
         conflicts_with_all = [
             "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export", "record",
-            "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks"
+            "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
         ],
         help_heading = "Checks"
     )]
@@ -202,7 +222,7 @@ pub struct Options {
     /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
     /// compiled by the system's C++ compiler, or by the one that the variable CXX names. `interpreted`: threads with the
     /// interpreter. `auto` is gpu for a table on a GPU, unless --record is given. Otherwise it begins interpreted, starts the
-    /// compiler after 200,000 states, and switches to compiled code when it is ready; without a compiler it stays interpreted.
+    /// compiler after 0.1 s, and switches to compiled code when it is ready; without a compiler it stays interpreted.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
@@ -359,6 +379,14 @@ pub enum TableChoice {
     Indexed,
 }
 
+/// Answers that a reduced search keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Reduce {
+    Deadlocks,
+    Goal,
+    Auto,
+}
+
 /// Runs that a question considers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fairness {
@@ -411,7 +439,7 @@ impl Options {
 
     /// Whether a requested feature needs an engine by threads, on any device.
     pub fn finds_on_threads(&self) -> bool {
-        self.record.is_some() || self.exports_during_search()
+        self.record.is_some() || self.exports_during_search() || self.reduce.is_some()
     }
 
     /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
@@ -428,6 +456,12 @@ impl Options {
             let keeps = self.checkpoint.is_some() || self.resume.is_some();
             ensure!(!self.parents, "--parents cannot be combined with ranks: it needs a search in one table");
             ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
+        }
+        if self.reduce.is_some() {
+            ensure!(!on_ranks, "--reduce cannot be combined with ranks: it needs a search in one table");
+            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "--reduce needs --engine interpreted: only the interpreter reduces");
+            return Ok(EngineKind::Interpreted);
         }
         if self.exports_during_search() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);

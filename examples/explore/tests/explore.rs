@@ -8,6 +8,7 @@ mod checkpoints;
 mod claiming;
 mod languages;
 mod networks;
+mod reductions;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -91,6 +92,10 @@ const ON_GPUS: [OfPlace; 2] =
 
 const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
+    ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
+    ("reduced_searches_say_so", reductions::reduced_searches_say_so),
+    ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
+    ("dependencies_are_written", reductions::dependencies_are_written),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),

@@ -19,7 +19,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
+/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_kernels/kernels.hpp.
 #[repr(C)]
 struct CpuView {
     /// View of the table, of its kind.
@@ -32,7 +32,7 @@ struct CpuView {
     slots: SlotsOf,
 }
 
-/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_tables.cpp.
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SlotsOf {
@@ -47,7 +47,7 @@ impl SlotsOf {
     }
 }
 
-/// `warpset::TableKind` of cpu_tables.cpp.
+/// `warpset::TableKind` of cpu_kernels/kernels.hpp.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum TableKind {
@@ -134,7 +134,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
         StorageKind::Indexed { .. } => TableKind::Indexed,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
-    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/abi.rs).
     unsafe {
         let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
         warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);
@@ -568,7 +568,7 @@ impl CpuStore {
         );
         let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
         let mut count = 0;
-        // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them.
+        // SAFETY: the slots are slots of the table (RawTable), and the buffer has space for all of them.
         unsafe {
             let view = CpuView::of(self.spec, &self.view);
             warpset_cpu_export(&view, slots.start, slots.end, vectors.as_mut_ptr(), references, &mut count);

@@ -416,7 +416,7 @@ pub(super) mod tests {
     #[test]
     fn concurrent_writers_and_readers() {
         let scratch = Scratch::new();
-        // Room for most of them, so that files are removed meanwhile.
+        // Large enough for most of them, so that files are removed during the test.
         let cache = Cache { max_bytes: 100_000, ..scratch.cache(1) };
         thread::scope(|scope| {
             for thread in 0..8 {

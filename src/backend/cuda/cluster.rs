@@ -13,8 +13,8 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Kernels and streams of a rank. If a stream of a round and another stream both want the GPU, that of the round goes first,
-/// because its kernels are short, and other ranks wait for their results.
+/// Kernels and streams of a rank. If kernels of a round and of another stream are ready at the same time, those of the round run
+/// first, because they are short, and other ranks wait for their results.
 pub(crate) struct CudaRank {
     gpu: Arc<Gpu>,
     streams: [Arc<CudaStream>; ROUNDS + 1],

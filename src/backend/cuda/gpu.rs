@@ -212,7 +212,7 @@ impl Gpu {
             unsafe { sys::cuPointerGetAttribute(result, attribute, address) }.result().is_ok()
         };
         use sys::CUpointer_attribute::*;
-        // The driver knows only page-locked host memory.
+        // The driver recognizes host memory only if it is page-locked.
         ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
             && kind == sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32
             && ask((&raw mut start).cast(), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
@@ -231,7 +231,7 @@ impl Gpu {
         undisturbed(&self.context, || self.context.new_stream()).map_err(cuda("making a stream"))
     }
 
-    /// A stream whose kernels go before those of others, as far as the GPU can choose.
+    /// Makes a stream whose kernels have priority over those of other streams, as far as the GPU supports it.
     pub(crate) fn new_urgent_stream(&self) -> Result<Arc<CudaStream>> {
         pass("making a stream")?;
         let make = || {

@@ -18,7 +18,7 @@ pub(super) fn includes_files(source: &str, is_ours: impl Fn(&str) -> bool) -> bo
 /// Words of directives and pragmas that name files.
 const WORDS: [&str; 4] = ["include", "embed", "import", "dependency"];
 
-/// Parts of what conditions ask about files by.
+/// Parts of the names of the conditions that test for files: `__has_include` and `__has_embed`.
 const CONDITIONS: [&str; 2] = ["has_include", "has_embed"];
 
 fn has_any(words: &[&str], text: &[u8]) -> bool {

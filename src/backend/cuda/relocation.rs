@@ -55,7 +55,7 @@ impl CudaStore {
     pub(crate) fn put_displaced_back(&self) -> Result<()> {
         let mut displaced = self.displaced();
         if displaced.is_some() {
-            // Other kernels may be under way, which do not know about the relocation.
+            // Kernels of other calls may still be running, and they are not aware of the relocation.
             self.gpu.synchronize()?;
             self.put_back(&mut displaced, 0)?;
         }

@@ -29,8 +29,8 @@ impl Shared {
         }
         // Kernels that are not kept are unloaded, which would leave their context current.
         let _current = self.gpu.bind()?;
-        // Not locked meanwhile: other threads may compile for other specs. If several threads ask for the kernels of one spec at
-        // once, each compiles them, and the first ones are kept.
+        // The lock is not held meanwhile: other threads may compile for other specs. If several threads need the kernels of one
+        // spec at once, each compiles them, and the first ones are kept.
         let compiled = Arc::new(Kernels::load(&self.gpu, spec)?);
         Ok(lock().entry(spec).or_insert(compiled).clone())
     }

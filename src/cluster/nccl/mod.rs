@@ -58,7 +58,7 @@ impl Nccl {
     /// long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting is one such
     /// call, which begins after the rendezvous.
     ///
-    /// A process that knows NCCL's id may join. The rendezvous gives the id to the ranks only, but nothing is encrypted: see
+    /// A process that has NCCL's id may join. The rendezvous passes the id only to the ranks, but nothing is encrypted: see
     /// [`Rendezvous`].
     ///
     /// # Errors

@@ -57,7 +57,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 impl Rendezvous {
-    /// Rank 0's part: gives `own` to all other ranks.
+    /// Rank 0's part: sends `own` to all other ranks.
     pub(super) fn publish(&self, path: &Path, ranks: usize, own: &[u8]) -> Result<Vec<u8>> {
         let deadline = deadline(Instant::now(), self.timeout);
         let failed = |error: io::Error| self.failed(0, format!("cannot write {}: {error}", path.display()));
@@ -219,7 +219,7 @@ impl<'a> Host<'a> {
         all_know
     }
 
-    /// Gives up. The record goes first: a rank that looks afterwards fails, whether its mark is there or not.
+    /// Gives up. The record is removed first: a rank that looks for it afterwards fails, whether or not its mark is there.
     fn withdraw(&self) {
         if self.has_place() {
             let _ = fs::remove_file(self.path);
@@ -538,7 +538,7 @@ mod tests {
             let mut both = Both::new(&path, ranks);
             // A sequence with a step that cannot come is another one without it.
             let possible = sequence.iter().all(|act| both.try_act(*act));
-            // Afterwards each goes on, and its time ends if it waits for too long.
+            // From here on each continues, and its time ends if it waits for too long.
             for turn in 0.. {
                 match (&both.host_end, &both.guest_end) {
                     (Some(_), Some(_)) => break,
@@ -566,7 +566,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A rank does not take the record of one attempt for that of another, whatever becomes of each.
+    /// A rank never takes the record of one attempt for that of another, however each attempt ends.
     #[test]
     fn records_of_other_numbers_are_not_believed() {
         let folder = folder("numbers");

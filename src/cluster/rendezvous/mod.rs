@@ -1,4 +1,4 @@
-//! How ranks that are processes find each other: rank 0 gives some bytes to all, by a file or over TCP.
+//! How ranks in different processes find each other: rank 0 sends some bytes to all of them, by a file or over TCP.
 //!
 //! The data is secret: a process that has the id of an NCCL communicator may join it. Files are readable for their owner only,
 //! and a process that connects over TCP must show a token. Both cross the network unencrypted, as all of NCCL's own traffic does.

@@ -52,7 +52,7 @@ const NAP: Duration = Duration::from_millis(2);
 const RETRY: Duration = Duration::from_millis(20);
 
 impl Rendezvous {
-    /// Rank 0's part: gives `own` to all other ranks.
+    /// Rank 0's part: sends `own` to all other ranks.
     pub(super) fn listen(&self, address: &str, ranks: usize, own: &[u8]) -> Result<Vec<u8>> {
         let deadline = deadline(Instant::now(), self.timeout);
         let failed = |error: io::Error| self.failed(0, format!("cannot listen at {address}: {error}"));
@@ -90,8 +90,8 @@ impl Rendezvous {
         }
     }
 
-    /// Asks at each address that the name has, until one answers. The remaining time is divided among the addresses that are
-    /// left, with at most [`TALK`] for each: packets to one of them may be dropped.
+    /// Sends the request to each address of the name, until one answers. The remaining time is divided among the remaining
+    /// addresses, with at most [`TALK`] for each, because packets to one of them may be dropped.
     fn ask_at(&self, address: &str, deadline: Instant, rank: usize, ranks: usize) -> io::Result<Answer> {
         let places: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
         let mut error = io::Error::new(ErrorKind::NotFound, "the name has no address");

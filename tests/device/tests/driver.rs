@@ -53,9 +53,13 @@ const CASES: &[(&str, fn())] = &[
     ("pool with order", pool_with_order),
     ("pool freed elsewhere", pool_freed_elsewhere),
     ("pinned freed early", pinned_freed_early),
+    ("copies without order", copies_without_order),
+    ("a stage used again early", a_stage_used_again_early),
+    ("copies with order", copies_with_order),
     ("destroyed stream", destroyed_stream),
     ("unknown function", unknown_function),
     ("still mapped", still_mapped),
+    ("unmapped early", unmapped_early),
     ("fault", fault),
     ("leak", leak),
     ("access by the host", access_by_the_host),
@@ -278,6 +282,57 @@ fn pinned_freed_early() {
     }
 }
 
+/// A copy reads what another stream's fill writes.
+fn copies_without_order() {
+    start();
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
+    unsafe {
+        let memory = result::malloc_sync(100).unwrap();
+        let pinned = std::slice::from_raw_parts_mut(result::malloc_host(100, 0).unwrap().cast::<u8>(), 100);
+        let (one, other) = (stream(), stream());
+        result::memset_d8_async(memory + 40, 1, 20, one).unwrap();
+        let _ = result::memcpy_dtoh_async(&mut pinned[..50], memory, other);
+    }
+}
+
+/// A copy writes to pinned memory that a copy of another stream still reads.
+fn a_stage_used_again_early() {
+    start();
+    // SAFETY: as above.
+    unsafe {
+        let memory = result::malloc_sync(200).unwrap();
+        let stage = std::slice::from_raw_parts_mut(result::malloc_host(100, 0).unwrap().cast::<u8>(), 100);
+        let (one, other) = (stream(), stream());
+        result::memcpy_htod_async(memory, stage, one).unwrap();
+        let _ = result::memcpy_dtoh_async(stage, memory + 100, other);
+    }
+}
+
+/// Overlapping copies in an order that an event or the host makes, reads of the same bytes, and writes to different ones.
+fn copies_with_order() {
+    start();
+    // SAFETY: all accesses are in bounds, and those that conflict are ordered.
+    unsafe {
+        let memory = result::malloc_sync(100).unwrap();
+        let stages = std::slice::from_raw_parts_mut(result::malloc_host(200, 0).unwrap().cast::<u8>(), 200);
+        let (first, second) = stages.split_at_mut(100);
+        let (one, other) = (stream(), stream());
+        result::memset_d8_async(memory, 1, 50, one).unwrap();
+        result::memset_d8_async(memory + 50, 2, 50, other).unwrap();
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).unwrap();
+        result::event::record(event, one).unwrap();
+        result::stream::wait_event(other, event, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT).unwrap();
+        result::stream::synchronize(other).unwrap();
+        result::memcpy_dtoh_async(first, memory, one).unwrap();
+        result::memcpy_dtoh_async(second, memory, other).unwrap();
+        result::stream::synchronize(one).unwrap();
+        result::stream::synchronize(other).unwrap();
+        assert!(first == second && (first[49], first[50]) == (1, 2));
+        result::memcpy_htod_async(memory, first, one).unwrap();
+        result::stream::synchronize(one).unwrap();
+    }
+}
+
 fn destroyed_stream() {
     start();
     let stream = stream();
@@ -295,9 +350,13 @@ fn unknown_function() {
     let _ = unsafe { sys::cuTexRefGetFlags(&mut flags, std::ptr::null_mut()) };
 }
 
-fn still_mapped() {
-    start();
-    // SAFETY: the conditions are kept except for the last call, which is reported.
+/// Reserves four pieces of memory, and maps the first one with access. Returns its address and the bytes of a piece.
+///
+/// # Safety
+///
+/// A context must be current.
+unsafe fn mapped() -> (u64, usize) {
+    // SAFETY: the context is current; all places are valid.
     unsafe {
         let mut properties: sys::CUmemAllocationProp = std::mem::zeroed();
         properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -308,9 +367,34 @@ fn still_mapped() {
         sys::cuMemAddressReserve(&mut address, 4 * grain, 0, 0, 0).result().unwrap();
         sys::cuMemCreate(&mut handle, grain, &properties, 0).result().unwrap();
         sys::cuMemMap(address, grain, 0, handle, 0).result().unwrap();
-        let taken = sys::cuMemMap(address, grain, 0, handle, 0);
-        assert_eq!(taken, CUresult::CUDA_ERROR_ALREADY_MAPPED);
+        assert_eq!(sys::cuMemMap(address, grain, 0, handle, 0), CUresult::CUDA_ERROR_ALREADY_MAPPED);
+        let mut access: sys::CUmemAccessDesc = std::mem::zeroed();
+        access.location = properties.location;
+        access.flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        sys::cuMemSetAccess(address, grain, &access, 1).result().unwrap();
+        (address, grain)
+    }
+}
+
+fn still_mapped() {
+    start();
+    // SAFETY: the conditions are kept except for the last call, which is reported.
+    unsafe {
+        let (address, grain) = mapped();
         let _ = sys::cuMemAddressFree(address, 4 * grain);
+    }
+}
+
+fn unmapped_early() {
+    start();
+    // SAFETY: as above.
+    unsafe {
+        let (address, grain) = mapped();
+        let stream = stream();
+        result::memset_d8_async(address, 1, grain, stream).unwrap();
+        result::stream::synchronize(stream).unwrap();
+        result::memset_d8_async(address + 100, 1, 100, stream).unwrap();
+        let _ = sys::cuMemUnmap(address, grain);
     }
 }
 
@@ -349,9 +433,12 @@ fn mistakes_are_reported() {
     is_reported("pool without order", "is not ordered behind the allocation of 100 bytes");
     is_reported("pool freed elsewhere", "a free may come before a fill on stream");
     is_reported("pinned freed early", "cuMemFreeHost may come before a copy to the device");
+    is_reported("copies without order", "which writes 20 bytes at");
+    is_reported("a stage used again early", "nothing orders it and a copy to the device on stream");
     is_reported("destroyed stream", "is no stream, or one that was destroyed");
     is_reported("unknown function", "cuTexRefGetFlags is not simulated");
     is_reported("still mapped", "memory is still mapped to");
+    is_reported("unmapped early", "cuMemUnmap may come before a fill on stream");
     is_reported("fault", "byte 4321 of the allocation of 5000 bytes");
 }
 
@@ -368,6 +455,7 @@ fn the_host_is_kept_out_of_device_memory() {
 fn what_is_ordered_is_not_reported() {
     for seed in ["1", "2", "3"] {
         passes("pool with order", &[("WARPSET_SIMULATED_SEED", seed)]);
+        passes("copies with order", &[("WARPSET_SIMULATED_SEED", seed)]);
     }
 }
 

@@ -1,5 +1,8 @@
-//! Modules that the tests of several packages share: the machines to test on, table files with changed bytes, and tests by name.
+//! Modules that the tests of several packages share: the machines to test on, table files with changed bytes, tests by name,
+//! and failing calls of the simulated device.
 
 pub mod machines;
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+pub mod simulated;
 pub mod table_file;
 pub mod trials;

@@ -23,8 +23,8 @@ struct Recursion {
     bool complete;         // nothing is looked for once a node is missing, or if there is no vector
     u32 fresh;             // nodes that this lane has put
 
-    // Half that represents `count` words from `first` on, 1 to 2^depth: a word, or a reference. With two lanes a node, all lanes
-    // of a warp call it, converged.
+    // The half that represents `count` words from `first` on, 1 to 2^depth of them: a word, or a reference. If two lanes compare
+    // a node, all lanes of a warp call it, converged.
     template <u32 depth>
     WARPSET_CALLED u32 subtree(u32 first, u32 count)
     {
@@ -84,7 +84,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, work
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();

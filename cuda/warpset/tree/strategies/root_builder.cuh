@@ -20,12 +20,12 @@ struct RootBuilder {
 
     WARPSET_FN RootBuilder(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}
 
-    // All vectors can be taken.
+    // Returns how many of the vectors can be taken: here, all.
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
-    // When all root pairs are made: writes them to the scratch memory of the lanes set in `takers`, in order. True for a lane
-    // whose vector has none because no node was free.
+    // Called when all root pairs are made. Writes them to the scratch memory of the lanes set in `takers`, in order. Returns true
+    // for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool hand_over(const Search& search, u32 takers) const
     {
         const u32 lane = Warp::lane();

@@ -51,7 +51,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
     // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // True for a lane whose vector has no root because no node was free.
+    // Returns true for a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();
@@ -72,12 +72,12 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     }
 
 private:
-    // Pair of a row: its position, and its vector among those that are made at once.
+    // Pair of a row: its position, and its vector among those that are made at the same time.
     struct Task {
         u32 vector, position;
     };
 
-    // The task of this lane in a round, if there is such a vector and position.
+    // The task of this lane in a round. There may be no vector or position with that number.
     WARPSET_FN static Task task(u32 round, u32 above)
     {
         const u32 lane = Warp::lane();
@@ -90,7 +90,7 @@ private:
         return shrinks ? (vectors * above + Warp::size - 1) / Warp::size : (above + group - 1) / group;
     }
 
-    // Makes the row above one of `length` halves, or of words, for all vectors.
+    // Makes the row above one of `length` halves, or above the words, for all vectors.
     template <bool of_words, class Halves>
     WARPSET_FN void make_row(const u32* words, Halves& halves, u32 length, u32 vectors)
     {
@@ -113,7 +113,7 @@ private:
         }
     }
 
-    // Between the lanes that share the halves of a vector.
+    // Synchronizes the lanes that share the halves of a vector.
     WARPSET_FN static void sync()
     {
         if constexpr (lanes != Lanes::One) Warp::sync();
@@ -128,7 +128,8 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // Whether a pair of halves of a row of `length`, the right one at position `right`, lacks a node.
+    // Whether the pair cannot be made, because one of its halves is missing. The right half is at position `right` of a row of
+    // `length`.
     WARPSET_FN static bool is_missing(u64 pair, u32 length, u32 right)
     {
         // Only a right half is ever a word: the last one.
@@ -146,18 +147,18 @@ private:
             else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
-        // The half at a position of a row of `length` of a vector; 0 if it is not wanted.
+        // The half at a position of a row of `length` halves of a vector. Not read, and 0, if it is not wanted.
         WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const { return wanted ? halves[at(vector, length, position)] : 0; }
         WARPSET_FN void write(u32 vector, u32 length, u32 position, u32 half) { halves[at(vector, length, position)] = half; }
 
     private:
         WARPSET_FN static u32 at(u32 vector, u32 length, u32 position)
         {
-            // Rows of lanes that share their work lie one behind another, others at equal distances.
+            // The rows of lanes that share their work are adjacent, others are at equal distances.
             const u32 in_order = vector * (shrinks ? length : leaves) + position;
             if constexpr (workspace != Workspace::ShuffledShared) return in_order;
             // Lanes read halves 2i and 2i + 1. If each lane reads those of its own vector, the halves of all lanes at one
-            // position lie side by side. If lanes share one row, of each 64 halves the even ones lie before the odd ones.
+            // position are adjacent. If lanes share one row, the even halves of each 64 are stored before the odd ones.
             if constexpr (!shrinks) return position * Warp::size + vector;
             return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
         }

@@ -2,10 +2,8 @@
 //! compared with, and it explores models for which no code was compiled.
 
 use crate::ir::network::RuleId;
-use crate::ir::{
-    Action, Assignment, Binary, Expression, Field, Model, Network, ProcessId, Span, StoreTarget, Transition, TransitionId, Type,
-    VariableId,
-};
+use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
+use crate::terms::{Store, Target, Term};
 
 /// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +38,27 @@ pub struct Interpreter<'m> {
     model: &'m Model,
     /// Transitions that leave a location, by process and location.
     leaving: Vec<Vec<Vec<TransitionId>>>,
+    transitions: Vec<Resolved>,
+    /// Guards of the moves of the property's automaton, by move.
+    move_guards: Vec<Option<Term>>,
     has_committed_locations: bool,
+}
+
+/// A transition whose variables were looked up once.
+struct Resolved {
+    process: ProcessId,
+    guard: Option<Term>,
+    partner: Partner,
+    /// The process's location, and its value after the transition.
+    location: Field,
+    to: i32,
+    effects: Vec<Store>,
+}
+
+enum Partner {
+    Nobody,
+    Receiver { channel: ChannelId, values: Vec<Term> },
+    Sender { channel: ChannelId, targets: Vec<Target> },
 }
 
 /// Reusable memory for [`Interpreter::steps`].
@@ -62,7 +80,10 @@ impl<'m> Interpreter<'m> {
         for (id, transition) in model.transitions.iter().enumerate() {
             leaving[transition.process][transition.from].push(id);
         }
-        Self { model, leaving, has_committed_locations: model.has_committed_locations() }
+        let transitions = (0..model.transitions.len()).map(|id| Resolved::of(id, model)).collect();
+        let moves = model.property.iter().flat_map(|property| &property.moves);
+        let move_guards = moves.map(|of| of.guard.as_ref().map(|guard| Term::of(guard, model))).collect();
+        Self { model, leaving, transitions, move_guards, has_committed_locations: model.has_committed_locations() }
     }
 
     pub fn model(&self) -> &'m Model {
@@ -77,17 +98,16 @@ impl<'m> Interpreter<'m> {
     pub fn steps(&self, state: &[u32], scratch: &mut Scratch, mut visit: impl FnMut(Step, &[u32])) -> Result<u64> {
         self.find_enabled(state, scratch)?;
         let Scratch { leading, receiving, successor } = scratch;
-        let transitions = &self.model.transitions;
         let someone_is_committed =
             self.has_committed_locations && (0..self.model.processes.len()).any(|process| self.is_committed(state, process));
         let may_move = |process: ProcessId| !someone_is_committed || self.is_committed(state, process);
         let mut overflows = 0;
         for &id in &*leading {
-            let transition = &transitions[id];
-            match &transition.action {
-                Action::Send { channel, .. } => {
+            let transition = &self.transitions[id];
+            match &transition.partner {
+                Partner::Receiver { channel, .. } => {
                     for &receiver in &receiving[*channel] {
-                        let partner = transitions[receiver].process;
+                        let partner = self.transitions[receiver].process;
                         if partner != transition.process && (may_move(transition.process) || may_move(partner)) {
                             overflows += self.take(id, Some(receiver), state, successor)?;
                             visit(Step::Transition { id, receiver: Some(receiver) }, successor);
@@ -108,46 +128,22 @@ impl<'m> Interpreter<'m> {
         Ok(overflows)
     }
 
-    /// Evaluates an expression in a state.
+    /// Evaluates an expression in a state. Resolves it first: for an expression that is evaluated in many states use [`Term`].
     ///
     /// # Errors
     ///
     /// A fault without a transition.
     pub fn value(&self, expression: &Expression, state: &[u32]) -> Result<i32> {
-        match expression {
-            Expression::Constant(value) => Ok(*value),
-            Expression::Variable(variable) => Ok(self.model.value(state, *variable, 0)),
-            Expression::Element { array, index, span } => {
-                let index = self.value(index, state)?;
-                let element = self.element(*array, index, *span)?;
-                Ok(self.model.value(state, *array, element))
-            }
-            Expression::At { process, location } => Ok(i32::from(self.model.location(state, *process) == *location)),
-            Expression::Enabled(label) => {
-                let is_enabled = |network: &Network| network.is_enabled(*label, &self.model.layout, state);
-                Ok(self.model.network.as_ref().is_some_and(is_enabled).into())
-            }
-            Expression::Unary { operator, operand } => Ok(operator.apply(self.value(operand, state)?)),
-            Expression::Binary { operator, operands, span } => {
-                let left = self.value(&operands[0], state)?;
-                match operator.decided(left) {
-                    Some(value) => Ok(value),
-                    None => self.apply(*operator, left, self.value(&operands[1], state)?, *span),
-                }
-            }
-        }
+        Term::of(expression, self.model).value(self.model, state)
     }
 
-    fn apply(&self, operator: Binary, left: i32, right: i32, span: Span) -> Result<i32> {
-        operator.apply(left, right).ok_or_else(|| Box::new(Fault { what: Wrong::DivisionByZero, span, transition: None }))
-    }
-
-    fn element(&self, array: VariableId, index: i32, span: Span) -> Result<usize> {
-        let elements = self.model.variables[array].initial.len();
-        usize::try_from(index)
-            .ok()
-            .filter(|index| *index < elements)
-            .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+    /// Whether a move of the property's automaton is enabled.
+    ///
+    /// # Errors
+    ///
+    /// A fault without a transition.
+    pub(crate) fn may_take(&self, number: usize, state: &[u32]) -> Result<bool> {
+        self.move_guards[number].as_ref().map_or(Ok(true), |guard| Ok(guard.value(self.model, state)? != 0))
     }
 
     fn is_committed(&self, state: &[u32], process: ProcessId) -> bool {
@@ -160,15 +156,15 @@ impl<'m> Interpreter<'m> {
         scratch.receiving.iter_mut().for_each(Vec::clear);
         for (process, leaving) in self.leaving.iter().enumerate() {
             for &id in &leaving[self.model.location(state, process)] {
-                let Transition { guard, action, .. } = &self.model.transitions[id];
+                let Resolved { guard, partner, .. } = &self.transitions[id];
                 let is_enabled = match guard {
-                    Some(guard) => self.value(guard, state).map_err(|fault| fault.of(id))? != 0,
+                    Some(guard) => guard.value(self.model, state).map_err(|fault| fault.of(id))? != 0,
                     None => true,
                 };
-                match (is_enabled, action) {
+                match (is_enabled, partner) {
                     (false, _) => {}
-                    (true, Action::Receive { channel, .. }) => scratch.receiving[*channel].push(id),
-                    (true, Action::Alone | Action::Send { .. }) => scratch.leading.push(id),
+                    (true, Partner::Sender { channel, .. }) => scratch.receiving[*channel].push(id),
+                    (true, Partner::Nobody | Partner::Receiver { .. }) => scratch.leading.push(id),
                 }
             }
         }
@@ -185,17 +181,14 @@ impl<'m> Interpreter<'m> {
     ) -> Result<u64> {
         successor.clear();
         successor.extend_from_slice(state);
-        let leader = &self.model.transitions[leader_id];
         let mut overflows = 0;
-        if let (Some(id), Action::Send { channel, values }) = (receiver, &leader.action) {
-            let receiver = &self.model.transitions[id];
-            if let Action::Receive { targets, .. } = &receiver.action {
+        if let (Some(id), Partner::Receiver { channel, values }) = (receiver, &self.transitions[leader_id].partner) {
+            if let Partner::Sender { targets, .. } = &self.transitions[id].partner {
                 for ((value, target), field) in values.iter().zip(targets).zip(&self.model.channels[*channel].fields) {
-                    let value = self.value(value, state).map_err(|fault| fault.of(leader_id))?;
-                    let sent = field.ty.map_or(value, |ty: Type| ty.wrap(value));
-                    overflows += u64::from(sent != value);
-                    let received = if field.becomes_truth { i32::from(sent != 0) } else { sent };
-                    overflows += self.store(target, successor, |_| Ok(received)).map_err(|fault| fault.of(id))?;
+                    let value = value.value(self.model, state).map_err(|fault| fault.of(leader_id))?;
+                    let (received, overflow) = field.received(value);
+                    overflows += u64::from(overflow);
+                    overflows += target.store(self.model, successor, |_| Ok(received)).map_err(|fault| fault.of(id))?;
                 }
             }
             overflows += self.act(id, successor)?;
@@ -205,27 +198,44 @@ impl<'m> Interpreter<'m> {
 
     /// Moves the transition's process and carries out its effects. Returns the number of stores that overflowed.
     fn act(&self, id: TransitionId, state: &mut [u32]) -> Result<u64> {
-        let Transition { process, to, effects, .. } = &self.model.transitions[id];
-        self.model.layout.locations[*process].set(state, 0, *to as i32);
+        let Resolved { location, to, effects, .. } = &self.transitions[id];
+        location.set(state, 0, *to);
         let mut overflows = 0;
-        for Assignment { target, value } in effects {
-            overflows += self.store(target, state, |state| self.value(value, state)).map_err(|fault| fault.of(id))?;
+        for Store { target, value } in effects {
+            let value = |state: &[u32]| value.value(self.model, state);
+            overflows += target.store(self.model, state, value).map_err(|fault| fault.of(id))?;
         }
         Ok(overflows)
     }
+}
 
-    /// Evaluates the index of a place, then the value, and stores the value there. Returns 1 if the value did not fit, else 0.
-    fn store(&self, place: &StoreTarget, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
-        let StoreTarget { variable, index, span } = place;
-        let element = match index {
-            Some(index) => self.element(*variable, self.value(index, state)?, *span)?,
-            None => 0,
-        };
-        let value = value(state)?;
-        let stored = self.model.variables[*variable].ty.wrap(value);
-        let field: Option<Field> = self.model.layout.variables[*variable];
-        field.expect("a variable that is written has a field").set(state, element, stored);
-        Ok(u64::from(stored != value))
+impl Resolved {
+    fn of(id: TransitionId, model: &Model) -> Self {
+        let of = &model.transitions[id];
+        let terms = |all: &[Expression]| all.iter().map(|expression| Term::of(expression, model)).collect();
+        Self {
+            process: of.process,
+            guard: of.guard.as_ref().map(|guard| Term::of(guard, model)),
+            partner: match &of.action {
+                Action::Alone => Partner::Nobody,
+                Action::Send { channel, values } => Partner::Receiver { channel: *channel, values: terms(values) },
+                Action::Receive { channel, targets } => {
+                    let targets = targets.iter().map(|target| Target::of(target, model)).collect();
+                    Partner::Sender { channel: *channel, targets }
+                }
+            },
+            location: model.layout.locations[of.process],
+            to: of.to as i32,
+            effects: of.effects.iter().map(|effect| Store::of(effect, model)).collect(),
+        }
+    }
+}
+
+impl MessageField {
+    /// The value that a receiver gets for a value that is sent, and whether that did not fit.
+    fn received(self, value: i32) -> (i32, bool) {
+        let sent = self.ty.map_or(value, |ty| ty.wrap(value));
+        (if self.becomes_truth { i32::from(sent != 0) } else { sent }, sent != value)
     }
 }
 

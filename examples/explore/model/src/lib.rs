@@ -19,6 +19,8 @@ pub mod ltl;
 pub mod network;
 mod parsing;
 pub mod product;
+pub mod reduction;
 pub mod slco;
+pub mod terms;
 pub mod trace;
 pub mod warnings;

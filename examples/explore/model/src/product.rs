@@ -38,11 +38,7 @@ impl Interpreter<'_> {
         let field = model.layout.locations[property.process];
         let mut moves = Vec::new();
         for &number in &property.leaving[model.property_location(property, state)] {
-            let is_enabled = match &property.moves[number].guard {
-                Some(guard) => self.value(guard, state)? != 0,
-                None => true,
-            };
-            if is_enabled {
+            if self.may_take(number, state)? {
                 moves.push(number);
             }
         }

@@ -231,7 +231,7 @@ mod tests {
 
     fn coverage(model: &Model) -> Coverage {
         let checks = Checks::default();
-        let interpreted = Interpreted { interpreter: Interpreter::new(model), checks: &checks };
+        let interpreted = Interpreted::new(Interpreter::new(model), &checks);
         let table = VectorTable::<Bucket>::builder(model.layout.words).capacity(1 << 12).build(&Device::cpu()).unwrap();
         let mut threads = Threads::new(&table, &interpreted, model.initial_state());
         threads.explore(Limits::NONE, &|_| true).unwrap();

@@ -1,4 +1,15 @@
-//! Measurements of a search on a GPU: where its time goes, and the throughput of its table alone.
+//! Measurements of a search: the size of its table; on a GPU where its time goes, and the throughput of its table alone.
+
+use anyhow::Result;
+use warpset::{Stats, Storage, VectorTable};
+
+/// Statistics of a table without the lengths of probe sequences: only these would need to read the whole table.
+pub fn occupancy<S: Storage>(table: &VectorTable<S>) -> Result<Stats> {
+    let mut stats = Stats::default();
+    (stats.slots, stats.stored, stats.bytes, stats.width) = (table.slots(), table.len()?, table.bytes(), table.width());
+    (stats.nodes, stats.node_slots) = (table.nodes()?, table.node_slots());
+    Ok(stats)
+}
 
 /// Clock cycles, summed over the first thread of each block of a GPU.
 #[repr(C)]
@@ -23,5 +34,5 @@ pub struct Measurements {
     /// Successors offered, duplicates included.
     pub offered: u64,
     /// Successors per second that the table alone takes, in batches; or why that was not measured.
-    pub table_alone: Result<f64, String>,
+    pub table_alone: std::result::Result<f64, String>,
 }

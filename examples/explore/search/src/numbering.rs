@@ -9,12 +9,12 @@
 
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
-use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::interpreter::{Interpreter, Step};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
 use crate::liveness::residue::{Automaton, Residue};
-use crate::successors::{Expansion, Interpreted};
+use crate::successors::{Expansion, Interpreted, Scratch};
 use crate::threads::Threads;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;

@@ -12,7 +12,7 @@
 
 use crate::engine::HostEngine;
 use crate::exploration::{Counts, End, Found, Limits};
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use warpset::{Reference, Storage, VectorTable};
@@ -86,7 +86,7 @@ pub fn predecessor<S: Storage, X: Successors>(
     limits: Limits,
 ) -> Result<Option<Vec<u32>>> {
     let width = source.width();
-    let search = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| {
+    let search = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| {
         if let Some(stop) = (limits.stop)() {
             return Err(stop.error("while the path was followed back").into());
         }

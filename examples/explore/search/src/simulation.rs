@@ -6,9 +6,8 @@
 //! same order. So a walk is not recorded. If it finds something, the interpreter takes it again, and its states are the path.
 
 use crate::checks::Violation;
-use crate::interpreter::Scratch;
 use crate::stopping::Stop;
-use crate::successors::{Expansion, Interpreted, Successors};
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Result, bail};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -231,7 +230,7 @@ mod tests {
         let dve = Dve::read(read(MODEL)).unwrap();
         let mut checks = Checks { deadlocks, ..Checks::default() };
         checks.add(Role::Goal, condition.into(), dve.condition(&read(condition)).unwrap().0);
-        test(&Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks }, &dve.model.initial_state());
+        test(&Interpreted::new(Interpreter::new(&dve.model), &checks), &dve.model.initial_state());
     }
 
     #[test]

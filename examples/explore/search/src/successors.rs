@@ -1,24 +1,23 @@
 //! Computation of successors, with the violations, deadlocks and overflows found on the way.
 
-use crate::checks::{Checks, Violation};
-use crate::interpreter::{Interpreter, Scratch, Step};
+use crate::checks::{Checks, Condition, Violation};
+use crate::interpreter::{self, Interpreter, Step};
 use warpset_model::product::Counted;
+use warpset_model::reduction::stubborn;
+use warpset_model::terms::Term;
 
 /// Computes the successors of states and checks the states: by interpretation or by compiled code.
 pub trait Successors: Sync {
-    /// Reusable memory of a thread.
-    type Scratch: Default + Send;
-
     /// Words per state.
     fn width(&self) -> usize;
 
     /// Checks the states, each of `width` words, and adds their successors to the expansion, with multiplicity.
     ///
     /// Stops at a state with a fault in a condition or a step: adds none of its successors, nor any of later states.
-    fn expand(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion);
+    fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion);
 
     /// Adds the successors of all states except those with a fault. Reports no violation.
-    fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Self::Scratch, expansion: &mut Expansion) {
+    fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
         let (width, mut first) = (self.width(), 0);
         loop {
             let before = expansion.parents.len();
@@ -30,6 +29,27 @@ pub trait Successors: Sync {
             }
         }
     }
+}
+
+/// Successors from any source: code that is instantiated for this type serves all of them.
+impl Successors for &dyn Successors {
+    fn width(&self) -> usize {
+        (**self).width()
+    }
+
+    fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        (**self).expand(states, scratch, expansion);
+    }
+}
+
+/// Reusable memory of a thread that computes successors.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    interpreter: interpreter::Scratch,
+    /// All steps and successors of a state whose steps are reduced, and the memory of the choice.
+    pub(crate) all: Expansion,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) stubborn: stubborn::Scratch,
 }
 
 /// Results of expanding some states.
@@ -65,11 +85,11 @@ impl Expansion {
 pub struct Interpreted<'m> {
     pub interpreter: Interpreter<'m>,
     pub checks: &'m Checks,
+    /// The conditions of `checks`.
+    conditions: Vec<Term>,
 }
 
 impl Successors for Interpreted<'_> {
-    type Scratch = Scratch;
-
     fn width(&self) -> usize {
         self.interpreter.model().layout.words
     }
@@ -79,7 +99,13 @@ impl Successors for Interpreted<'_> {
     }
 }
 
-impl Interpreted<'_> {
+impl<'m> Interpreted<'m> {
+    pub fn new(interpreter: Interpreter<'m>, checks: &'m Checks) -> Self {
+        let resolve = |condition: &Condition| Term::of(&condition.must_hold, interpreter.model());
+        let conditions = checks.conditions.iter().map(resolve).collect();
+        Self { interpreter, checks, conditions }
+    }
+
     /// As [`expand`](Successors::expand), and calls `visit` with the step to each successor, including successors that are
     /// removed again because of a fault. `None`: only the automaton of a property moves.
     pub fn expand_with(
@@ -90,8 +116,8 @@ impl Interpreted<'_> {
         mut visit: impl FnMut(Option<Step>),
     ) {
         for (number, state) in states.chunks_exact(self.width()).enumerate() {
-            for (at, condition) in self.checks.conditions.iter().enumerate() {
-                match self.interpreter.value(&condition.must_hold, state) {
+            for (at, condition) in self.conditions.iter().enumerate() {
+                match condition.value(self.interpreter.model(), state) {
                     Ok(0) => expansion.violate(number, Violation::Condition(at)),
                     Ok(_) => {}
                     Err(fault) => return expansion.violate(number, Violation::Fault(fault)),
@@ -105,10 +131,10 @@ impl Interpreted<'_> {
             };
             let is_product = self.interpreter.model().property.is_some();
             let steps = if is_product {
-                self.interpreter.product_steps(state, scratch, |step, successor| add(step.system, successor))
+                self.interpreter.product_steps(state, &mut scratch.interpreter, |step, successor| add(step.system, successor))
             } else {
                 let mut system_steps = 0;
-                let overflows = self.interpreter.steps(state, scratch, |step, successor| {
+                let overflows = self.interpreter.steps(state, &mut scratch.interpreter, |step, successor| {
                     system_steps += 1;
                     add(Some(step), successor);
                 });

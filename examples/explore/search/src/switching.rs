@@ -1,13 +1,12 @@
 //! Interpretation that switches to compiled code: small models never wait for a compiler, and large ones only until it is done.
 
 use crate::codegen::on_cpu::Compiled;
-use crate::interpreter::Scratch;
-use crate::successors::{Expansion, Interpreted, Successors};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-/// Number of interpreted states from which on the compiler starts: some tenths of a second. A compiler takes a second.
-const COMPILE_FROM: u64 = 200_000;
+/// Time that a search takes before the compiler starts. A compiler takes a second: a search that ends sooner never needs it.
+const COMPILE_AFTER: Duration = Duration::from_millis(100);
 
 /// Computes successors by interpretation, and by compiled code as soon as it is ready. Both give the same successors in the same
 /// order, so the switch may happen between any two calls and affects only the time.
@@ -15,20 +14,10 @@ pub struct Switching<'m> {
     interpreted: &'m Interpreted<'m>,
     /// The compiled code, or why the compiler failed.
     compiled: OnceLock<Result<Compiled<'m>, String>>,
-    /// Number of interpreted states.
-    expanded: AtomicU64,
-    compile_from: u64,
-    phase: Mutex<Phase>,
-    phase_changed: Condvar,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Too few states for a compiler.
-    Small,
-    Large,
-    /// The search has ended; compiled code would come too late.
-    Over,
+    compile_after: Duration,
+    /// Whether the search has ended; compiled code would come too late.
+    is_over: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl<'m> Switching<'m> {
@@ -36,17 +25,16 @@ impl<'m> Switching<'m> {
         Self {
             interpreted,
             compiled: OnceLock::new(),
-            expanded: AtomicU64::new(0),
-            compile_from: COMPILE_FROM,
-            phase: Mutex::new(Phase::Small),
-            phase_changed: Condvar::new(),
+            compile_after: COMPILE_AFTER,
+            is_over: Mutex::new(false),
+            ended: Condvar::new(),
         }
     }
 
-    /// Runs `explore`, and compiles meanwhile if it takes long.
+    /// Runs `explore`, and compiles meanwhile if it takes longer than [`COMPILE_AFTER`].
     pub fn during<R>(&self, explore: impl FnOnce() -> R) -> R {
         std::thread::scope(|scope| {
-            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_if_large()) {
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_later()) {
                 let why = format!("no thread to compile on: {error}");
                 self.compiled.get_or_init(|| Err(why));
             }
@@ -64,14 +52,15 @@ impl<'m> Switching<'m> {
         }
     }
 
-    fn compile_if_large(&self) {
-        let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
-        let phase = self.phase_changed.wait_while(phase, |phase| *phase == Phase::Small).unwrap_or_else(PoisonError::into_inner);
-        if *phase == Phase::Over {
+    fn compile_later(&self) {
+        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_timeout_while(is_over, self.compile_after, |is_over| !*is_over);
+        let (is_over, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *is_over {
             return;
         }
-        drop(phase);
-        let compiled = Compiled::unless(self.interpreted, &|| self.is_in(Phase::Over));
+        drop(is_over);
+        let compiled = Compiled::unless(self.interpreted, &|| self.is_over());
         if let Some(compiled) = compiled.transpose() {
             let first_line =
                 |error: anyhow::Error| error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').into();
@@ -80,13 +69,8 @@ impl<'m> Switching<'m> {
         }
     }
 
-    fn is_in(&self, phase: Phase) -> bool {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) == phase
-    }
-
-    fn enter(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-        self.phase_changed.notify_all();
+    fn is_over(&self) -> bool {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,29 +79,20 @@ struct End<'a, 'm>(&'a Switching<'m>);
 
 impl Drop for End<'_, '_> {
     fn drop(&mut self) {
-        self.0.enter(Phase::Over);
+        *self.0.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.ended.notify_all();
     }
 }
 
 impl Successors for Switching<'_> {
-    type Scratch = Scratch;
-
     fn width(&self) -> usize {
         self.interpreted.width()
     }
 
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
         match self.compiled.get() {
-            Some(Ok(compiled)) => compiled.expand(states, &mut (), expansion),
-            _ => {
-                self.interpreted.expand(states, scratch, expansion);
-                let count = (states.len() / self.width()) as u64;
-                // Relaxed: exactly one addition passes the limit, and its thread announces that under the lock.
-                let before = self.expanded.fetch_add(count, Ordering::Relaxed);
-                if (before..before + count).contains(&self.compile_from) && self.is_in(Phase::Small) {
-                    self.enter(Phase::Large);
-                }
-            }
+            Some(Ok(compiled)) => compiled.expand(states, scratch, expansion),
+            _ => self.interpreted.expand(states, scratch, expansion),
         }
     }
 }
@@ -133,11 +108,11 @@ mod tests {
     const COUNTER: &str =
         "int x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; }, s -> s {}; } system async;";
 
-    fn with(test: impl Fn(&Switching, &[u32])) {
+    fn with(compile_after: Duration, test: impl Fn(&Switching, &[u32])) {
         let dve = Dve::read(Source { name: "test".into(), text: COUNTER.into() }).unwrap();
         let checks = Checks::default();
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
-        test(&Switching { compile_from: 100, ..Switching::new(&interpreted) }, &dve.model.initial_state());
+        let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
+        test(&Switching { compile_after, ..Switching::new(&interpreted) }, &dve.model.initial_state());
     }
 
     fn successors(source: &Switching, state: &[u32]) -> Vec<u32> {
@@ -147,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn many_states_are_compiled_for() {
-        with(|source, state| {
+    fn long_searches_are_compiled_for() {
+        with(Duration::from_millis(1), |source, state| {
             let expected = successors(source, state);
             source.during(|| {
                 while source.compiled.get().is_none() {
@@ -165,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn few_states_are_not() {
-        with(|source, state| {
+    fn short_ones_are_not() {
+        with(Duration::from_secs(1000), |source, state| {
             source.during(|| (0..50).for_each(|_| drop(successors(source, state))));
             assert_eq!(source.engine(), "interpreted");
         });
@@ -174,9 +149,9 @@ mod tests {
 
     #[test]
     fn nothing_is_waited_for_at_the_end() {
-        with(|source, state| {
+        with(Duration::ZERO, |source, state| {
             source.during(|| (0..200).for_each(|_| drop(successors(source, state))));
-            assert!(source.is_in(Phase::Over));
+            assert!(source.is_over());
             let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| source.during(|| panic!("as expected"))));
             assert!(failed.is_err());
         });

@@ -18,6 +18,7 @@ use crate::output::Unwritten;
 use crate::program::Ended;
 use crate::ranks::Numbers;
 use crate::record::Recorded;
+use crate::reduce::Reduction;
 use crate::stopping::Stop;
 use crate::warnings::Warnings;
 use anyhow::Result;
@@ -61,6 +62,8 @@ pub struct Report<'a> {
     pub known: Option<u64>,
     /// Parts of the model that never occurred, or why they are not known, if they were asked for.
     pub coverage: Option<Result<Vec<Unreached>>>,
+    /// The reduction, if one was asked for.
+    pub reduction: Option<&'a Reduction<'a>>,
 }
 
 /// Basis of all counts: every kind of table stores its vectors completely, whole or in parts.
@@ -181,6 +184,9 @@ impl Report<'_> {
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
         }
+        // Counts are those of the model only if this is null.
+        let reduction = self.reduction.filter(|reduction| reduction.stubborn.is_some());
+        report["reduction"] = json!(reduction.map(Reduction::word));
         report["overflows_of_text"] = self.warnings.values.into();
         report["warnings"] = self.warnings.json();
         report["warning_count"] = self.warnings.count.into();
@@ -229,6 +235,12 @@ impl Report<'_> {
         }
     }
 
+    /// The number of states and, if it is not the model's, what it is.
+    fn states_text(&self) -> String {
+        let count = HumanCount(self.counts().states);
+        self.reduction.map_or_else(|| count.to_string(), |reduction| format!("{count} ({})", reduction.remark()))
+    }
+
     fn devices(&self) -> String {
         self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
     }
@@ -242,7 +254,7 @@ impl Report<'_> {
             ("device", format!("{}, {}", self.devices(), self.engine)),
             ("table", self.spec.to_string()),
             ("", String::new()),
-            ("states", count(counts.states)),
+            ("states", self.states_text()),
             ("transitions", count(counts.transitions)),
             ("deadlocks", count(counts.deadlocks)),
             ("levels", format!("{} (the widest has {})", count(counts.levels), counted(counts.widest_level, "state"))),

@@ -102,6 +102,7 @@ impl Task<'_> {
             ranks: Some(numbers),
             checkpoints: None,
             known: None,
+            reduction: None,
             exploration: &exploration,
         };
         ending.report(&mut ranks, None, limits, engine, time)

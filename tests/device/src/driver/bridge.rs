@@ -1,5 +1,6 @@
 //! Streams for NCCL.
 
+use super::accesses::Action;
 pub use super::handles::new_handle;
 use super::memory;
 use super::stream::{self, Stream};
@@ -19,14 +20,18 @@ impl Queue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Enqueues work on ranges of memory; false if the context is broken.
-    pub fn enqueue(&self, what: &'static str, ranges: &[(u64, u64)], work: impl FnOnce() + Send + 'static) -> bool {
-        let used: Vec<_> = ranges
-            .iter()
-            .filter(|(_, bytes)| *bytes > 0)
-            .filter_map(|range| memory::find_range(range.0, range.1, what))
-            .collect();
-        let note = |_: &Arc<Stream>, moment, clock: &_| used.iter().for_each(|region| region.use_by(moment, clock, what));
+    /// Enqueues work on ranges of memory (address, bytes, whether it writes there); false if the context is broken.
+    pub fn enqueue(&self, what: &'static str, ranges: &[(u64, u64, bool)], work: impl FnOnce() + Send + 'static) -> bool {
+        let used = ranges.iter().filter(|(_, bytes, _)| *bytes > 0);
+        let used: Vec<_> = used.map(|range| (range, memory::find_range(range.0, range.1, what))).collect();
+        let note = |_: &Arc<Stream>, moment, clock: &_| {
+            for ((address, bytes, writes), region) in &used {
+                let action = if *writes { Action::Writes } else { Action::Reads };
+                if let Some(region) = region {
+                    region.use_by(*address..address + bytes, action, moment, clock, what);
+                }
+            }
+        };
         let work = move || {
             work();
             Ok(())

@@ -4,6 +4,7 @@
 //! call returns; a copy to pageable memory is done when the call returns. Copies from and to pinned memory are made when the
 //! stream reaches them.
 
+use super::accesses::Action;
 use super::call::Answer;
 use super::clocks::{Clock, Moment};
 use super::context::{self, Context};
@@ -51,9 +52,9 @@ impl Side {
         self.region.is_none()
     }
 
-    fn note(&self, moment: Moment, clock: &Clock, what: &str) {
+    fn note(&self, bytes: u64, action: Action, moment: Moment, clock: &Clock, what: &str) {
         if let Some(region) = &self.region {
-            region.use_by(moment, clock, what);
+            region.use_by(self.address..self.address + bytes, action, moment, clock, what);
         }
     }
 }
@@ -104,8 +105,8 @@ fn copy(
     let (to, from) = (Side::new(to.0, bytes, to.1, what)?, Side::new(from.0, bytes, from.1, what)?);
     let waits = to.is_pageable();
     let note = |moment: Moment, clock: &Clock| {
-        to.note(moment, clock, what);
-        from.note(moment, clock, what);
+        to.note(bytes, Action::Writes, moment, clock, what);
+        from.note(bytes, Action::Reads, moment, clock, what);
     };
     let what = format!("{what} of {bytes} bytes from {:#x} to {:#x}", from.address, to.address);
     let (target, source) = (to.address, from.address);
@@ -173,7 +174,7 @@ fn fill<T: Copy + Send + 'static>(address: u64, value: T, count: usize, stream: 
     let name = format!("{what} of {bytes} bytes at {address:#x}");
     stream.enqueue(
         name,
-        |_, moment, clock| side.note(moment, clock, what),
+        |_, moment, clock| side.note(bytes, Action::Writes, moment, clock, what),
         move || {
             // SAFETY: the range was checked to be device memory.
             unsafe { std::slice::from_raw_parts_mut(address as *mut T, count) }.fill(value);

@@ -1,7 +1,8 @@
 //! Calls that fail on purpose.
 //!
-//! `WARPSET_SIMULATED_FAULT` holds entries `function:number=error`, separated by commas. The call of this number (from 1) of the
-//! function fails, and has no effect. With `number+` all later ones fail too. Errors:
+//! `WARPSET_SIMULATED_FAULT` holds entries `function:number=error`, separated by commas. The call of this number (from 1) of
+//! the function fails, and has no effect. With `number+` all later ones fail too. Functions of NVRTC fail with `memory` or, for
+//! any other error of this table, with `NVRTC_ERROR_INTERNAL_ERROR`. Errors:
 //!
 //! | error | effect |
 //! |---|---|

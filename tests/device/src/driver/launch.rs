@@ -1,5 +1,6 @@
 //! Modules, functions and launches.
 
+use super::accesses::Action;
 use super::call::{Answer, put};
 use super::context::{self, Context};
 use super::device::limits;
@@ -116,10 +117,10 @@ fn swap(kernel: &execution::Function, packed: &mut [u8]) {
     }
 }
 
-/// Allocations whose addresses are among the arguments: a number is taken for an address if it lies in an allocation.
-fn mentioned(packed: &[u8]) -> Vec<Arc<memory::Region>> {
+/// Addresses among the arguments, and their allocations: a number is taken for an address if it lies in an allocation.
+fn mentioned(packed: &[u8]) -> Vec<(u64, Arc<memory::Region>)> {
     let words = packed.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight bytes")));
-    words.filter_map(memory::find).collect()
+    words.filter_map(|word| memory::find(word).map(|region| (word, region))).collect()
 }
 
 struct Shape {
@@ -186,7 +187,7 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
     let name = function.kernel.name.clone();
     let what = format!("the kernel {name} of {:?} blocks of {:?} threads", shape.grid, shape.block);
     let mentioned = mentioned(&arguments);
-    for region in mentioned.iter().filter(|region| region.is_on_device()) {
+    for (_, region) in mentioned.iter().filter(|(_, region)| region.is_on_device()) {
         if !context.can_access_device(region.device) {
             report::end(&format!("{what} on device {} gets the address of {}", context.device.ordinal, region.describe()));
         }
@@ -199,7 +200,10 @@ unsafe fn launch(function: CUfunction, shape: Shape, stream: CUstream, parameter
         seed => mix(seed ^ launches << 32) | 1,
     };
     let note = |_: &Arc<Stream>, moment, clock: &_| {
-        mentioned.iter().for_each(|region| region.use_by(moment, clock, &what));
+        let note = |(address, region): &(u64, Arc<memory::Region>)| {
+            region.use_by(*address..*address + 1, Action::Gets, moment, clock, &what);
+        };
+        mentioned.iter().for_each(note);
     };
     let device = context.device;
     let run = move || {

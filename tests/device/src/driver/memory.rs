@@ -1,5 +1,6 @@
 //! Memory of devices and pinned memory of the host: allocations by their addresses, their uses, and faults.
 
+use super::accesses::{Accesses, Action};
 use super::call::put;
 use super::clocks::{self, Clock, Moment};
 use super::context::{self, Context};
@@ -11,6 +12,7 @@ use std::backtrace::Backtrace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once};
 
@@ -63,6 +65,7 @@ struct State {
     to: Option<(Moment, Arc<Backtrace>)>,
     /// For each stream, the last operation that got the address.
     uses: HashMap<u64, (u64, String)>,
+    accesses: Accesses,
 }
 
 #[derive(Default)]
@@ -96,9 +99,9 @@ impl Region {
         format!("the allocation of {bytes} bytes at {start:#x} by {function} (device {device}), from:\n{}", self.caller)
     }
 
-    /// Records that an operation of a stream uses the allocation; ends the process if the use may come before its start or after
-    /// its free.
-    pub fn use_by(&self, moment: Moment, clock: &Clock, what: &str) {
+    /// Records that an operation of a stream uses a range of the allocation; ends the process if the use may come before its
+    /// start or after its free, or if nothing orders the use and another one that it conflicts with.
+    pub fn use_by(&self, addresses: Range<u64>, action: Action, moment: Moment, clock: &Clock, what: &str) {
         let mut state = self.state();
         if state.from.is_some_and(|from| !clock.knows(from)) {
             let stream = moment.stream;
@@ -108,6 +111,16 @@ impl Region {
             report::end(&format!("{what} comes after the free of {}\nfreed from:\n{freed_from}", self.describe()));
         }
         state.uses.insert(moment.stream, (moment.number, what.into()));
+        let bytes = addresses.end - addresses.start;
+        let (start, stream, verb) = (addresses.start, moment.stream, action.verb());
+        if let Err(other) = state.accesses.add(addresses, action, moment, clock, what) {
+            report::end(&format!(
+                "{what} on stream {stream}, which {verb} {bytes} bytes at {start:#x}, from:\n{}\nnothing orders it and {other}\n\
+                 both use {}",
+                Backtrace::force_capture(),
+                self.describe()
+            ));
+        }
     }
 
     /// Ends the process if a use may come after a free; `clock` is what comes before the free.
@@ -116,6 +129,14 @@ impl Region {
             if !clock.knows(Moment { stream: *stream, number: *number }) {
                 report::end(&format!("{free} may come before {what} on stream {stream}, which uses {}", self.describe()));
             }
+        }
+    }
+
+    /// Ends the process if an operation on a range may still be under way when its memory is taken away.
+    pub fn check_range_unused(&self, addresses: Range<u64>, what: &str) {
+        let unordered = self.state().accesses.find_unordered(&addresses, &clocks::host());
+        if let Some(other) = unordered {
+            report::end(&format!("{what} may come before {other}\nwhich uses {}", self.describe()));
         }
     }
 

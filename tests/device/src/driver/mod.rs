@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod call;
+mod accesses;
 pub(crate) mod bridge;
 mod clocks;
 mod context;
@@ -13,7 +14,7 @@ mod copy;
 mod device;
 mod errors;
 mod event;
-mod fault;
+pub(crate) mod fault;
 mod handles;
 mod launch;
 mod launcher;

@@ -206,13 +206,16 @@ functions! {
         }
     }
 
-    /// Does not wait for work under way: operations that still use the memory fault.
+    /// Does not wait for work under way: operations that still use the memory are reported, or fault.
     fn cuMemUnmap(address: CUdeviceptr, bytes: usize) {
         context::current()?;
         let mut state = state();
         match state.mappings.get(&address) {
             Some(mapping) if mapping.bytes == bytes as u64 => {}
             _ => return Err(CUresult::CUDA_ERROR_INVALID_VALUE),
+        }
+        if let Some(region) = memory::find(address) {
+            region.check_range_unused(address..address + bytes as u64, "cuMemUnmap");
         }
         let mapping = state.mappings.remove(&address).expect("it was just seen");
         pages::forget(address, mapping.bytes);

@@ -274,7 +274,7 @@ fn enqueue() -> c_int {
         of_kind.map(|part| (part.peer, part.address, part.bytes)).collect()
     };
     let (sends, receives) = (of_kind(true), of_kind(false));
-    let ranges: Vec<_> = parts.iter().map(|part| (part.address, part.bytes as u64)).collect();
+    let ranges: Vec<_> = parts.iter().map(|part| (part.address, part.bytes as u64, !part.is_send)).collect();
     match queue.enqueue("an exchange of NCCL", &ranges, move || communicator.exchange(&sends, &receives)) {
         true => SUCCESS,
         // ncclUnhandledCudaError.

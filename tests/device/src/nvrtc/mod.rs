@@ -8,7 +8,9 @@ mod ptx;
 pub(crate) mod tests;
 mod translation;
 
+use crate::driver::fault;
 use cache::Cache;
+use cudarc::driver::sys::CUresult;
 use options::{ARCHITECTURES, Options};
 use program::{Outcome, Program};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -53,6 +55,15 @@ struct Compiled {
 
 type Handle = *mut _nvrtcProgram;
 
+/// Counts a call; returns the error with which a test wants it to fail (`driver::fault`).
+fn refused(function: &'static str) -> Option<Status> {
+    match fault::inject(function) {
+        Ok(()) => None,
+        Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Some(Status::OutOfMemory),
+        Err(_) => Some(Status::InternalError),
+    }
+}
+
 /// Calls a function and prevents it from unwinding into the caller.
 fn guarded(call: impl FnOnce() -> Status) -> Status {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(Status::InternalError)
@@ -63,6 +74,9 @@ fn guarded(call: impl FnOnce() -> Status) -> Status {
 /// As `nvrtcVersion` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> Status {
+    if let Some(status) = refused("nvrtcVersion") {
+        return status;
+    }
     if major.is_null() || minor.is_null() {
         return Status::InvalidInput;
     }
@@ -76,6 +90,9 @@ pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> S
 /// As `nvrtcGetNumSupportedArchs` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Status {
+    if let Some(status) = refused("nvrtcGetNumSupportedArchs") {
+        return status;
+    }
     if count.is_null() {
         return Status::InvalidInput;
     }
@@ -89,6 +106,9 @@ pub unsafe extern "C" fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Status 
 /// As `nvrtcGetSupportedArchs` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetSupportedArchs(architectures: *mut c_int) -> Status {
+    if let Some(status) = refused("nvrtcGetSupportedArchs") {
+        return status;
+    }
     if architectures.is_null() {
         return Status::InvalidInput;
     }
@@ -110,6 +130,9 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
     headers: *const *const c_char,
     include_names: *const *const c_char,
 ) -> Status {
+    if let Some(status) = refused("nvrtcCreateProgram") {
+        return status;
+    }
     let arrays_missing = header_count > 0 && (headers.is_null() || include_names.is_null());
     if program.is_null() || source.is_null() || header_count < 0 || arrays_missing {
         return Status::InvalidInput;
@@ -135,6 +158,9 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
 /// As `nvrtcDestroyProgram` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
+    if let Some(status) = refused("nvrtcDestroyProgram") {
+        return status;
+    }
     // SAFETY: the caller promises a handle of `nvrtcCreateProgram`, destroyed once.
     unsafe {
         if program.is_null() || (*program).is_null() {
@@ -151,6 +177,9 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
 /// As `nvrtcCompileProgram` of NVIDIA's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, options: *const *const c_char) -> Status {
+    if let Some(status) = refused("nvrtcCompileProgram") {
+        return status;
+    }
     // SAFETY: the caller promises a live handle, used by one thread at a time.
     let Some(program) = (unsafe { program.as_mut() }) else { return Status::InvalidProgram };
     if count < 0 || (count > 0 && options.is_null()) {
@@ -236,6 +265,9 @@ macro_rules! part {
         /// As NVIDIA's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $size(program: Handle, size: *mut usize) -> Status {
+            if let Some(status) = refused(stringify!($size)) {
+                return status;
+            }
             let part: fn(&_nvrtcProgram) -> Option<&[u8]> = $part;
             // SAFETY: the caller keeps the conditions of this function.
             unsafe { size_of_part(program, size, |program| part(program).map(<[u8]>::len)) }
@@ -246,6 +278,9 @@ macro_rules! part {
         /// As NVIDIA's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(program: Handle, to: *mut c_char) -> Status {
+            if let Some(status) = refused(stringify!($get)) {
+                return status;
+            }
             let part: fn(&_nvrtcProgram) -> Option<&[u8]> = $part;
             // SAFETY: the caller keeps the conditions of this function.
             unsafe { copy_part(program, to, part) }

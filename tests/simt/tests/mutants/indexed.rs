@@ -174,9 +174,9 @@ const MUTANTS: &[Mutant] = &[
         to: "if (platform::load_relaxed(slot) == empty) {\n                    platform::compare_and_swap_relaxed(slot, empty, named);\n                    return true;\n                }",
     },
     Mutant {
-        what: "the room for a list of holes",
+        what: "the capacity of a list of holes",
         file: "warpset/indexed/maintenance.cuh",
-        from: "        if (at < room) holes[at] = row;\n",
+        from: "        if (at < capacity) holes[at] = row;\n",
         to: "        holes[at] = row;\n",
     },
     Mutant {

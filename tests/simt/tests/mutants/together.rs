@@ -61,8 +61,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the want of a node of an incremental put, by ways",
         file: "warpset/tree/incremental_builder.cuh",
-        from: "made[(end + way.vector) % room] = complete ? root : NodeTable::missing;",
-        to: "made[(end + way.vector) % room] = root;",
+        from: "made[(end + way.vector) % capacity] = complete ? root : NodeTable::missing;",
+        to: "made[(end + way.vector) % capacity] = root;",
     },
     Mutant {
         what: "the barrier after the count of rows is cleared",

@@ -11,10 +11,11 @@
 //! closed under steps: if the values of a state are in the intervals of its locations, so are those of its successors
 //! ([`Intervals`]).
 
-use super::range::{Range, range_where};
+use super::facts::{Facts, wrapped};
+use super::range::Range;
 use super::{
-    Action, Assignment, Binary, Channel, Expression, Field, MessageField, Model, Process, ProcessId, StoreTarget, Transition,
-    TransitionId, Type, Unary, Variable, VariableId,
+    Action, Assignment, Channel, Expression, Field, LocationId, MessageField, Model, Process, ProcessId, StoreTarget, Transition,
+    TransitionId, Variable, VariableId,
 };
 use std::collections::VecDeque;
 
@@ -66,6 +67,16 @@ impl<'m> Intervals<'m> {
             }
         }
         Self { model, at, owned, used }
+    }
+
+    /// Facts about all reachable states in which these processes are in these locations; `None` if there is no such state.
+    pub fn facts_at(&self, locations: impl Iterator<Item = (ProcessId, LocationId)>) -> Option<Facts> {
+        let mut facts = Facts::of(self.model);
+        for (process, location) in locations {
+            let here = self.at[process][location].as_ref()?;
+            self.owned[process].iter().zip(here).for_each(|(variable, values)| facts.values[*variable] = *values);
+        }
+        Some(facts)
     }
 
     /// Describes the first part of a state that is outside the intervals; `None` if no part is. `state` must have as many words
@@ -153,15 +164,6 @@ impl Waiting {
     }
 }
 
-/// Facts that hold while a transition is evaluated.
-struct Moment {
-    /// Values of the variables that the transition reads or its process owns. Entries of other variables are stale: an earlier
-    /// transition left them.
-    values: Vec<Range>,
-    /// Elements with constant indices whose values are narrower than those of their arrays.
-    elements: Vec<(VariableId, i32, Range)>,
-}
-
 impl<'m> ReachableFacts<'m> {
     fn new(processes: &[Process], channels: &'m [Channel], transitions: &'m [Transition], variables: &'m [Variable]) -> Self {
         let owners = owners(transitions, variables);
@@ -216,7 +218,7 @@ impl<'m> ReachableFacts<'m> {
 
     /// Evaluates transitions until nothing changes; `None` if that takes more than `most_work`.
     fn run(mut self, most_work: usize) -> Option<Self> {
-        let mut moment = Moment { values: self.anywhere.clone(), elements: Vec::new() };
+        let mut facts = Facts { values: self.anywhere.clone(), elements: Vec::new() };
         let size_of = |transition: &Transition| {
             let effects = transition.effects.iter().map(|effect| size(&effect.value));
             1 + transition.guard.as_ref().map_or(0, size) + effects.sum::<usize>()
@@ -229,40 +231,40 @@ impl<'m> ReachableFacts<'m> {
                 return None;
             }
             self.hurries = work > PATIENCE;
-            if self.begin(id, &mut moment) {
-                self.carry_out(id, &mut moment);
+            if self.begin(id, &mut facts) {
+                self.carry_out(id, &mut facts);
             }
         }
         Some(self)
     }
 
-    /// Sets `moment` to the facts that hold when the transition begins. Returns false if it cannot begin.
-    fn begin(&self, id: TransitionId, moment: &mut Moment) -> bool {
+    /// Sets `facts` to the facts that hold when the transition begins. Returns false if it cannot begin.
+    fn begin(&self, id: TransitionId, facts: &mut Facts) -> bool {
         let transition = &self.transitions[id];
         let Some(here) = self.at[transition.process][transition.from].as_ref() else { return false };
-        self.reset(id, moment);
+        self.reset(id, facts);
         for (variable, values) in self.owned[transition.process].iter().zip(here) {
-            moment.values[*variable] = *values;
+            facts.values[*variable] = *values;
         }
-        transition.guard.as_ref().is_none_or(|guard| moment.assume(guard, true))
+        transition.guard.as_ref().is_none_or(|guard| facts.assume(guard, true))
     }
 
     /// Resets variables that the process does not own to their values over all locations.
-    fn reset(&self, id: TransitionId, moment: &mut Moment) {
-        moment.elements.clear();
+    fn reset(&self, id: TransitionId, facts: &mut Facts) {
+        facts.elements.clear();
         for variable in &self.reads[id] {
-            moment.values[*variable] = self.anywhere[*variable];
+            facts.values[*variable] = self.anywhere[*variable];
         }
     }
 
-    fn carry_out(&mut self, id: TransitionId, moment: &mut Moment) {
+    fn carry_out(&mut self, id: TransitionId, facts: &mut Facts) {
         let transition = &self.transitions[id];
         match &transition.action {
             Action::Alone => {}
             Action::Send { channel, values } => {
                 let fields = self.channels[*channel].fields.iter();
                 let received = |(value, field): (&Expression, &MessageField)| {
-                    let sent = moment.range(value);
+                    let sent = facts.range(value);
                     let sent = field.ty.map_or(sent, |ty| wrapped(sent, ty));
                     if field.becomes_truth { sent.truth() } else { sent }
                 };
@@ -277,26 +279,26 @@ impl<'m> ReachableFacts<'m> {
                 }
                 // The receiver has acted meanwhile: what the guard implied about variables that this process does not own may no
                 // longer hold.
-                self.reset(id, moment);
+                self.reset(id, facts);
             }
             Action::Receive { channel, targets } => {
                 for (field, target) in targets.iter().enumerate() {
                     let Some(values) = self.sent[*channel][field] else { return };
-                    self.store(target, values, moment);
+                    self.store(target, values, facts);
                 }
             }
         }
         for Assignment { target, value } in &transition.effects {
-            let values = moment.range(value);
-            self.store(target, values, moment);
+            let values = facts.range(value);
+            self.store(target, values, facts);
         }
-        self.arrive(transition, moment);
+        self.arrive(transition, facts);
     }
 
     /// Ends the transition: widens the intervals of its target location by the values of the process's variables.
-    fn arrive(&mut self, transition: &Transition, moment: &Moment) {
+    fn arrive(&mut self, transition: &Transition, facts: &Facts) {
         let (process, to) = (transition.process, transition.to);
-        let now = self.owned[process].iter().map(|variable| moment.values[*variable]);
+        let now = self.owned[process].iter().map(|variable| facts.values[*variable]);
         let before = self.at[process][to].as_ref();
         let after: Vec<Range> = match before {
             Some(before) => before.iter().zip(now).map(|(before, now)| self.grown(*before, before.or(now))).collect(),
@@ -321,20 +323,13 @@ impl<'m> ReachableFacts<'m> {
         }
     }
 
-    fn store(&mut self, place: &StoreTarget, values: Range, moment: &mut Moment) {
+    fn store(&mut self, place: &StoreTarget, values: Range, facts: &mut Facts) {
         let variable = place.variable;
         let values = wrapped(values, self.variables[variable].ty);
-        match &place.index {
-            None => moment.values[variable] = values,
-            Some(Expression::Constant(index)) => {
-                moment.elements.retain(|(array, element, _)| (*array, *element) != (variable, *index));
-                moment.elements.push((variable, *index, values));
-            }
-            Some(_) => moment.elements.retain(|(array, ..)| *array != variable),
-        }
+        facts.store(place, values);
         self.widen(variable, values);
         if place.index.is_some() {
-            moment.values[variable] = self.anywhere[variable];
+            facts.values[variable] = self.anywhere[variable];
         }
     }
 
@@ -347,78 +342,6 @@ impl<'m> ReachableFacts<'m> {
         let magnitude = after.high.max(-1 - after.low).max(0) as u64 + 1;
         let most = magnitude.next_power_of_two() as i64;
         Range { low: if after.low < 0 { -most } else { 0 }, high: most - 1 }
-    }
-}
-
-impl Moment {
-    fn range(&self, expression: &Expression) -> Range {
-        range_where(expression, &|variable, index| match index {
-            Some(Expression::Constant(index)) => self.element(variable, *index),
-            _ => self.values[variable],
-        })
-    }
-
-    fn element(&self, array: VariableId, index: i32) -> Range {
-        let known = self.elements.iter().find(|(of, element, _)| (*of, *element) == (array, index));
-        known.map_or(self.values[array], |(_, _, values)| *values)
-    }
-
-    /// Narrows the facts, assuming that the expression is true or, with `truth` false, that it is not. Returns false if that is
-    /// impossible.
-    fn assume(&mut self, expression: &Expression, truth: bool) -> bool {
-        let range = self.range(expression);
-        if range == (Range { low: 0, high: 0 }) && truth || !range.contains(0) && !truth {
-            return false;
-        }
-        match expression {
-            Expression::Unary { operator: Unary::Not, operand } => self.assume(operand, !truth),
-            Expression::Binary { operator, operands, .. } => {
-                let [left, right] = &**operands;
-                match (operator, truth) {
-                    (Binary::And, true) => self.assume(left, true) && self.assume(right, true),
-                    (Binary::Or, false) => self.assume(left, false) && self.assume(right, false),
-                    (Binary::Imply, false) => self.assume(left, true) && self.assume(right, false),
-                    _ => match comparison(*operator, truth) {
-                        Some(operator) => {
-                            let (of_left, of_right) = (self.range(left), self.range(right));
-                            self.narrow(left, operator, of_right) && self.narrow(right, mirrored(operator), of_left)
-                        }
-                        None => true,
-                    },
-                }
-            }
-            _ => self.narrow(expression, if truth { Binary::NotEqual } else { Binary::Equal }, Range { low: 0, high: 0 }),
-        }
-    }
-
-    /// Narrows a variable or element, assuming that it compares like this with some value of `other`. Leaves other expressions
-    /// alone. Returns false if the assumption is impossible.
-    fn narrow(&mut self, expression: &Expression, operator: Binary, other: Range) -> bool {
-        let before = self.range(expression);
-        let limits = match operator {
-            Binary::Less => Range { low: i64::MIN, high: other.high - 1 },
-            Binary::LessOrEqual => Range { low: i64::MIN, high: other.high },
-            Binary::Greater => Range { low: other.low + 1, high: i64::MAX },
-            Binary::GreaterOrEqual => Range { low: other.low, high: i64::MAX },
-            Binary::Equal => other,
-            Binary::NotEqual if other.low == other.high => Range {
-                low: before.low + i64::from(before.low == other.low),
-                high: before.high - i64::from(before.high == other.high),
-            },
-            _ => return true,
-        };
-        let after = before.and(limits);
-        match expression {
-            Expression::Variable(variable) => self.values[*variable] = after,
-            Expression::Element { array, index, .. } => {
-                if let Expression::Constant(index) = **index {
-                    self.elements.retain(|(of, element, _)| (*of, *element) != (*array, index));
-                    self.elements.push((*array, index, after));
-                }
-            }
-            _ => {}
-        }
-        !after.is_empty()
     }
 }
 
@@ -465,36 +388,6 @@ fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
         Expression::Unary { operand, .. } => variables_in(operand, f),
         Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
         Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => {}
-    }
-}
-
-/// The possible results of storing these values in a variable of type `ty`.
-fn wrapped(values: Range, ty: Type) -> Range {
-    let all = Range::of_type(ty);
-    if values.is_in(all) { values } else { all }
-}
-
-/// The comparison that holds if `operator` gives `truth`.
-fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
-    Some(match (operator, truth) {
-        (Binary::Less, true) | (Binary::GreaterOrEqual, false) => Binary::Less,
-        (Binary::LessOrEqual, true) | (Binary::Greater, false) => Binary::LessOrEqual,
-        (Binary::Greater, true) | (Binary::LessOrEqual, false) => Binary::Greater,
-        (Binary::GreaterOrEqual, true) | (Binary::Less, false) => Binary::GreaterOrEqual,
-        (Binary::Equal, true) | (Binary::NotEqual, false) => Binary::Equal,
-        (Binary::NotEqual, true) | (Binary::Equal, false) => Binary::NotEqual,
-        _ => return None,
-    })
-}
-
-/// The equivalent comparison with its sides exchanged.
-fn mirrored(operator: Binary) -> Binary {
-    match operator {
-        Binary::Less => Binary::Greater,
-        Binary::LessOrEqual => Binary::GreaterOrEqual,
-        Binary::Greater => Binary::Less,
-        Binary::GreaterOrEqual => Binary::LessOrEqual,
-        other => other,
     }
 }
 

@@ -50,6 +50,7 @@
 
 pub mod bounds;
 pub mod expression;
+pub mod facts;
 pub mod layout;
 pub mod network;
 pub mod property;

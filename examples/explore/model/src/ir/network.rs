@@ -150,6 +150,16 @@ impl Table {
         row.start + first..row.start + first + count
     }
 
+    /// Sources and targets of all transitions with a label.
+    pub fn moves(&self, label: u32) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.states()).flat_map(move |state| self.of_label(state, label).map(move |at| (state, self.targets[at])))
+    }
+
+    /// Targets of the transitions of a state that have a label.
+    pub fn targets(&self, state: u32, label: u32) -> &[u32] {
+        &self.targets[self.of_label(state, label)]
+    }
+
     /// For each label, the number of states that have a transition with it, and the most such transitions of one state.
     fn uses(&self) -> (Vec<u32>, Vec<u32>) {
         let (mut states, mut most) = (vec![0; self.label_count as usize], vec![0; self.label_count as usize]);

@@ -23,7 +23,7 @@ fn schedule(folder: &TempDir) -> Schedule {
 fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: Option<&str>) -> (Exploration, Vec<End>) {
     let dve = counters(6);
     let checks = goal.map_or_else(Checks::default, |goal| with_goal(&dve, goal, Checks::default()));
-    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let (folder, device) = (TempDir::new().unwrap(), Device::cpu_with_threads(2));
     let initial = dve.model.initial_state();
     let identity = || Identity::of(&dve.model, &checks);
@@ -128,7 +128,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
     }
     let dve = counters(6);
     let checks = with_goal(&dve, "P_0.x == 5 and P_1.x == 5 and P_2.x == 5", Checks::default());
-    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let mut ends = Vec::new();
     // The last search is never stopped.
     for asked in (0..1200).step_by(20).chain([u64::MAX]) {

@@ -3,7 +3,7 @@
 use super::generate;
 use crate::checks::Violation;
 use crate::simulation::{Ended, Random, Walker};
-use crate::successors::{Expansion, Interpreted, Successors};
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
 use std::ffi::OsStr;
@@ -158,13 +158,11 @@ impl<'m> Compiled<'m> {
 }
 
 impl Successors for Compiled<'_> {
-    type Scratch = ();
-
     fn width(&self) -> usize {
         self.interpreted.width()
     }
 
-    fn expand(&self, states: &[u32], (): &mut (), expansion: &mut Expansion) {
+    fn expand(&self, states: &[u32], _: &mut Scratch, expansion: &mut Expansion) {
         let (width, mut done) = (self.width(), 0);
         while done * width < states.len() {
             let counts = self.some(&states[done * width..], done, expansion);

@@ -8,7 +8,7 @@ use crate::ir::property::Move;
 use crate::ir::{Model, Source, Span};
 use crate::language::{Format, Text};
 use crate::network::Reading;
-use crate::successors::{Expansion, Interpreted, Successors};
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use proptest::prelude::*;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ fn read(name: &str, text: String) -> Dve {
 /// Expands one state. Returns its successors and everything else found in it.
 fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion) {
     let mut expansion = Expansion::default();
-    source.expand(state, &mut X::Scratch::default(), &mut expansion);
+    source.expand(state, &mut Scratch::default(), &mut expansion);
     let successors: Vec<_> = expansion.successors.chunks_exact(state.len()).map(<[u32]>::to_vec).collect();
     assert!(expansion.parents.iter().all(|parent| *parent == 0) && expansion.parents.len() == successors.len());
     (successors, expansion)
@@ -53,8 +53,8 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     // Expanding all states at once gives the same.
     let words = states.concat();
     let mut together = [Expansion::default(), Expansion::default()];
-    one.expand(&words, &mut X::Scratch::default(), &mut together[0]);
-    other.expand(&words, &mut Y::Scratch::default(), &mut together[1]);
+    one.expand(&words, &mut Scratch::default(), &mut together[0]);
+    other.expand(&words, &mut Scratch::default(), &mut together[1]);
     let [a, b] = together;
     assert_eq!((a.deadlocks, a.overflows, a.violation), (b.deadlocks, b.overflows, b.violation), "{name}");
     assert_eq!(a.parents, b.parents, "{name}");
@@ -127,7 +127,7 @@ pub fn read_file(path: &Path) -> Text {
 fn compare_model(path: &Path, compile: impl for<'m> Fn(&'m Interpreted<'m>) -> anyhow::Result<Compiled<'m>>) {
     let text = read_file(path);
     let checks = Checks { deadlocks: true, ..Checks::of_model(text.model()) };
-    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(text.model()), &checks);
     if let Some(compiled) = or_skip(&interpreted, compile(&interpreted)) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -184,7 +184,7 @@ fn compiled_code_of_state_spaces_does_what_the_interpreter_does() {
     let (_folder, text, checks) = state_space();
     let generated = super::generate(text.model(), &[]);
     assert!(generated.len() < 20_000, "{} bytes for 1,700 labels", generated.len());
-    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(text.model()), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -193,7 +193,7 @@ fn compiled_code_of_state_spaces_does_what_the_interpreter_does() {
 #[test]
 fn compiled_code_of_networks_does_what_the_interpreter_does() {
     let (_folder, text, checks) = network();
-    let interpreted = Interpreted { interpreter: Interpreter::new(text.model()), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(text.model()), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -225,7 +225,7 @@ fn compiled_code_of_products_of_networks_does_what_the_interpreter_does() {
     let (_folder, text, _) = network();
     let model = product_of(&text);
     let checks = Checks { deadlocks: true, ..Checks::default() };
-    let interpreted = Interpreted { interpreter: Interpreter::new(&model), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(&model), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -270,7 +270,7 @@ fn compiled_code_knows_all_constructs() {
         let source = Source { name: "condition".into(), text: condition.into() };
         checks.add(Role::Invariant, condition.into(), dve.condition(&source).unwrap_or_else(|_| panic!("{condition}")).0);
     }
-    let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -304,12 +304,13 @@ fn compiled_code_knows_what_slco_has() {
     let mut checks = Checks { deadlocks: true, ..Checks::of_model(&slco.model) };
     let condition = Source { name: "condition".into(), text: "not (q.R.B and p.b and q.c[1] > 250)".into() };
     checks.add(Role::Invariant, condition.text.clone(), slco.condition(&condition).unwrap_or_else(|error| panic!("{error}")).0);
-    let interpreted = Interpreted { interpreter: Interpreter::new(&slco.model), checks: &checks };
+    let interpreted = Interpreted::new(Interpreter::new(&slco.model), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
     let nothing = Slco::read(Source { name: "nothing".into(), text: "model nothing { }".into() }).unwrap();
-    let interpreted = Interpreted { interpreter: Interpreter::new(&nothing.model), checks: &Checks::default() };
+    let checks = Checks::default();
+    let interpreted = Interpreted::new(Interpreter::new(&nothing.model), &checks);
     if let Some(compiled) = compile(&interpreted) {
         compare_reachable(&interpreted, &compiled);
     }
@@ -380,7 +381,7 @@ proptest! {
         );
         let dve = read("random.dve", text);
         let checks = Checks::of_model(&dve.model);
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
         if let Some(compiled) = compile(&interpreted) {
             let states: Vec<_> = (0..2000).map(|number| any_state(&dve.model, seed ^ number)).collect();
             compare("random.dve", &interpreted, &compiled, &states);
@@ -460,7 +461,7 @@ fn large_functions_are_in_parts_and_do_the_same() {
         let longest = text.split("\n}\n").map(|function| function.matches("    case ").count()).max();
         assert!(longest.is_some_and(|cases| cases < FEW), "{longest:?} cases");
         let checks = Checks::default();
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
         if let Some(compiled) = or_skip(&interpreted, Compiled::unoptimised(&interpreted)) {
             compare_reachable(&interpreted, &compiled);
         }

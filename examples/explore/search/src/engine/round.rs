@@ -3,7 +3,7 @@
 
 use super::{HostEngine, Level};
 use crate::checks::Violation;
-use crate::successors::{Expansion, Successors, differences};
+use crate::successors::{Expansion, Scratch, Successors, differences};
 use anyhow::Result;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -25,8 +25,9 @@ const PIECE_FOR_GPU: usize = 1 << 15;
 
 /// Memory and findings of a thread in a round. Aligned to cache lines of its own because it is written all the time.
 #[repr(align(128))]
-pub struct Worker<X: Successors> {
-    scratch: X::Scratch,
+#[derive(Default)]
+pub struct Worker {
+    scratch: Scratch,
     expansion: Expansion,
     parents: Vec<Reference>,
     changed: Vec<u32>,
@@ -59,27 +60,14 @@ impl Findings {
     }
 }
 
-impl<X: Successors> Default for Worker<X> {
-    fn default() -> Self {
-        Self {
-            scratch: X::Scratch::default(),
-            expansion: Expansion::default(),
-            parents: Vec::new(),
-            changed: Vec::new(),
-            results: Buffers::new(),
-            found: Findings::default(),
-        }
-    }
-}
-
 /// The findings of each worker.
-pub fn found_by<X: Successors>(workers: &mut [Worker<X>]) -> impl Iterator<Item = &mut Findings> {
+pub fn found_by(workers: &mut [Worker]) -> impl Iterator<Item = &mut Findings> {
     workers.iter_mut().map(|worker| &mut worker.found)
 }
 
 impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     /// Creates a worker for each thread.
-    pub(super) fn workers(&self) -> Vec<Worker<X>> {
+    pub(super) fn workers(&self) -> Vec<Worker> {
         (0..rayon::current_num_threads()).map(|_| Worker::default()).collect()
     }
 
@@ -89,7 +77,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         &self,
         level: &Level,
         states: Range<usize>,
-        workers: &mut [Worker<X>],
+        workers: &mut [Worker],
         wants_references: bool,
         keeps_parents: bool,
     ) -> Result<usize> {
@@ -100,7 +88,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             let size = if is_gpu { PIECE_FOR_GPU } else { (left / (4 * threads)).clamp(SMALLEST_PIECE, PIECE) };
             Some(start + size.min(left))
         };
-        let work = |worker: &mut Worker<X>| -> Result<()> {
+        let work = |worker: &mut Worker| -> Result<()> {
             // Check before a piece is taken: a piece that was taken must be expanded.
             while (self.limits.stop)().is_none() {
                 // Relaxed: only the uniqueness of the pieces matters; what is found in them is read after the threads are joined.
@@ -122,7 +110,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         &self,
         level: &Level,
         piece: Range<usize>,
-        worker: &mut Worker<X>,
+        worker: &mut Worker,
         wants_references: bool,
         keeps_parents: bool,
     ) -> Result<()> {

@@ -17,7 +17,7 @@ pub const NO_LIMITS: Limits = Limits::NONE;
 
 fn explore<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> Exploration {
     let table = VectorTable::<S>::builder(dve.model.layout.words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), checks);
     let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
@@ -130,7 +130,8 @@ fn nodes_grow_without_slots() {
         let dve = wide_counters();
         let mut table = builder.capacity(100_000).build(&Device::cpu_with_threads(2)).unwrap();
         let (slots, nodes) = (table.slots(), table.node_slots());
-        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &Checks::default() };
+        let checks = Checks::default();
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let initial = dve.model.initial_state();
         let run = |table: &VectorTable<S>| {
             let engine = HostEngine { table, source: &source, limits: NO_LIMITS, recorder: None, observer: &|_| true };
@@ -159,7 +160,7 @@ fn nodes_grow_without_slots() {
 fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (Exploration, Vec<Vec<u32>>) {
     let words = dve.model.layout.words;
     let table = VectorTable::<Indexed>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), checks);
     let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     let (mut parents, initial) = (Parents::default(), dve.model.initial_state());
     let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
@@ -201,7 +202,7 @@ fn parents_give_way_to_the_search() {
     let (words, checks) = (dve.model.layout.words, Checks::default());
     let explore = |bytes, are_wanted| {
         let table = VectorTable::<Indexed>::builder(words).capacity(100).build(&Device::cpu_with_threads(2)).unwrap();
-        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let limits = Limits { bytes, ..NO_LIMITS };
         let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         let (mut parents, initial) = (Parents::new(are_wanted), dve.model.initial_state());
@@ -288,7 +289,7 @@ fn it_stops_with_what_there_is_when_it_is_asked_to() {
     assert_eq!((exploration.counts.states, exploration.counts.levels, exploration.counts.waiting), (1, 1, 1));
     // The search for a path stops as well.
     let checks = Checks::default();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
     let found = Found { violation: Violation::Deadlock, state: dve.model.initial_state(), level: 3 };
     let path = crate::path::walk_back(&table, &source, &dve.model.initial_state(), &found, limits);

@@ -297,7 +297,7 @@ fn check(
     states: fn(&Interpreted<'_>) -> Vec<Vec<u32>>,
     sizes: fn(least: u64) -> Vec<(u64, u64)>,
 ) {
-    let interpreted = Interpreted { interpreter: Interpreter::new(model), checks };
+    let interpreted = Interpreted::new(Interpreter::new(model), checks);
     let Some(simulated) = compile(model, checks) else { return };
     let states = states(&interpreted);
     let (threads, most_steps) = (u64::from(simulated.threads), simulated.most_steps);

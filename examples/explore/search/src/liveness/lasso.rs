@@ -142,7 +142,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         residue.members.iter().enumerate().for_each(|(number, of)| numbers[of.slot() as usize] = number as u32);
         let width = self.source.width();
         type Part = (Vec<u32>, Vec<u32>, Vec<bool>);
-        let piece = |workspace: &mut Workspace<X>, references: &[Reference]| -> Result<Part> {
+        let piece = |workspace: &mut Workspace, references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (self.limits.stop)() {
                 return Err(stop.error("during the search for its loop").into());
             }

@@ -14,12 +14,13 @@ use crate::checks::{Checks, Condition, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::Expression;
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, anyhow};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::terms::Term;
 use warpset_support::components::components;
 
 /// A question about where states can lead.
@@ -162,10 +163,11 @@ impl Possible {
             numbers[reference.slot() as usize] = members.len() as u32;
             members.push(reference);
         }
-        let (width, condition) = (source.width(), &self.checks.conditions[0].must_hold);
+        let (width, model) = (source.width(), interpreter.model());
+        let condition = Term::of(&self.checks.conditions[0].must_hold, model);
         // Out-degrees, targets, and whether the condition holds; `None` where it has a fault.
         type Part = (Vec<u32>, Vec<u32>, Vec<Option<bool>>);
-        let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Part> {
+        let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (limits.stop)() {
                 return Err(stop.error("while the states were decomposed").into());
             }
@@ -178,7 +180,7 @@ impl Possible {
             let number = |place: Option<Reference>| place.map(|place| numbers[place.slot() as usize]);
             let targets: Option<Vec<u32>> = places.into_iter().map(number).collect();
             let targets = targets.ok_or_else(|| anyhow!("a successor is not stored: please report this as a bug"))?;
-            let value = |state| interpreter.value(condition, state).ok().map(|value| value != 0);
+            let value = |state| condition.value(model, state).ok().map(|value| value != 0);
             Ok((degrees, targets, states.chunks_exact(width).map(value).collect()))
         };
         let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();

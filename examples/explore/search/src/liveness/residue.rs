@@ -28,7 +28,7 @@ use crate::exploration::{End, Limits};
 use crate::ir::{Field, Model};
 use crate::path::predecessor;
 use crate::stopping::Stop;
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -403,7 +403,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         take: impl Fn(Reference, Reference) -> bool + Sync,
     ) -> Result<Result<Vec<Reference>, Stopped>> {
         let stopped = AtomicU64::new(0);
-        let expand = |workspace: &mut Workspace<X>, references: &[Reference]| -> Result<Vec<Reference>> {
+        let expand = |workspace: &mut Workspace, references: &[Reference]| -> Result<Vec<Reference>> {
             if (self.limits.stop)().is_some() {
                 stopped.store(1, Ordering::Relaxed);
                 return Ok(Vec::new());
@@ -435,7 +435,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     pub fn steps(
         &self,
         references: &[Reference],
-        workspace: &mut Workspace<X>,
+        workspace: &mut Workspace,
         mut visit: impl FnMut(usize, Reference, &[u32]),
     ) -> Result<()> {
         let width = self.source.width();
@@ -473,17 +473,12 @@ impl Residue {
 }
 
 /// Memory of a thread.
-pub struct Workspace<X: Successors> {
-    scratch: X::Scratch,
+#[derive(Default)]
+pub struct Workspace {
+    scratch: Scratch,
     expansion: Expansion,
     inner: Vec<u32>,
     parents: Vec<u32>,
-}
-
-impl<X: Successors> Default for Workspace<X> {
-    fn default() -> Self {
-        Self { scratch: X::Scratch::default(), expansion: Expansion::default(), inner: Vec::new(), parents: Vec::new() }
-    }
 }
 
 /// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state.
@@ -506,7 +501,7 @@ pub fn path_to_marked<S: Storage, X: Successors>(
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
         ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ran out during the search for the path");
-        let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
+        let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
             if let Some(stop) = (limits.stop)() {
                 return Err(stop.error("during the search for the path").into());
             }

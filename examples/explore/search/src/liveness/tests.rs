@@ -115,7 +115,7 @@ pub fn check_with<S: Storage, X: Successors>(
 fn check<S: Storage>(model: &Model, limits: Limits) -> (Exploration, Conclusion) {
     let question = Question::of(model, "test".into(), false);
     let checks = question.checks(model.property.as_ref().unwrap());
-    let source = Interpreted { interpreter: Interpreter::new(model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(model), &checks);
     check_with::<S, _>(model, &question, &source, limits, 64)
 }
 
@@ -151,7 +151,7 @@ proptest! {
         compare(&dve.model, &graph, &check::<CompactTree>(&dve.model, EARLY), false);
         // Counts that stay at 1 or 2 cost additional rounds but change nothing.
         let checks = Checks::default();
-        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
         let initial = dve.model.initial_state();
         let mut threads = Threads::new(&table, &source, initial);
@@ -222,7 +222,7 @@ proptest! {
         let Some(violated) = has_fair_cycle(&dve.model, 20_000) else { return Ok(()) };
         let question = Question::of(&dve.model, "test".into(), true);
         let checks = question.checks(dve.model.property.as_ref().unwrap());
-        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let (_, conclusion) = check_with::<Tree, _>(&dve.model, &question, &source, EARLY, 64);
         let expected = if violated { Verdict::Violated } else { Verdict::Holds };
         prop_assert_eq!(conclusion.verdict, expected, "{}", text);
@@ -240,7 +240,7 @@ fn fair_loops_show_whose_step_it_is() {
     let dve = read(&[process("P"), process("Q"), process("R"), runs.into()].concat());
     let question = Question::of(&dve.model, "test".into(), true);
     let checks = question.checks(dve.model.property.as_ref().unwrap());
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let (_, conclusion) = check_with::<Tree, _>(&dve.model, &question, &source, EARLY, 64);
     assert_eq!(conclusion.verdict, Verdict::Violated);
     let lasso = conclusion.lasso.unwrap().unwrap();
@@ -289,7 +289,7 @@ fn formulas_have_these_verdicts_in_every_language() {
             let violated = if fair { has_fair_cycle(model, 50_000).unwrap() } else { has_accepting_cycle(&graph) };
             met.entry((file, fair)).or_default().push(violated);
             let checks = question.checks(model.property.as_ref().unwrap());
-            let source = Interpreted { interpreter: Interpreter::new(model), checks: &checks };
+            let source = Interpreted::new(Interpreter::new(model), &checks);
             for conclusion in [
                 check_with::<Bucket, _>(model, &question, &source, KEEP_GOING, 64).1,
                 check_with::<Tree, _>(model, &question, &source, EARLY, 64).1,
@@ -332,7 +332,7 @@ fn compiled_products_are_the_interpreters() {
         let Some(graph) = graph(&dve.model, 20_000).filter(|graph| graph.accepting.len() > 20) else { continue };
         let question = Question::of(&dve.model, "test".into(), false);
         let checks = question.checks(dve.model.property.as_ref().unwrap());
-        let interpreted = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let compiled = match Compiled::unoptimised(&interpreted) {
             Ok(compiled) => compiled,
             Err(error) if error.to_string().starts_with("no C++ compiler") => return println!("skipped: {error}"),
@@ -436,7 +436,7 @@ fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
     );
     let fair = Question::of(&dve.model, "test".into(), true);
     let checks = Checks::default();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
     let mut threads = Threads::new(&table, &source, dve.model.initial_state());
     let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
@@ -630,7 +630,7 @@ proptest! {
         let is_bottom = |state: usize| (0..all.len()).all(|to| !from[state][to] || from[to][state]);
         let is_livelock = |state: usize| is_lost(state) && is_bottom(state) && !successors[state].is_empty();
         let checks = Checks::default();
-        let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         for (role, is_bad) in [(Role::Possible, &is_lost as &dyn Fn(usize) -> bool), (Role::Progress, &is_livelock)] {
             let table = VectorTable::<Tree>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
             let initial = dve.model.initial_state();

@@ -5,7 +5,7 @@ use super::worker::{Round, Worker};
 use crate::checks::Violation;
 use crate::exploration::{Found, Limits};
 use crate::path;
-use crate::successors::{Expansion, Successors};
+use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::Result;
 use rayon::prelude::*;
 use warpset::cluster::Request;
@@ -96,7 +96,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
 
     fn look_at(&self, state: &[u32]) -> Option<Violation> {
         let mut expansion = Expansion::default();
-        self.source.expand(state, &mut X::Scratch::default(), &mut expansion);
+        self.source.expand(state, &mut Scratch::default(), &mut expansion);
         Some(expansion.violation?.1)
     }
 
@@ -109,7 +109,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
 /// Expands states, by all threads of the pool. Also returns the successors.
 fn expand<X: Successors>(states: &[u32], source: &X, level: u64) -> (Round, Vec<u32>) {
     let width = source.width();
-    let piece = |(scratch, expansion): &mut (X::Scratch, Expansion), states: &[u32]| {
+    let piece = |(scratch, expansion): &mut (Scratch, Expansion), states: &[u32]| {
         expansion.clear();
         source.expand(states, scratch, expansion);
         let found = expansion.violation.take().map(|(at, violation)| {

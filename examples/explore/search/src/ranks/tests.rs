@@ -23,7 +23,7 @@ fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usiz
 /// Explores by one rank without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), checks);
     let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
@@ -32,7 +32,7 @@ fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
 fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, slots: u64) -> (Exploration, Option<usize>) {
     let builder = VectorTable::<S>::builder(dve.model.layout.words);
     let tables = tables(&builder, &[Device::cpu_with_threads(2)], ranks, slots.div_ceil(ranks as u64)).unwrap();
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), checks);
     let mut ranks = on_threads_of(tables, &source, &source).unwrap();
     let exploration = ranks.explore(limits, &|_| true).unwrap();
     let path = exploration.found.as_ref().map(|found| {
@@ -238,7 +238,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
 /// Explores by three ranks; the second one fails.
 fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
     let (dve, checks) = (counters(5), Checks::default());
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
     let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, slots).unwrap();
     let worker = |table: &Table<Bucket>| {
@@ -269,7 +269,7 @@ fn one_without_memory_ends_all_of_them() {
 #[test]
 fn ranks_that_cannot_be_made_are_an_error_on_all() {
     let (dve, checks) = (counters(2), Checks::default());
-    let source = Interpreted { interpreter: Interpreter::new(&dve.model), checks: &checks };
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let builder = VectorTable::<Bucket>::builder(dve.model.layout.words);
     let tables = tables(&builder, &[Device::cpu_with_threads(2)], 3, 64).unwrap();
     let worker = |table: &Table<Bucket>| match table.rank() {

@@ -1,0 +1,254 @@
+//! The actions of a model: the steps that can be taken or left out, each with the tests that enable it.
+
+use crate::interpreter::Step;
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::network::{RuleId, Rules};
+use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, Span, TransitionId};
+use crate::trace::describe_step;
+use anyhow::{Result, ensure};
+use std::collections::HashMap;
+
+/// Most actions of a model that is reduced: their matrix of conflicts takes 32 MiB.
+const MOST_ACTIONS: usize = 1 << 14;
+
+/// An action: one step of the processes, or all steps by one rule of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Transition { id: TransitionId, receiver: Option<TransitionId> },
+    Rule(RuleId),
+}
+
+/// A test of a state. An action is enabled if and only if all of its tests hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// The expression is not 0.
+    Holds(Expression),
+    /// The component has a transition with this label of its table (`is_ready`), or has none.
+    Ready { component: usize, label: u32, is_ready: bool },
+}
+
+/// Tests, each only once.
+#[derive(Clone, Debug, Default)]
+pub struct Tests {
+    pub all: Vec<Test>,
+    numbers: HashMap<String, usize>,
+}
+
+/// All actions of a model.
+#[derive(Clone, Debug)]
+pub struct Actions {
+    pub all: Vec<Action>,
+    /// Tests of each action, by its number, as numbers of [`Tests::all`].
+    pub tests: Vec<Vec<usize>>,
+    /// The action of each transition without a partner.
+    alone: HashMap<TransitionId, usize>,
+    pairs: HashMap<(TransitionId, TransitionId), usize>,
+    first_rule: usize,
+}
+
+impl Tests {
+    /// The number of a test, which is added if it is new.
+    pub fn number(&mut self, test: Test) -> usize {
+        let test = match test {
+            Test::Holds(expression) => Test::Holds(without_spans(expression)),
+            ready => ready,
+        };
+        let next = self.all.len();
+        let number = *self.numbers.entry(format!("{test:?}")).or_insert(next);
+        if number == next {
+            self.all.push(test);
+        }
+        number
+    }
+}
+
+impl Actions {
+    /// Lists the actions of a model and their tests.
+    ///
+    /// # Errors
+    ///
+    /// The model has too many actions; or it is one transition system, in which no two steps are independent.
+    pub fn of(model: &Model, tests: &mut Tests) -> Result<Self> {
+        let mut all = Vec::new();
+        for (id, transition) in model.transitions.iter().enumerate() {
+            match &transition.action {
+                Partner::Alone => all.push(Action::Transition { id, receiver: None }),
+                Partner::Receive { .. } => {}
+                Partner::Send { channel, .. } => {
+                    let receivers = model.channels[*channel].receivers.iter();
+                    let others = receivers.filter(|receiver| model.transitions[**receiver].process != transition.process);
+                    all.extend(others.map(|receiver| Action::Transition { id, receiver: Some(*receiver) }));
+                }
+            }
+            ensure!(
+                all.len() <= MOST_ACTIONS,
+                "it has more than {MOST_ACTIONS} steps of processes, the most that can be compared"
+            );
+        }
+        let first_rule = all.len();
+        if let Some(network) = &model.network {
+            let Rules::Listed(listed) = &network.rules else {
+                anyhow::bail!("it is one transition system, whose steps all depend on each other");
+            };
+            let count = all.len() + listed.rules.len();
+            ensure!(count <= MOST_ACTIONS, "it has {count} rules, and {MOST_ACTIONS} is the most that can be compared");
+            all.extend((0..listed.rules.len()).map(Action::Rule));
+        }
+        let mut actions =
+            Self { tests: Vec::with_capacity(all.len()), all, alone: HashMap::new(), pairs: HashMap::new(), first_rule };
+        for (number, action) in actions.all.iter().enumerate() {
+            let mut own = Vec::new();
+            match *action {
+                Action::Transition { id, receiver } => {
+                    match receiver {
+                        Some(receiver) => actions.pairs.insert((id, receiver), number),
+                        None => actions.alone.insert(id, number),
+                    };
+                    for part in [Some(id), receiver].into_iter().flatten() {
+                        let transition = &model.transitions[part];
+                        let (process, location) = (transition.process, transition.from);
+                        own.push(tests.number(Test::Holds(Expression::At { process, location })));
+                        for guard in transition.guard.iter().flat_map(conjuncts) {
+                            own.push(tests.number(Test::Holds(guard)));
+                        }
+                    }
+                    for expression in nobody_committed(model, [Some(id), receiver]) {
+                        own.push(tests.number(Test::Holds(expression)));
+                    }
+                }
+                Action::Rule(rule) => {
+                    let Some(Rules::Listed(listed)) = model.network.as_ref().map(|network| &network.rules) else { continue };
+                    for (component, label) in &listed.rules[rule].parts {
+                        let component = *component as usize;
+                        own.push(tests.number(Test::Ready { component, label: *label, is_ready: true }));
+                    }
+                }
+            }
+            own.sort_unstable();
+            own.dedup();
+            actions.tests.push(own);
+        }
+        Ok(actions)
+    }
+
+    /// The action of a step.
+    pub fn of_step(&self, step: Step) -> usize {
+        match step {
+            Step::Transition { id, receiver: None } => self.alone[&id],
+            Step::Transition { id, receiver: Some(receiver) } => self.pairs[&(id, receiver)],
+            Step::Rule(rule) => self.first_rule + rule,
+        }
+    }
+
+    /// Describes an action in words.
+    pub fn describe(&self, model: &Model, action: usize) -> String {
+        match self.all[action] {
+            Action::Transition { id, receiver } => describe_step(model, Step::Transition { id, receiver }),
+            Action::Rule(rule) => describe_step(model, Step::Rule(rule)),
+        }
+    }
+
+    /// The processes that an action moves, and the locations that they leave and come to.
+    pub fn moves(&self, model: &Model, action: usize) -> Vec<(ProcessId, LocationId, LocationId)> {
+        let parts = match self.all[action] {
+            Action::Transition { id, receiver } => [Some(id), receiver],
+            Action::Rule(_) => [None, None],
+        };
+        let transitions = parts.into_iter().flatten().map(|id| &model.transitions[id]);
+        transitions.map(|transition| (transition.process, transition.from, transition.to)).collect()
+    }
+}
+
+/// The conditions that hold together exactly if the expression is not 0, in the order of evaluation.
+pub fn conjuncts(expression: &Expression) -> Vec<Expression> {
+    match expression {
+        Expression::Binary { operator: Binary::And, operands, .. } => operands.iter().flat_map(conjuncts).collect(),
+        Expression::Unary { operator: Unary::Not, operand } => match &**operand {
+            Expression::Binary { operator: Binary::Or, operands, .. } => {
+                operands.iter().flat_map(|operand| conjuncts(&Expression::unary(Unary::Not, operand.clone()))).collect()
+            }
+            _ => vec![expression.clone()],
+        },
+        Expression::Constant(value) if *value != 0 => Vec::new(),
+        _ => vec![expression.clone()],
+    }
+}
+
+/// Rule 3 of the steps as conditions: no other process is in a committed location, unless one of these transitions leaves one.
+fn nobody_committed(model: &Model, parts: [Option<TransitionId>; 2]) -> Vec<Expression> {
+    let parts: Vec<_> = parts.into_iter().flatten().map(|id| &model.transitions[id]).collect();
+    if parts.iter().any(|part| model.processes[part.process].locations[part.from].committed) {
+        return Vec::new();
+    }
+    let is_free = |(process, of): (ProcessId, &crate::ir::Process)| {
+        let committed = (0..of.locations.len()).filter(|location| of.locations[*location].committed);
+        let at: Vec<Expression> = committed.map(|location| Expression::At { process, location }).collect();
+        Some(Expression::unary(Unary::Not, Expression::joined(at, Binary::Or, Span::default())?))
+    };
+    let others = model.processes.iter().enumerate().filter(|(process, _)| parts.iter().all(|part| part.process != *process));
+    others.filter_map(is_free).collect()
+}
+
+/// The expression without its places in the text, so that equal expressions are equal values.
+pub fn without_spans(expression: Expression) -> Expression {
+    let span = Span::default();
+    match expression {
+        Expression::Element { array, index, .. } => Expression::Element { array, index: Box::new(without_spans(*index)), span },
+        Expression::Unary { operator, operand } => Expression::Unary { operator, operand: Box::new(without_spans(*operand)) },
+        Expression::Binary { operator, operands, .. } => {
+            let [left, right] = *operands;
+            Expression::Binary { operator, operands: Box::new([without_spans(left), without_spans(right)]), span }
+        }
+        simple => simple,
+    }
+}
+
+/// An expression in words, fully bracketed.
+pub fn text(model: &Model, expression: &Expression) -> String {
+    match expression {
+        Expression::Constant(value) => value.to_string(),
+        Expression::Variable(variable) => model.full_name(*variable),
+        Expression::Element { array, index, .. } => format!("{}[{}]", model.full_name(*array), text(model, index)),
+        Expression::At { process, location } => {
+            let process = &model.processes[*process];
+            format!("{}.{}", process.name, process.locations[*location].name)
+        }
+        Expression::Enabled(label) => match &model.network {
+            Some(network) => format!("enabled({})", network.labels.get(*label)),
+            None => "enabled".into(),
+        },
+        Expression::Unary { operator, operand } => {
+            let sign = match operator {
+                Unary::Negate => "-",
+                Unary::Not => "not ",
+                Unary::Complement => "~",
+            };
+            format!("{sign}({})", text(model, operand))
+        }
+        Expression::Binary { operator, operands, .. } => {
+            let sign = match operator {
+                Binary::Add => "+",
+                Binary::Subtract => "-",
+                Binary::Multiply => "*",
+                Binary::Divide => "/",
+                Binary::Remainder => "%",
+                Binary::Power => "**",
+                Binary::ShiftLeft => "<<",
+                Binary::ShiftRight => ">>",
+                Binary::BitAnd => "&",
+                Binary::BitOr => "|",
+                Binary::BitXor => "^",
+                Binary::Less => "<",
+                Binary::LessOrEqual => "<=",
+                Binary::Greater => ">",
+                Binary::GreaterOrEqual => ">=",
+                Binary::Equal => "==",
+                Binary::NotEqual => "!=",
+                Binary::And => "and",
+                Binary::Or => "or",
+                Binary::Imply => "imply",
+            };
+            format!("({} {sign} {})", text(model, &operands[0]), text(model, &operands[1]))
+        }
+    }
+}

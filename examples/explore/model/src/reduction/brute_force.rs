@@ -1,0 +1,208 @@
+//! Checks of dependencies and of reduced searches against the whole state space of a small model.
+
+use super::dependencies::{Dependencies, describe_test};
+use super::stubborn::{Kept, Scratch, Stubborn, Value, evaluate, term_of};
+use crate::checks::Checks;
+use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};
+use crate::ir::Model;
+use crate::terms::Term;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+type State = Vec<u32>;
+type Steps = Rc<Vec<(Step, State)>>;
+
+/// The steps of the states that were looked at; `None` for a state with a fault.
+struct Space<'m> {
+    interpreter: Interpreter<'m>,
+    steps: HashMap<State, Option<Steps>>,
+}
+
+impl<'m> Space<'m> {
+    fn of(model: &'m Model) -> Self {
+        Self { interpreter: Interpreter::new(model), steps: HashMap::new() }
+    }
+
+    fn steps(&mut self, state: &State) -> Option<Steps> {
+        let interpreter = &self.interpreter;
+        let find = || {
+            let mut steps = Vec::new();
+            let visit = |step, successor: &[u32]| steps.push((step, successor.to_vec()));
+            interpreter.steps(state, &mut StepScratch::default(), visit).ok()?;
+            Some(Rc::new(steps))
+        };
+        self.steps.entry(state.clone()).or_insert_with(find).clone()
+    }
+}
+
+/// Checks what the matrices claim in the first `most` states of a model: that both orders of actions which accord are possible
+/// and lead to the same states, that nothing but an enabler makes a test true, and that an action is enabled exactly if its
+/// tests hold. Returns the number of states.
+///
+/// # Errors
+///
+/// The first claim that is wrong.
+pub fn check(model: &Model, dependencies: &Dependencies, most: usize) -> Result<usize, String> {
+    let mut space = Space::of(model);
+    let terms: Vec<Option<Term>> = dependencies.tests.iter().map(|test| term_of(test, model)).collect();
+    let value = |test: usize, state: &State| evaluate(model, &dependencies.tests[test], terms[test].as_ref(), state);
+    let name = |action: usize| dependencies.actions.describe(model, action);
+    let mut known = BTreeSet::from([model.initial_state()]);
+    let mut waiting = vec![model.initial_state()];
+    let mut count = 0;
+    while let Some(state) = waiting.pop().filter(|_| count < most) {
+        count += 1;
+        let Some(steps) = space.steps(&state) else { continue };
+        let steps: Vec<(usize, State)> =
+            steps.iter().map(|(step, to)| (dependencies.actions.of_step(*step), to.clone())).collect();
+        let values: Vec<Value> = (0..terms.len()).map(|test| value(test, &state)).collect();
+        for (action, tests) in dependencies.actions.tests.iter().enumerate() {
+            let is_enabled = steps.iter().any(|(of, _)| *of == action);
+            let (all_hold, one_fails) =
+                (tests.iter().all(|test| values[*test] == Value::Holds), tests.iter().any(|test| values[*test] == Value::Fails));
+            if is_enabled != all_hold || (is_enabled && one_fails) {
+                return Err(format!("{} is enabled: {is_enabled}; its tests hold: {all_hold}", name(action)));
+            }
+        }
+        for (action, successor) in &steps {
+            for test in (0..terms.len()).filter(|test| values[*test] == Value::Fails) {
+                if !dependencies.enablers[test].contains(*action) && value(test, successor) == Value::Holds {
+                    return Err(format!("{} makes true {}", name(*action), describe_test(model, &dependencies.tests[test])));
+                }
+            }
+            for (other, _) in steps.iter().filter(|(other, _)| other != action) {
+                if !dependencies.conflicts[*action].contains(*other) {
+                    accord(&mut space, dependencies, &steps, (*action, successor), *other)
+                        .map_err(|what| format!("{} and {}: {what}", name(*action), name(*other)))?;
+                }
+            }
+            if known.insert(successor.clone()) {
+                waiting.push(successor.clone());
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Checks that another action is possible after a step, and that each of its results is one of the other order.
+fn accord(
+    space: &mut Space,
+    dependencies: &Dependencies,
+    steps: &[(usize, State)],
+    (action, between): (usize, &State),
+    other: usize,
+) -> Result<(), String> {
+    let by = |steps: &[(Step, State)], action: usize| -> Vec<State> {
+        steps.iter().filter(|(step, _)| dependencies.actions.of_step(*step) == action).map(|(_, to)| to.clone()).collect()
+    };
+    let Some(then) = space.steps(between) else { return Ok(()) };
+    let ends = by(&then, other);
+    if ends.is_empty() {
+        return Err("the first disables the second".into());
+    }
+    let mut others = Vec::new();
+    for (_, between) in steps.iter().filter(|(of, _)| *of == other) {
+        let Some(then) = space.steps(between) else { return Ok(()) };
+        others.extend(by(&then, action));
+    }
+    match ends.iter().all(|end| others.contains(end)) {
+        true => Ok(()),
+        false => Err("the order matters".into()),
+    }
+}
+
+/// Results of a search.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub deadlocks: BTreeSet<State>,
+    /// Level of the first deadlock, and of the first state that violates a condition.
+    pub first_deadlock: Option<usize>,
+    pub first_violation: Option<usize>,
+    pub states: usize,
+}
+
+/// Searches breadth-first, with the steps that `stubborn` chooses or with all. `None` if a fault or more than `most` states are
+/// found.
+pub fn search(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>, most: usize) -> Option<Answer> {
+    let interpreter = Interpreter::new(model);
+    let conditions: Vec<Term> = checks.conditions.iter().map(|condition| Term::of(&condition.must_hold, model)).collect();
+    let (mut of_steps, mut scratch, mut answer) = (StepScratch::default(), Scratch::default(), Answer::default());
+    let mut known = BTreeSet::from([model.initial_state()]);
+    let mut level = vec![model.initial_state()];
+    for depth in 0.. {
+        let mut next = Vec::new();
+        for state in &level {
+            let mut violates = false;
+            for condition in &conditions {
+                violates |= condition.value(model, state).ok()? == 0;
+            }
+            if violates {
+                answer.first_violation.get_or_insert(depth);
+            }
+            let (mut steps, mut successors) = (Vec::new(), Vec::new());
+            let visit = |step, successor: &[u32]| {
+                steps.push(step);
+                successors.push(successor.to_vec());
+            };
+            interpreter.steps(state, &mut of_steps, visit).ok()?;
+            if steps.is_empty() {
+                answer.deadlocks.insert(state.clone());
+                answer.first_deadlock.get_or_insert(depth);
+            }
+            let chosen = stubborn.map(|stubborn| stubborn.choose(state, &steps, &mut scratch));
+            for (step, successor) in steps.iter().zip(successors) {
+                let is_taken = match (stubborn, chosen) {
+                    (Some(stubborn), Some(chosen)) => chosen.contains(stubborn.dependencies.actions.of_step(*step)),
+                    _ => true,
+                };
+                if is_taken && known.insert(successor.clone()) {
+                    next.push(successor);
+                }
+            }
+        }
+        if known.len() > most {
+            return None;
+        }
+        if next.is_empty() {
+            break;
+        }
+        level = next;
+    }
+    answer.states = known.len();
+    Some(answer)
+}
+
+/// Compares reduced searches with the whole one, if that has at most `most` states and no fault. Returns the states of the whole
+/// search, and of the one that is reduced for deadlocks.
+///
+/// # Errors
+///
+/// A difference between the answers.
+pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(usize, usize)>, String> {
+    let Some(whole) = search(model, checks, None, most) else { return Ok(None) };
+    let mut left = whole.states;
+    for (deadlocks, goals) in [(true, false), (false, true), (true, true)] {
+        if goals && checks.conditions.is_empty() {
+            continue;
+        }
+        let kept = Kept { deadlocks, goals };
+        let stubborn = Stubborn::of(model, checks, kept).map_err(|error| error.to_string())?;
+        let Some(reduced) = search(model, checks, Some(&stubborn), most) else {
+            return Err(format!("{kept:?}: the reduced search has a fault or more states"));
+        };
+        if deadlocks && !goals {
+            left = reduced.states;
+        }
+        // Behind a goal nothing is kept: a search ends there.
+        let kept_deadlocks = deadlocks && (!goals || whole.first_violation.is_none());
+        if kept_deadlocks && (&whole.deadlocks, whole.first_deadlock) != (&reduced.deadlocks, reduced.first_deadlock) {
+            let numbers = (whole.deadlocks.len(), whole.first_deadlock, reduced.deadlocks.len(), reduced.first_deadlock);
+            return Err(format!("{kept:?}: deadlocks and depth of the first, whole and reduced: {numbers:?}"));
+        }
+        if goals && whole.first_violation != reduced.first_violation {
+            let depths = (whole.first_violation, reduced.first_violation);
+            return Err(format!("{kept:?}: depths of the first violation, whole and reduced: {depths:?}"));
+        }
+    }
+    Ok(Some((whole.states, left)))
+}

@@ -1,0 +1,210 @@
+//! Dependencies of a model's actions, as bit matrices.
+//!
+//! Two matrices decide which steps may be left out:
+//!
+//! - *Conflicts*: actions a and b accord if, in every reachable state in which both are enabled, each stays enabled after the
+//! other, and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
+//! - *Enablers* of a test: every action that may change the test from false to true in some reachable state. Before an action
+//!   with a test that does not hold can be taken, one of the test's enablers must be: they are a necessary enabling set.
+//!
+//! The analysis works on intervals (`ir::bounds`), narrowed by the tests of the actions in question: `x := 1` cannot make
+//! `x == 2` true, `x := x + 1` cannot make `x < 3` true, and two processes that set elements 1 and 2 of an array accord. Every
+//! imprecision sets a bit, which costs states and never a result.
+
+use super::actions::{Action, Actions, Test, Tests};
+use super::effects::{Effect, Known, Runs};
+use super::rules;
+use crate::ir::Model;
+use anyhow::Result;
+use fixedbitset::FixedBitSet;
+use std::fmt::Write;
+
+/// The actions of a model and how they depend on each other.
+#[derive(Clone, Debug)]
+pub struct Dependencies {
+    pub actions: Actions,
+    pub tests: Vec<Test>,
+    /// By action, the actions that do not accord with it.
+    pub conflicts: Vec<FixedBitSet>,
+    /// By test, the actions that may change it from false to true.
+    pub enablers: Vec<FixedBitSet>,
+    /// Why bits are set, if that was asked for.
+    pub reasons: Option<String>,
+}
+
+impl Dependencies {
+    /// Computes the dependencies. `tests`: further tests whose enablers are needed; the model's are added. `explains`: keep the
+    /// reason for each bit.
+    ///
+    /// # Errors
+    ///
+    /// The model is too large, or has no independent steps.
+    pub fn of(model: &Model, mut tests: Tests, explains: bool) -> Result<Self> {
+        let actions = Actions::of(model, &mut tests)?;
+        let mut search =
+            Search { runs: Runs::of(model), actions, tests: tests.all, enabled: Vec::new(), reasons: explains.then(String::new) };
+        let count = search.actions.all.len();
+        search.enabled = (0..count).map(|action| search.alone(action)).collect();
+        let conflicts = search.conflicts();
+        let enablers = (0..search.tests.len()).map(|test| search.enablers(test)).collect();
+        let Search { actions, tests, reasons, .. } = search;
+        Ok(Self { actions, tests, conflicts, enablers, reasons })
+    }
+}
+
+/// An action by itself: what is known where it is enabled, its effect there, and the cells that its tests read.
+struct Alone {
+    known: Known,
+    effect: Effect,
+    tested: FixedBitSet,
+}
+
+struct Search<'m> {
+    runs: Runs<'m>,
+    actions: Actions,
+    tests: Vec<Test>,
+    /// By action; `None` if it is never enabled.
+    enabled: Vec<Option<Alone>>,
+    reasons: Option<String>,
+}
+
+impl Search<'_> {
+    fn alone(&self, action: usize) -> Option<Alone> {
+        let known = self.runs.enabled(&self.actions, &self.tests, &[action])?;
+        let effect = self.runs.run(self.actions.all[action], known.clone());
+        let mut tested = self.runs.cells.none();
+        for test in &self.actions.tests[action] {
+            self.read_by(*test, &known, &mut tested);
+        }
+        Some(Alone { known, effect, tested })
+    }
+
+    /// Adds the cells that a test reads.
+    fn read_by(&self, test: usize, known: &Known, to: &mut FixedBitSet) {
+        let model = self.runs.model;
+        match &self.tests[test] {
+            Test::Holds(expression) => self.runs.cells.read_by(model, expression, &known.facts, to),
+            Test::Ready { component, .. } => {
+                if let Some(network) = &model.network {
+                    to.insert(self.runs.cells.of_component(network, *component));
+                }
+            }
+        }
+    }
+
+    fn conflicts(&mut self) -> Vec<FixedBitSet> {
+        let count = self.actions.all.len();
+        let mut conflicts = vec![FixedBitSet::with_capacity(count); count];
+        for one in 0..count {
+            for other in 0..one {
+                if let Some(reason) = self.conflict(one, other) {
+                    conflicts[one].insert(other);
+                    conflicts[other].insert(one);
+                    self.explain("do not accord", one, &reason, Some(other));
+                }
+            }
+        }
+        conflicts
+    }
+
+    /// Why two actions may not accord.
+    fn conflict(&self, one: usize, other: usize) -> Option<Reason> {
+        let (first, second) = (self.enabled[one].as_ref()?, self.enabled[other].as_ref()?);
+        let touch = |first: &Alone, second: &Alone| {
+            let writes = &first.effect.writes;
+            !writes.is_disjoint(&second.tested)
+                || !writes.is_disjoint(&second.effect.reads)
+                || !writes.is_disjoint(&second.effect.writes)
+        };
+        if !touch(first, second) && !touch(second, first) {
+            return None;
+        }
+        let (action, others) = (self.actions.all[one], self.actions.all[other]);
+        if let (Action::Rule(rule), Action::Rule(other), Some(network)) = (action, others, &self.runs.model.network) {
+            return rules::conflict(network, rule, other).map(Reason::Component);
+        }
+        // Facts about the states that enable both; there are none if no state does.
+        let known = self.runs.enabled(&self.actions, &self.tests, &[one, other])?;
+        let (effect, of_other) = (self.runs.run(action, known.clone()), self.runs.run(others, known.clone()));
+        let disabled = |action: usize, effect: &Effect, other: usize| {
+            self.actions.tests[other].iter().copied().find(|test| self.may_change(action, *test, false, &known, effect))
+        };
+        let disabled = disabled(one, &effect, other).or_else(|| disabled(other, &of_other, one));
+        disabled.map(Reason::Disables).or_else(|| effect.order_matters(&of_other).map(Reason::Order))
+    }
+
+    /// Whether an action may change a test to `truth` where this is known.
+    fn may_change(&self, action: usize, test: usize, truth: bool, known: &Known, effect: &Effect) -> bool {
+        let mut read = self.runs.cells.none();
+        self.read_by(test, known, &mut read);
+        if read.is_disjoint(&effect.writes) {
+            return false;
+        }
+        let test = &self.tests[test];
+        match self.actions.all[action] {
+            Action::Rule(rule) => rules::may_change(self.runs.model, &self.runs.cells, rule, test, truth, known),
+            Action::Transition { .. } => self.runs.may_change(test, truth, known, effect),
+        }
+    }
+
+    fn enablers(&mut self, test: usize) -> FixedBitSet {
+        let count = self.actions.all.len();
+        let may_enable = |action: &usize| {
+            let alone = self.enabled[*action].as_ref();
+            alone.is_some_and(|alone| self.may_change(*action, test, true, &alone.known, &alone.effect))
+        };
+        let found: Vec<usize> = (0..count).filter(may_enable).collect();
+        let mut enablers = FixedBitSet::with_capacity(count);
+        for action in found {
+            enablers.insert(action);
+            self.explain("may make true", action, &Reason::Disables(test), None);
+        }
+        enablers
+    }
+
+    fn explain(&mut self, what: &str, action: usize, reason: &Reason, other: Option<usize>) {
+        let Some(reasons) = &mut self.reasons else { return };
+        let model = self.runs.model;
+        let name = |action| self.actions.describe(model, action);
+        let because = match reason {
+            Reason::Disables(test) => describe_test(model, &self.tests[*test]),
+            Reason::Order(cell) => format!("the order matters for {}", self.runs.cells.name(model, *cell)),
+            Reason::Component(component) => {
+                let network = model.network.as_ref();
+                let variable = network.map(|network| network.components[*component].variable);
+                format!("both move {}", variable.map_or_else(String::new, |variable| model.full_name(variable)))
+            }
+        };
+        match other {
+            Some(other) => {
+                let because = if matches!(reason, Reason::Disables(_)) { format!("one may disable {because}") } else { because };
+                writeln!(reasons, "{what}\t{}\t{}\t{because}", name(action), name(other))
+            }
+            None => writeln!(reasons, "{what}\t{}\t{because}", name(action)),
+        }
+        .expect("a string can be written to");
+    }
+}
+
+/// Why a bit is set.
+enum Reason {
+    /// One of the actions may change this test.
+    Disables(usize),
+    /// The result depends on the order for this cell.
+    Order(usize),
+    /// Both move this component.
+    Component(usize),
+}
+
+/// A test in words.
+pub fn describe_test(model: &Model, test: &Test) -> String {
+    match test {
+        Test::Holds(expression) => super::actions::text(model, expression),
+        Test::Ready { component, label, is_ready } => {
+            let network = model.network.as_ref();
+            let name = network.map_or_else(String::new, |network| model.full_name(network.components[*component].variable));
+            let ready = if *is_ready { "has" } else { "has no" };
+            format!("{name} {ready} transition with its label number {label}")
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Stubborn sets: the actions to take in a state, so that every deadlock, or a way to the goal, is still found.
+//!
+//! A set of actions is *closed* in a state if it contains
+//!
+//! - for each of its enabled actions, all actions that do not accord with it;
+//! - for each of its disabled actions, all enablers of one of its tests that does not hold.
+//!
+//! Take a path from the state, and the first action of a closed set on it. The action is enabled already in the state: if it were
+//! not, the path would contain one of the enablers before it, which are in the set, too. It accords with all actions before it,
+//! so it can be moved to the front of the path, which leads to the same state in as many steps.
+//!
+//! - Deadlocks: the set must be closed and have an enabled action, if there is one. A path to a deadlock contains an action of
+//!   the set, because an enabled action of the set stays enabled as long as none of the set is taken.
+//! - Goals: the set must be closed and contain the enablers of an unmet part of the goal. A path to the goal contains one of
+//!   them. If no action of the set is enabled, the goal cannot be reached, and nothing needs to be taken.
+//!
+//! By induction over the length of the path, breadth-first search over the chosen actions finds each deadlock state, or the goal,
+//! at its depth in the whole graph. No proviso against ignored actions is needed. (Valmari 1990; Schmidt 1999; Laarman, Pater,
+//! van de Pol and Weber 2013.)
+//!
+//! The choice is a function of the state alone, so every engine and every search takes the same steps.
+
+use super::actions::{Test, Tests};
+use super::dependencies::Dependencies;
+use crate::checks::Checks;
+use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::network::Rules;
+use crate::ir::{Expression, Model};
+use crate::terms::Term;
+use anyhow::{Result, bail};
+use fixedbitset::FixedBitSet;
+use std::collections::{HashSet, VecDeque};
+
+/// Most enabled actions, and most unmet parts of a goal, from which sets are tried.
+const MOST_SEEDS: usize = 8;
+
+/// Cost of an enabled action in a set; a disabled one costs 1.
+const COST_OF_ENABLED: usize = 16;
+
+/// States in which some step must be left out; otherwise a reduction does not pay.
+pub const TRIAL: usize = 2_000;
+
+/// The questions that a reduced search still answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub deadlocks: bool,
+    /// Conditions that are checked.
+    pub goals: bool,
+}
+
+/// A goal in parts.
+#[derive(Clone, Debug)]
+enum Goal {
+    All(Vec<Goal>),
+    Any(Vec<Goal>),
+    Test(usize),
+    Constant(bool),
+}
+
+/// Chooses the actions to take.
+#[derive(Clone, Debug)]
+pub struct Stubborn<'m> {
+    model: &'m Model,
+    pub dependencies: Dependencies,
+    terms: Vec<Option<Term>>,
+    keeps_deadlocks: bool,
+    goal: Option<Goal>,
+}
+
+/// Reusable memory of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    enabled: FixedBitSet,
+    set: FixedBitSet,
+    best: FixedBitSet,
+    waiting: Vec<usize>,
+    /// Values of tests in the current state, as far as they are known.
+    values: Vec<Option<Value>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Holds,
+    Fails,
+    Fault,
+}
+
+impl<'m> Stubborn<'m> {
+    /// Computes what choices need. Conditions of `checks` are goals that violate them.
+    ///
+    /// # Errors
+    ///
+    /// The model cannot be reduced; the error says why.
+    pub fn of(model: &'m Model, checks: &Checks, kept: Kept) -> Result<Self> {
+        if model.property.is_some() {
+            bail!("it has a property of runs, and a reduction would lose runs that violate it");
+        }
+        let mut tests = Tests::default();
+        let goal = kept.goals.then(|| {
+            let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
+            Goal::Any(violated.collect())
+        });
+        Ok(Self::with(model, Dependencies::of(model, tests, false)?, kept, goal))
+    }
+
+    fn with(model: &'m Model, dependencies: Dependencies, kept: Kept, goal: Option<Goal>) -> Self {
+        let terms = dependencies.tests.iter().map(|test| term_of(test, model)).collect();
+        Self { model, dependencies, terms, keeps_deadlocks: kept.deadlocks, goal }
+    }
+
+    /// Chooses actions in a state with these steps. Returns the set; steps of other actions need not be taken.
+    pub fn choose<'s>(&self, state: &[u32], steps: &[Step], scratch: &'s mut Scratch) -> &'s FixedBitSet {
+        let count = self.dependencies.actions.all.len();
+        let Scratch { enabled, set, best, waiting, values } = scratch;
+        for bits in [&mut *enabled, &mut *set, &mut *best] {
+            bits.grow(count);
+            bits.clear();
+        }
+        values.clear();
+        values.resize(self.terms.len(), None);
+        steps.iter().for_each(|step| enabled.insert(self.dependencies.actions.of_step(*step)));
+        let mut choice = Choice { of: self, state, enabled, values, waiting };
+        let mut fewest = usize::MAX;
+        let seeds: Vec<FixedBitSet> = match &self.goal {
+            Some(goal) => choice.seeds(goal),
+            None => {
+                let each = choice.enabled.ones().take(MOST_SEEDS);
+                each.map(|action| FixedBitSet::from_iter([action])).collect()
+            }
+        };
+        for seed in seeds {
+            set.clear();
+            if choice.close(seed.ones(), set, fewest) {
+                if self.keeps_deadlocks && self.goal.is_some() && set.is_disjoint(choice.enabled) {
+                    // The goal needs nothing here, but a deadlock may lie beyond.
+                    let first = choice.enabled.ones().next();
+                    if !choice.close(first.into_iter(), set, fewest) {
+                        continue;
+                    }
+                }
+                fewest = set.intersection_count(choice.enabled);
+                best.clone_from(set);
+                if fewest <= usize::from(self.goal.is_none() || self.keeps_deadlocks) {
+                    break;
+                }
+            }
+        }
+        if fewest == usize::MAX {
+            best.clone_from(enabled);
+        }
+        best
+    }
+
+    /// Whether some step is left out in the first states of a search.
+    pub fn saves(&self, interpreter: &Interpreter) -> bool {
+        let initial = self.model.initial_state();
+        let (mut known, mut waiting) = (HashSet::from([initial.clone()]), VecDeque::from([initial]));
+        let (mut of_steps, mut scratch) = (StepScratch::default(), Scratch::default());
+        for _ in 0..TRIAL {
+            let Some(state) = waiting.pop_front() else { return false };
+            let mut steps = Vec::new();
+            let found = interpreter.steps(&state, &mut of_steps, |step, successor| steps.push((step, successor.to_vec())));
+            if found.is_err() {
+                continue;
+            }
+            let only: Vec<Step> = steps.iter().map(|(step, _)| *step).collect();
+            let chosen = self.choose(&state, &only, &mut scratch);
+            if only.iter().any(|step| !chosen.contains(self.dependencies.actions.of_step(*step))) {
+                return true;
+            }
+            for (_, successor) in steps {
+                if known.insert(successor.clone()) {
+                    waiting.push_back(successor);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// A choice in one state.
+struct Choice<'c, 'm> {
+    of: &'c Stubborn<'m>,
+    state: &'c [u32],
+    enabled: &'c FixedBitSet,
+    values: &'c mut Vec<Option<Value>>,
+    waiting: &'c mut Vec<usize>,
+}
+
+impl Choice<'_, '_> {
+    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more.
+    fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize) -> bool {
+        self.waiting.clear();
+        let mut enabled_in_set = set.intersection_count(self.enabled);
+        for action in seeds.filter(|action| !set.put(*action)).collect::<Vec<_>>() {
+            enabled_in_set += usize::from(self.enabled.contains(action));
+            self.waiting.push(action);
+        }
+        while let Some(action) = self.waiting.pop() {
+            if enabled_in_set >= fewest {
+                return false;
+            }
+            let needed = match self.enabled.contains(action) {
+                true => &self.of.dependencies.conflicts[action],
+                false => match self.cheapest(action, set) {
+                    Some(test) => &self.of.dependencies.enablers[test],
+                    // No test of it fails: that is known only after a fault. Everything may be needed then.
+                    None => return false,
+                },
+            };
+            for new in needed.difference(set).collect::<Vec<_>>() {
+                set.insert(new);
+                enabled_in_set += usize::from(self.enabled.contains(new));
+                self.waiting.push(new);
+            }
+        }
+        enabled_in_set < fewest
+    }
+
+    /// The test of a disabled action that does not hold and whose enablers cost least.
+    fn cheapest(&mut self, action: usize, set: &FixedBitSet) -> Option<usize> {
+        let mut best: Option<(usize, usize)> = None;
+        for &test in &self.of.dependencies.actions.tests[action] {
+            if self.value(test) != Value::Fails {
+                continue;
+            }
+            let enablers = &self.of.dependencies.enablers[test];
+            let new = enablers.difference(set);
+            let cost: usize = new.map(|new| if self.enabled.contains(new) { COST_OF_ENABLED } else { 1 }).sum();
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, test));
+            }
+            if cost == 0 {
+                break;
+            }
+        }
+        best.map(|(_, test)| test)
+    }
+
+    fn value(&mut self, test: usize) -> Value {
+        if let Some(value) = self.values[test] {
+            return value;
+        }
+        let of = self.of;
+        let value = evaluate(of.model, &of.dependencies.tests[test], of.terms[test].as_ref(), self.state);
+        self.values[test] = Some(value);
+        value
+    }
+
+    /// Sets of actions to choose from: each path to the goal contains an action of each set. Empty if the goal is met.
+    fn seeds(&mut self, goal: &Goal) -> Vec<FixedBitSet> {
+        match goal {
+            Goal::Constant(true) => Vec::new(),
+            Goal::Constant(false) => vec![FixedBitSet::new()],
+            Goal::Test(test) => match self.value(*test) {
+                Value::Fails => vec![self.of.dependencies.enablers[*test].clone()],
+                // After a fault nothing is certain of it.
+                Value::Holds | Value::Fault => Vec::new(),
+            },
+            Goal::All(parts) => {
+                let mut seeds: Vec<FixedBitSet> = parts.iter().flat_map(|part| self.seeds(part)).collect();
+                seeds.sort_by_key(|seed| seed.count_ones(..));
+                seeds.truncate(MOST_SEEDS);
+                seeds
+            }
+            Goal::Any(parts) => {
+                let mut all = FixedBitSet::new();
+                for part in parts {
+                    let mut seeds = self.seeds(part);
+                    if seeds.is_empty() {
+                        return Vec::new();
+                    }
+                    seeds.sort_by_key(|seed| seed.count_ones(..));
+                    all.grow(seeds[0].len());
+                    all.union_with(&seeds[0]);
+                }
+                vec![all]
+            }
+        }
+    }
+}
+
+/// The value of a test in a state. `term`: its expression, if it has one.
+pub(super) fn evaluate(model: &Model, test: &Test, term: Option<&Term>, state: &[u32]) -> Value {
+    let holds = match (term, test, &model.network) {
+        (Some(term), ..) => term.value(model, state).map(|value| value != 0).ok(),
+        (None, Test::Ready { component, label, is_ready }, Some(network)) => {
+            let of = &network.components[*component];
+            let state = network.state_of(of, &model.layout, state);
+            Some(of.table.targets(state, *label).is_empty() != *is_ready)
+        }
+        (None, ..) => None,
+    };
+    match holds {
+        Some(true) => Value::Holds,
+        Some(false) => Value::Fails,
+        None => Value::Fault,
+    }
+}
+
+/// The expression of a test, ready to be evaluated.
+pub(super) fn term_of(test: &Test, model: &Model) -> Option<Term> {
+    match test {
+        Test::Holds(expression) => Some(Term::of(expression, model)),
+        Test::Ready { .. } => None,
+    }
+}
+
+/// The goal that the expression is not 0 or, with `truth` false, that it is 0.
+fn goal(model: &Model, expression: &Expression, truth: bool, tests: &mut Tests) -> Goal {
+    let mut both = |operands: &[Expression; 2], truths: [bool; 2]| {
+        let [left, right] = operands;
+        vec![goal(model, left, truths[0], tests), goal(model, right, truths[1], tests)]
+    };
+    match (expression, truth) {
+        (Expression::Constant(value), _) => Goal::Constant((*value != 0) == truth),
+        (Expression::Unary { operator: Unary::Not, operand }, _) => goal(model, operand, !truth, tests),
+        (Expression::Binary { operator: Binary::And, operands, .. }, true) => Goal::All(both(operands, [true; 2])),
+        (Expression::Binary { operator: Binary::And, operands, .. }, false) => Goal::Any(both(operands, [false; 2])),
+        (Expression::Binary { operator: Binary::Or, operands, .. }, true) => Goal::Any(both(operands, [true; 2])),
+        (Expression::Binary { operator: Binary::Or, operands, .. }, false) => Goal::All(both(operands, [false; 2])),
+        (Expression::Binary { operator: Binary::Imply, operands, .. }, true) => Goal::Any(both(operands, [false, true])),
+        (Expression::Binary { operator: Binary::Imply, operands, .. }, false) => Goal::All(both(operands, [true, false])),
+        (Expression::Enabled(label), _) => enabled(model, *label, truth, tests),
+        (_, true) => Goal::Test(tests.number(Test::Holds(expression.clone()))),
+        (_, false) => Goal::Test(tests.number(Test::Holds(Expression::unary(Unary::Not, expression.clone())))),
+    }
+}
+
+/// The goal that some rule with the label has a step, or that none has.
+fn enabled(model: &Model, label: usize, truth: bool, tests: &mut Tests) -> Goal {
+    let Some(Rules::Listed(listed)) = model.network.as_ref().map(|network| &network.rules) else {
+        return Goal::Constant(!truth);
+    };
+    let of_label = listed.label_offsets[label] as usize..listed.label_offsets[label + 1] as usize;
+    let rules = listed.of_labels[of_label].iter().map(|rule| {
+        let parts = &listed.rules[*rule as usize].parts;
+        let parts = parts.iter().map(|(component, label)| {
+            Goal::Test(tests.number(Test::Ready { component: *component as usize, label: *label, is_ready: truth }))
+        });
+        if truth { Goal::All(parts.collect()) } else { Goal::Any(parts.collect()) }
+    });
+    let rules = rules.collect();
+    if truth { Goal::Any(rules) } else { Goal::All(rules) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::actions::conjuncts;
+
+    #[test]
+    fn conjunctions_are_split() {
+        let variable = Expression::Variable;
+        let span = Default::default();
+        let both =
+            Expression::binary(Binary::And, variable(0), Expression::binary(Binary::And, variable(1), variable(2), span), span);
+        assert_eq!(conjuncts(&both), [variable(0), variable(1), variable(2)]);
+        let neither = Expression::unary(Unary::Not, Expression::binary(Binary::Or, variable(0), variable(1), span));
+        assert_eq!(conjuncts(&neither), [0, 1].map(|of| Expression::unary(Unary::Not, variable(of))));
+    }
+}

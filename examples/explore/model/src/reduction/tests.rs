@@ -1,0 +1,248 @@
+use super::actions::Tests;
+use super::brute_force::{check, compare};
+use super::dependencies::Dependencies;
+use crate::assembly::{Parts, assembled};
+use crate::checks::{Checks, Role};
+use crate::dve::{Dve, random};
+use crate::ir::network::{Component, Rule, Table};
+use crate::ir::{Model, Network, Source, Texts, Type, Variable};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::sync::Arc;
+
+/// States of a random model that are looked at.
+const STATES: usize = 400;
+
+fn source(text: &str) -> Source {
+    Source { name: "test".into(), text: text.into() }
+}
+
+fn read(text: &str) -> Dve {
+    Dve::read(source(text)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Number of models of each kind: 250 unless `WARPSET_REDUCED_MODELS` says otherwise.
+fn models() -> u32 {
+    std::env::var("WARPSET_REDUCED_MODELS").ok().and_then(|count| count.parse().ok()).unwrap_or(250)
+}
+
+/// Calls `test` with values of a strategy that depend only on `seed`.
+fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S::Value)) {
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), random);
+    for _ in 0..count {
+        test(strategy.new_tree(&mut runner).expect("a value").current());
+    }
+}
+
+/// Goals of random models in DVE; many are reached and some never are.
+const GOALS: [&str; 6] = [
+    "x == 2 and P_0.s2",
+    "a[1] > 2",
+    "P_0.l == 2 or y == 1",
+    "not (x < 2) and not P_0.s1",
+    "x + y > 3",
+    "P_0.s2 and P_0.m[1] == 7",
+];
+
+#[test]
+fn random_models_in_dve() {
+    let (mut compared, mut whole, mut reduced, mut number) = (0, 0, 0, 0);
+    with(models(), 1, &random::model(), |text| {
+        let Ok(dve) = Dve::read(source(&text)) else { return };
+        let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
+        if let Err(what) = check(&dve.model, &dependencies, STATES) {
+            panic!("{what}\n{text}");
+        }
+        let mut checks = Checks::default();
+        let goal = source(GOALS[number % GOALS.len()]);
+        checks.add(Role::Goal, goal.text.clone(), dve.condition(&goal).unwrap().0);
+        number += 1;
+        match compare(&dve.model, &checks, 3000) {
+            Ok(Some((states, left))) => {
+                (compared, whole, reduced) = (compared + 1, whole + states, reduced + left);
+            }
+            Ok(None) => {}
+            Err(what) => panic!("{what}\n{text}"),
+        }
+    });
+    println!("{compared} models: {reduced} of {whole} states are left");
+    assert!(compared > 20 && reduced < whole, "{compared} models, {reduced} of {whole} states");
+}
+
+/// A network of up to four components with up to four states each and three labels, and up to eleven rules.
+fn network() -> impl Strategy<Value = Model> {
+    let table = (2u32..5).prop_flat_map(|states| {
+        let transitions = proptest::collection::vec((0..states, 0u32..3, 0..states), 5..13);
+        transitions.prop_map(move |all| {
+            let (labels, targets): (Vec<u32>, Vec<u32>) = all.iter().map(|(_, label, target)| (*label, *target)).unzip();
+            Table::new(states, 3, 0, all.iter().map(|(source, ..)| *source).collect(), &labels, &targets)
+        })
+    });
+    let tables = proptest::collection::vec(table, 2..5);
+    let rules = proptest::collection::vec((proptest::collection::vec((0u32..4, 0u32..3), 1..3), 0usize..3), 4..12);
+    (tables, rules).prop_map(|(tables, rules)| {
+        let variables = tables.iter().enumerate().map(|(number, table)| {
+            let ty = Type { bits: 4, signed: false };
+            Variable::new(format!("c{number}"), None, ty, false, vec![table.initial as i32])
+        });
+        let variables: Vec<Variable> = variables.collect();
+        let components = tables.into_iter().enumerate();
+        let components: Vec<Component> =
+            components.map(|(variable, table)| Component { variable, table: Arc::new(table) }).collect();
+        let rules = rules.into_iter().filter_map(|(mut parts, label)| {
+            parts.retain(|(component, _)| (*component as usize) < components.len());
+            parts.sort_unstable();
+            parts.dedup_by_key(|(component, _)| *component);
+            (!parts.is_empty()).then(|| Rule { label, parts: parts.into() })
+        });
+        let rules = rules.collect();
+        let labels: Texts = ["a", "b", "c"].into_iter().collect();
+        let network = Network::new(components, rules, labels);
+        let parts = Parts {
+            variables,
+            processes: Vec::new(),
+            channels: Vec::new(),
+            transitions: Vec::new(),
+            assertions: Vec::new(),
+            property: None,
+            network,
+        };
+        assembled(parts, &source("")).unwrap_or_else(|_| panic!("a small network"))
+    })
+}
+
+#[test]
+fn random_networks() {
+    use crate::ir::Expression;
+    use crate::ir::expression::Binary;
+    let (mut compared, mut whole, mut reduced, mut number) = (0, 0, 0, 0);
+    with(models(), 2, &network(), |model| {
+        let dependencies = Dependencies::of(&model, Tests::default(), false).unwrap();
+        if let Err(what) = check(&model, &dependencies, STATES) {
+            panic!("{what}\n{model:?}");
+        }
+        let mut checks = Checks::default();
+        let is = |variable, value| {
+            let of = Expression::Variable(variable);
+            Expression::binary(Binary::Equal, of, Expression::Constant(value), Default::default())
+        };
+        let goal = match number % 3 {
+            0 => Expression::binary(Binary::And, is(0, 1), is(1, 2), Default::default()),
+            1 => Expression::Enabled(number % 2),
+            _ => Expression::unary(crate::ir::Unary::Not, Expression::Enabled(2)),
+        };
+        checks.add(Role::Goal, String::new(), goal);
+        number += 1;
+        match compare(&model, &checks, 3000) {
+            Ok(Some((states, left))) => {
+                (compared, whole, reduced) = (compared + 1, whole + states, reduced + left);
+            }
+            Ok(None) => {}
+            Err(what) => panic!("{what}\n{model:?}"),
+        }
+    });
+    println!("{compared} networks: {reduced} of {whole} states are left");
+    assert!(compared > 20 && reduced < whole, "{compared} networks, {reduced} of {whole} states");
+}
+
+/// Three processes whose dependencies are all real: no bit of the matrices may be missing.
+const EXACT: &str = "byte x, y;
+    process A { state s, t; init s; trans s -> t { effect x = 1; }, t -> s { guard y == 1; effect x = 0; }; }
+    process B { state s, t; init s; trans s -> t { guard x == 1; effect y = 1; }, t -> s { effect y = 0; }; }
+    process C { byte z; state s; init s; trans s -> s { guard z < 2; effect z = z + 1; }, s -> s { guard z == 2; effect z = 0; }; }
+    system async;";
+
+#[test]
+fn a_missing_bit_is_found() {
+    let dve = read(EXACT);
+    let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
+    assert_eq!(check(&dve.model, &dependencies, STATES), Ok(12));
+    let (mut dropped, mut found) = ([0, 0], [0, 0]);
+    let count = dependencies.actions.all.len();
+    for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
+        if dependencies.conflicts[one].contains(other) {
+            let mut wrong = dependencies.clone();
+            wrong.conflicts[one].set(other, false);
+            wrong.conflicts[other].set(one, false);
+            dropped[0] += 1;
+            found[0] += usize::from(check(&dve.model, &wrong, STATES).is_err());
+        }
+    }
+    for (test, enablers) in dependencies.enablers.iter().enumerate() {
+        for action in enablers.ones() {
+            let mut wrong = dependencies.clone();
+            wrong.enablers[test].set(action, false);
+            dropped[1] += 1;
+            found[1] += usize::from(check(&dve.model, &wrong, STATES).is_err());
+        }
+    }
+    assert!(dropped[0] > 0 && dropped[1] > 0);
+    assert_eq!(found, dropped, "bits whose absence was found, of those that were removed: conflicts, enablers");
+}
+
+/// Independent counters: one order of their steps is enough.
+#[test]
+fn independent_processes_are_ordered() {
+    let process = |name: &str| {
+        format!("process {name} {{ byte n; state s; init s; trans s -> s {{ guard n < 4; effect n = n + 1; }}; }}\n")
+    };
+    let text = format!("{}{}{}system async;", process("A"), process("B"), process("C"));
+    let dve = read(&text);
+    let mut checks = Checks::default();
+    let goal = source("A.n == 3 and C.n == 4");
+    checks.add(Role::Goal, goal.text.clone(), dve.condition(&goal).unwrap().0);
+    assert_eq!(compare(&dve.model, &checks, 3000), Ok(Some((125, 13))));
+}
+
+#[test]
+fn intervals_and_constants_are_used() {
+    let bits = |declarations: &str, one: &str, other: &str| {
+        let process =
+            |name: &str, transition: &str| format!("process {name} {{ state s; init s; trans s -> s {{ {transition} }}; }}\n");
+        let text = format!("{declarations}\n{}{}system async;", process("A", one), process("B", other));
+        let dve = read(&text);
+        let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
+        check(&dve.model, &dependencies, 5000).unwrap();
+        dependencies.conflicts[0].contains(1)
+    };
+    for (declarations, one, other, conflict) in [
+        ("byte x, y;", "effect x = 1;", "effect y = 1;", false),
+        ("byte x = 2;", "effect x = 1;", "effect x = 1;", false),
+        ("byte x;", "effect x = 1;", "effect x = 2;", true),
+        ("byte x;", "effect x = x + 1;", "effect x = x + 3;", false),
+        ("byte x, y;", "effect x = x + 1;", "effect y = x;", true),
+        ("byte x;", "guard x < 9; effect x = x + 1;", "guard x < 3;", true),
+        ("byte x;", "guard x < 9; effect x = x + 1;", "guard x > 3;", false),
+        ("byte x = 9;", "guard x > 1; effect x = x - 2;", "guard x > 0; effect x = x - 1;", true),
+        ("byte x;", "effect x = 1;", "guard x == 2;", false),
+        ("byte x; byte z;", "effect x = 1 - x;", "guard x < 2; effect z = 1 - z;", false),
+        ("byte a[3];", "effect a[1] = 1;", "effect a[2] = 7;", false),
+        ("byte a[3], i;", "guard i == 1; effect a[i] = 1;", "effect a[2] = 7;", false),
+        ("byte a[3], i;", "guard i < 2; effect a[i] = 1, i = 1 - i;", "effect a[2] = 7;", false),
+        ("byte a[3], i;", "guard i < 3; effect a[i] = 1, i = (i + 1) % 3;", "effect a[2] = 7;", true),
+        ("int x;", "guard x < 5; effect x = x + 1;", "guard A.s; effect x = x;", true),
+    ] {
+        assert_eq!(bits(declarations, one, other), conflict, "{declarations} {one} {other}");
+    }
+}
+
+#[test]
+fn committed_locations_keep_others_waiting() {
+    let dve = read(
+        "byte x; process A { state s, t, u; init s; commit t; trans s -> t {}, t -> u { effect x = 1; }; }
+        process B { state s, t; init s; trans s -> t {}; } system async;",
+    );
+    let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
+    check(&dve.model, &dependencies, STATES).unwrap();
+    assert!(dependencies.conflicts[0].contains(2), "A enters a committed location, where B must wait");
+}
+
+#[test]
+fn reasons_are_given() {
+    let dve = read(EXACT);
+    let reasons = Dependencies::of(&dve.model, Tests::default(), true).unwrap().reasons.unwrap();
+    assert!(reasons.contains("may make true\tA: s -> t (line 2)\t(x == 1)"), "{reasons}");
+    assert!(reasons.contains("one may disable (y == 1)"), "{reasons}");
+}

@@ -1,0 +1,251 @@
+//! Expressions and stores that are ready to be carried out: each variable is the word and the bits of a state that hold it, and a
+//! variable that nothing writes is a constant.
+
+use crate::interpreter::{Fault, Wrong};
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::network::LabelId;
+use crate::ir::{Assignment, Expression, Field, Model, Span, StoreTarget, Type, VariableId};
+
+type Result<T> = std::result::Result<T, Box<Fault>>;
+
+/// An expression over the states of one model.
+#[derive(Clone, Debug)]
+pub enum Term {
+    Constant(i32),
+    /// A scalar.
+    Read(Slot),
+    /// 1 if the bits of `mask` in a word of the state are `bits`, else 0: a comparison with a constant, or a location.
+    Is {
+        word: u32,
+        mask: u32,
+        bits: u32,
+    },
+    Element(Box<Element>),
+    /// 1 if a rule of the network with this label has a step, else 0.
+    Enabled(LabelId),
+    Unary(Unary, Box<Term>),
+    Binary(Box<Operation>),
+}
+
+/// Position of a scalar in a state: shifting its word left by `left`, then right by `right` gives the value.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    word: u32,
+    left: u8,
+    right: u8,
+    signed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Operation {
+    operator: Binary,
+    left: Term,
+    right: Term,
+    span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Element {
+    array: VariableId,
+    /// The array's place in the state; `None` if nothing writes it.
+    field: Option<Field>,
+    /// Initial values of the elements.
+    values: Box<[i32]>,
+    index: Term,
+    span: Span,
+}
+
+/// The target of a store.
+#[derive(Clone, Debug)]
+pub struct Target {
+    variable: VariableId,
+    field: Field,
+    ty: Type,
+    elements: usize,
+    /// Index of the element of an array; `None` for a scalar.
+    index: Option<Term>,
+    span: Span,
+}
+
+/// An assignment.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub target: Target,
+    pub value: Term,
+}
+
+impl Slot {
+    /// The slot of a scalar; `None` if the field has no bits: its value is 0.
+    fn of(field: Field) -> Option<Self> {
+        let ((word, shift), unused) = (field.position(0), 32u32.checked_sub(field.bits).filter(|unused| *unused < 32)?);
+        Some(Self { word: word as u32, left: (unused - shift) as u8, right: unused as u8, signed: field.signed })
+    }
+
+    fn get(self, state: &[u32]) -> i32 {
+        let top = state[self.word as usize] << self.left;
+        if self.signed { (top as i32) >> self.right } else { (top >> self.right) as i32 }
+    }
+}
+
+impl Term {
+    pub fn of(expression: &Expression, model: &Model) -> Self {
+        match expression {
+            Expression::Constant(value) => Self::Constant(*value),
+            Expression::Variable(variable) => match model.layout.variables[*variable] {
+                Some(field) => Slot::of(field).map_or(Self::Constant(0), Self::Read),
+                None => Self::Constant(model.variables[*variable].initial[0]),
+            },
+            Expression::Element { array, index, span } => {
+                let (field, values) = (model.layout.variables[*array], model.variables[*array].initial.clone().into());
+                let index = Self::of(index, model);
+                Self::Element(Box::new(Element { array: *array, field, values, index, span: *span }))
+            }
+            Expression::At { process, location } => Self::is(model.layout.locations[*process], *location as i32),
+            Expression::Enabled(label) => Self::Enabled(*label),
+            Expression::Unary { operator, operand } => match Self::of(operand, model) {
+                Self::Constant(value) => Self::Constant(operator.apply(value)),
+                operand => Self::Unary(*operator, Box::new(operand)),
+            },
+            Expression::Binary { operator, operands, span } => {
+                Self::binary(*operator, Self::of(&operands[0], model), Self::of(&operands[1], model), *span)
+            }
+        }
+    }
+
+    /// Whether a field has a value.
+    fn is(field: Field, value: i32) -> Self {
+        let mut states = [[0], [0]];
+        let (word, shift) = field.position(0);
+        let field = Field { bit: shift, ..field };
+        field.set(&mut states[0], 0, value);
+        field.set(&mut states[1], 0, -1);
+        if field.get(&states[0], 0) != value {
+            return Self::Constant(0);
+        }
+        match states[1][0] {
+            0 => Self::Constant(1),
+            mask => Self::Is { word: word as u32, mask, bits: states[0][0] },
+        }
+    }
+
+    fn binary(operator: Binary, left: Self, right: Self, span: Span) -> Self {
+        let known = match (&left, &right) {
+            (Self::Constant(left), Self::Constant(right)) => operator.apply(*left, *right),
+            (Self::Constant(left), _) => operator.decided(*left),
+            _ => None,
+        };
+        match (known, operator, &left, &right) {
+            (Some(value), ..) => Self::Constant(value),
+            (None, Binary::Equal, Self::Read(slot), Self::Constant(value)) => Self::is(slot.field(), *value),
+            (None, Binary::Equal, Self::Constant(value), Self::Read(slot)) => Self::is(slot.field(), *value),
+            _ => Self::Binary(Box::new(Operation { operator, left, right, span })),
+        }
+    }
+
+    /// The value in a state.
+    ///
+    /// # Errors
+    ///
+    /// A fault without a transition.
+    pub fn value(&self, model: &Model, state: &[u32]) -> Result<i32> {
+        if let Some(value) = self.simple(state) {
+            return Ok(value);
+        }
+        match self {
+            Self::Unary(operator, operand) => Ok(operator.apply(operand.value(model, state)?)),
+            Self::Binary(operation) => {
+                let Operation { operator, left, right, span } = &**operation;
+                // Most operands are simple: this saves the call.
+                let left = match left.simple(state) {
+                    Some(left) => left,
+                    None => left.value(model, state)?,
+                };
+                if let Some(value) = operator.decided(left) {
+                    return Ok(value);
+                }
+                let right = match right.simple(state) {
+                    Some(right) => right,
+                    None => right.value(model, state)?,
+                };
+                operator
+                    .apply(left, right)
+                    .ok_or_else(|| Box::new(Fault { what: Wrong::DivisionByZero, span: *span, transition: None }))
+            }
+            Self::Element(of) => {
+                let Element { array, field, values, index, span } = &**of;
+                let element = element(*array, values.len(), index.value(model, state)?, *span)?;
+                Ok(field.map_or_else(|| values[element], |field| field.get(state, element)))
+            }
+            Self::Enabled(label) => {
+                let network = model.network.as_ref();
+                Ok(network.is_some_and(|network| network.is_enabled(*label, &model.layout, state)).into())
+            }
+            Self::Constant(_) | Self::Read(_) | Self::Is { .. } => unreachable!("these are simple"),
+        }
+    }
+
+    /// The value, if it is found without evaluating another term.
+    #[inline(always)]
+    fn simple(&self, state: &[u32]) -> Option<i32> {
+        match self {
+            Self::Constant(value) => Some(*value),
+            Self::Read(slot) => Some(slot.get(state)),
+            Self::Is { word, mask, bits } => Some((state[*word as usize] & mask == *bits).into()),
+            _ => None,
+        }
+    }
+}
+
+impl Slot {
+    fn field(self) -> Field {
+        let bits = 32 - u32::from(self.right);
+        Field { bit: self.word * 32 + u32::from(self.right) - u32::from(self.left), bits, signed: self.signed }
+    }
+}
+
+impl Target {
+    /// # Panics
+    ///
+    /// The variable has no field, though something writes it.
+    pub fn of(place: &StoreTarget, model: &Model) -> Self {
+        let StoreTarget { variable, index, span } = place;
+        let of = &model.variables[*variable];
+        Self {
+            variable: *variable,
+            field: model.layout.variables[*variable].expect("a variable that is written has a field"),
+            ty: of.ty,
+            elements: of.initial.len(),
+            index: index.as_ref().map(|index| Term::of(index, model)),
+            span: *span,
+        }
+    }
+
+    /// Evaluates the index, then the value, and stores the value. Returns 1 if the value did not fit, else 0.
+    ///
+    /// # Errors
+    ///
+    /// A fault without a transition.
+    pub fn store(&self, model: &Model, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
+        let element = match &self.index {
+            Some(index) => element(self.variable, self.elements, index.value(model, state)?, self.span)?,
+            None => 0,
+        };
+        let value = value(state)?;
+        let stored = self.ty.wrap(value);
+        self.field.set(state, element, stored);
+        Ok(u64::from(stored != value))
+    }
+}
+
+impl Store {
+    pub fn of(assignment: &Assignment, model: &Model) -> Self {
+        Self { target: Target::of(&assignment.target, model), value: Term::of(&assignment.value, model) }
+    }
+}
+
+fn element(array: VariableId, elements: usize, index: i32, span: Span) -> Result<usize> {
+    usize::try_from(index)
+        .ok()
+        .filter(|index| *index < elements)
+        .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+}

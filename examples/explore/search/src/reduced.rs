@@ -1,0 +1,48 @@
+//! Successors by the steps of stubborn sets only.
+
+use crate::checks::Violation;
+use crate::interpreter::Step;
+use crate::successors::{Expansion, Interpreted, Scratch, Successors};
+use warpset_model::reduction::stubborn::Stubborn;
+
+/// Computes the successors by the steps that a stubborn set keeps, with the interpreter.
+pub struct Reduced<'m> {
+    pub interpreted: &'m Interpreted<'m>,
+    pub stubborn: &'m Stubborn<'m>,
+}
+
+impl Successors for Reduced<'_> {
+    fn width(&self) -> usize {
+        self.interpreted.width()
+    }
+
+    fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        let width = self.width();
+        let mut all = std::mem::take(&mut scratch.all);
+        let mut steps: Vec<Step> = std::mem::take(&mut scratch.steps);
+        for (number, state) in states.chunks_exact(width).enumerate() {
+            all.clear();
+            steps.clear();
+            // A model with a property, in which steps are missing, is not reduced.
+            self.interpreted.expand_with(state, scratch, &mut all, |step| steps.extend(step));
+            expansion.deadlocks += all.deadlocks;
+            expansion.overflows += all.overflows;
+            if let Some((_, violation)) = all.violation.take() {
+                let is_fault = matches!(violation, Violation::Fault(_));
+                expansion.violate(number, violation);
+                // After a fault no successors of this state or of later ones are added.
+                if is_fault {
+                    break;
+                }
+            }
+            let chosen = self.stubborn.choose(state, &steps, &mut scratch.stubborn);
+            for (step, successor) in steps.iter().zip(all.successors.chunks_exact(width)) {
+                if chosen.contains(self.stubborn.dependencies.actions.of_step(*step)) {
+                    expansion.parents.push(number as u32);
+                    expansion.successors.extend_from_slice(successor);
+                }
+            }
+        }
+        (scratch.all, scratch.steps) = (all, steps);
+    }
+}

@@ -1,0 +1,105 @@
+//! Reduced searches: their answers are those of whole searches, at the same depths, and what they cannot keep is refused.
+
+use crate::{explore, file, json, json_on, model, written};
+use serde_json::Value;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Depth of what was found; `None` if nothing was.
+fn depth(report: &Value) -> Option<u64> {
+    report["path"]["length"].as_u64()
+}
+
+/// Compares a reduced search with the whole one. Returns the states of both.
+fn compare(model: &Path, question: &[&str]) -> [u64; 2] {
+    let (code, whole) = json(model, question);
+    let mut numbers = [whole["states"].as_u64().unwrap(), 0];
+    for table in ["bucket", "tree", "tree-compact", "indexed"] {
+        for device in ["cpu:1", "cpu:2"] {
+            let (reduced_code, report) = json_on(device, model, &[question, &["--reduce", "auto", "--table", table]].concat());
+            assert_eq!((reduced_code, depth(&report)), (code, depth(&whole)), "{question:?}: {report}");
+            numbers[1] = report["states"].as_u64().unwrap();
+        }
+    }
+    numbers
+}
+
+pub fn reduced_searches_find_the_same() {
+    for (name, question) in [
+        ("philosophers", &["--deadlock"][..]),
+        ("peterson", &["--deadlock"]),
+        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1"]),
+        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1", "--deadlock"]),
+        ("mailbox", &["--deadlock"]),
+        ("readers_writers", &["--deadlock"]),
+    ] {
+        compare(&model(name), question);
+    }
+    for question in [&["--deadlock"][..], &["--goal", "train_1 == 2 and gate == 1"], &["--goal", "enabled(i)"]] {
+        compare(&file("crossing.exp"), question);
+    }
+    compare(&file("vending.slco"), &["--deadlock"]);
+}
+
+/// One order of the steps of independent counters is enough.
+pub fn reduced_searches_say_so() {
+    let process = |name: &str| {
+        format!("process {name} {{ byte n; state s; init s; trans s -> s {{ guard n < 9; effect n = n + 1; }}; }}\n")
+    };
+    let text = format!("{}{}{}system async;", process("A"), process("B"), process("C"));
+    let (_folder, path) = written(&text);
+    assert_eq!(compare(&path, &["--goal", "A.n == 7 and C.n == 9"]), [780, 19]);
+    let (code, report) = json(&path, &["--reduce", "deadlocks"]);
+    assert_eq!((code, &report["states"], &report["deadlocks"]), (Some(0), &28.into(), &1.into()), "{report}");
+    assert_eq!(report["reduction"], "deadlocks");
+    let output = explore(&path, ["--reduce", "deadlocks", "--deadlock"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("28 (reduced: deadlocks)"), "{output:?}");
+    // Where nothing can be left out, the counts are the model's.
+    let (_folder, path) =
+        written("byte n; process P { state s; init s; trans s -> s { guard n < 9; effect n = n + 1; }; } system async;");
+    let (_, report) = json(&path, &["--reduce", "deadlocks"]);
+    assert_eq!((&report["states"], &report["reduction"]), (&10.into(), &Value::Null), "{report}");
+    let output = explore(&path, ["--reduce", "deadlocks"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("10 (not reduced: no step could be left out"), "{output:?}");
+}
+
+pub fn what_a_reduction_does_not_keep_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let checkpoint = folder.path().join("checkpoint");
+    for (arguments, part) in [
+        (&["--reduce", "auto"][..], "--reduce auto: nothing is asked"),
+        (&["--reduce", "goal"], "no --goal or --invariant is given"),
+        (&["--reduce", "goal", "--goal", "P_0.critical", "--deadlock"], "--reduce auto keeps both"),
+        (&["--reduce", "deadlocks", "--goal", "P_0.critical"], "--reduce auto keeps them, too"),
+        (&["--reduce", "goal", "--goal", "P_0.critical", "--keep-going"], "keeps nothing behind a goal"),
+        (&["--reduce", "deadlocks", "--engine", "compiled"], "only the interpreter reduces"),
+        (&["--reduce", "deadlocks", "--ltl", "G true"], "cannot be used with"),
+        (&["--reduce", "deadlocks", "--ef", "P_0.critical"], "cannot be used with"),
+        (&["--reduce", "deadlocks", "--export", "all.aut"], "cannot be used with"),
+        (&["--reduce", "deadlocks", "--local-ranks", "2"], "cannot be used with"),
+        (&["--reduce", "deadlocks", "--checkpoint", checkpoint.to_str().unwrap()], "cannot be used with"),
+    ] {
+        let output = explore(&model("philosophers"), arguments.iter().map(|argument| argument.replace("P_0.critical", "1 == 1")));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}: {text}");
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let output = explore(&file("train.aut"), ["--reduce", "deadlocks"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("one transition system"), "{text}");
+}
+
+pub fn dependencies_are_written() {
+    let folder = TempDir::new().unwrap();
+    let list = folder.path().join("list");
+    let output = explore(&model("peterson"), ["--dependencies", list.to_str().unwrap(), "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let text = std::fs::read_to_string(&list).unwrap();
+    let lines = |beginning: &str| text.lines().filter(|line| line.starts_with(beginning)).count() as u64;
+    assert_eq!(
+        (report["do_not_accord"].as_u64(), report["may_make_true"].as_u64()),
+        (Some(lines("do not")), Some(lines("may ")))
+    );
+    assert!(lines("do not accord\tP_") > 0 && lines("may make true\tP_") > 0, "{text}");
+    assert!(text.lines().all(|line| line.split('\t').count() >= 3), "{text}");
+}
