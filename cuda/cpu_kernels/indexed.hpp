@@ -45,6 +45,12 @@ constexpr IndexedKernels indexed_kernels_of()
 {
     return {
         kernels_of<Tables, AnyIndexedTables>(),
+        [](const View& view, const BatchView& batch, const UpsertView& upsert) {
+            const UpsertBatch with_values{batch, upsert};
+            Tables::with_table(view, [&](const auto& table) {
+                SearchBatch<std::decay_t<decltype(table)>, Operation::FindOrPut>::run_thread(table, with_values);
+            });
+        },
         [](const View& view, const View& larger, u64 last, BatchCounts* counts) {
             Tables::with_table(view, [&](const auto& old) {
                 using Old = std::decay_t<decltype(old)>;

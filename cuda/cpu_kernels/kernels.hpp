@@ -8,6 +8,7 @@
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
+#include "warpset/indexed/upsert.cuh"
 
 namespace warpset {
 
@@ -54,6 +55,7 @@ struct Kernels {
 
 // Kernels that only indexed tables have.
 struct IndexedKernels : Kernels {
+    void (*upsert)(const View& view, const BatchView& batch, const UpsertView& upsert);
     void (*rebuild)(const View& view, const View& larger, u64 last, BatchCounts* counts);
     void (*list_holes)(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
     void (*move_rows)(const View& view, const RowMove* moves, u64 count);

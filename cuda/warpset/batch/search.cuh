@@ -32,7 +32,8 @@ struct SearchBatch {
     }
 
     // Searches for a whole batch. The warps of a grid share the batch.
-    WARPSET_FN static void run_warps(const Table& table, const BatchView& batch)
+    template <class Batch>
+    WARPSET_FN static void run_warps(const Table& table, const Batch& batch)
     {
         run_share(table, batch, batch.count);
         count_offered(batch);
@@ -102,7 +103,8 @@ struct SearchBatch {
     //
     // A pointer to the turn, not its number, because computing the address from the number takes longer. (As above, 2 words: 16.1
     // / 14.2 / 14.3 / 26.0 by number, 14.1 / 12.7 / 12.5 / 22.3 by pointer.)
-    WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
+    template <class Batch>
+    WARPSET_FN static void run_thread(const Table& table, const Batch& batch)
     {
         constexpr u32 max_turns = Roots::static_width == 1 ? 32 : 24;
         struct Turn {
@@ -111,7 +113,7 @@ struct SearchBatch {
             ThreadSearch<Roots, operation> search;
         };
         const Roots& roots = table.root_table();
-        Results<operation> results{roots.stored_count(), batch};
+        Results<operation, Batch> results{roots.stored_count(), batch};
         u64 next = 0;
         // Takes the next vector that is not resolved by its nodes. Returns false if there is none.
         const auto begin = [&](Turn& turn) {
@@ -144,7 +146,8 @@ struct SearchBatch {
 
 private:
     // Searches for this warp's share of the first `count` vectors of a batch.
-    WARPSET_FN static void run_share(const Table& table, const BatchView& batch, u64 count)
+    template <class Batch>
+    WARPSET_FN static void run_share(const Table& table, const Batch& batch, u64 count)
     {
         const u64 warp = platform::Grid::warp();
         run_warp(table, batch, share(count, warp), share(count, warp + 1), Warp::scratch(scratch_bytes()));

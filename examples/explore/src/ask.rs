@@ -41,6 +41,8 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
             (format!("no run of process {name}"), of_process(model, property))
         })
     };
+    let is_fair_net = options.fair.is_some() && model.model().net.is_some();
+    ensure!(!is_fair_net, "--fair is about processes, and a Petri net has none");
     let Some((text, automaton)) = asked else {
         ensure!(options.fair.is_none(), "--fair applies to a property of runs, but none is given: add --ltl or --buchi");
         return Ok(None);

@@ -8,6 +8,7 @@
 
 mod archive;
 mod ask;
+mod encodings;
 mod export;
 mod first_table;
 mod options;
@@ -28,6 +29,7 @@ use coverage::Coverage;
 #[cfg(feature = "cuda")]
 use device::DeviceChoice;
 use diagnostic::{Located, Severity};
+use encodings::NoRoom;
 use exploration::{Counts, End, Explorer, Found, Limits};
 use export::{Export, Exported, Form};
 use first_table::Size;
@@ -59,6 +61,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use stopping::Stop;
 use successors::{Interpreted, Successors};
+use survey::{Survey, Surveyed};
 use switching::Switching;
 use table_kind::TableKind;
 use threads::Threads;
@@ -68,8 +71,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, coverage, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, reduced,
-    successors, switching, table_kind, threads,
+    checkpoint, codegen, coverage, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors,
+    survey, switching, table_kind, threads,
 };
 use warpset_support::{device, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
 
@@ -156,20 +159,38 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the exploration began")?;
     let start = Instant::now();
     options.export.as_deref().map(Form::of).transpose()?;
-    let input = input::open(&options.model)?;
-    let outputs = Outputs::open(options, input.identity.as_ref())?;
+    let mut input = input::open(&options.model)?;
+    let file = input.identity.take();
+    let outputs = Outputs::open(options, file.as_ref())?;
     let format = options.format.map_or_else(|| Format::of(&options.model), Ok)?;
     let mut text = Text::read(format, input, &options.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
+    options.encode(&mut text)?;
+    let mut outputs = Some(outputs);
+    loop {
+        let opened = match outputs.take() {
+            Some(outputs) => outputs,
+            None => Outputs::open(options, file.as_ref())?,
+        };
+        match attempt(options, plan, &mut text, opened, start) {
+            Ok(code) => return Ok(code),
+            // A net's place needs more bits than the attempt gave it.
+            Err(error) => encodings::widen(&mut text, plan, error)?,
+        }
+    }
+}
+
+/// Explores a model that was read, and prints the results.
+fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, start: Instant) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
     warnings.of_option("--interleave", text.missing_gates());
-    let asked = ask::question(options, &mut text, &mut warnings)?;
-    let possible = ask::possible(options, &text, &mut warnings)?;
+    let asked = ask::question(options, text, &mut warnings)?;
+    let possible = ask::possible(options, text, &mut warnings)?;
     let checks = match (&asked, &text.model().property) {
         _ if possible.is_some() => Checks::default(),
         (Some(asked), Some(property)) => asked.question.checks(property),
-        _ => checks(options, &text, &mut warnings)?,
+        _ => checks(options, text, &mut warnings)?,
     };
     print_warnings(&warnings, options.strict)?;
     if let Some(file) = outputs.emit {
@@ -180,22 +201,27 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
-        return asked.emit(options, &text, file);
+        return asked.emit(options, text, file);
     }
     if let Some(requested) = options.simulate {
         stopping::stop_watching();
-        return simulated(options, requested, plan, &text, &checks, outputs.trace);
+        return simulated(options, requested, plan, text, &checks, outputs.trace);
     }
     if options.step {
         let is_input = options.model.as_os_str() != "-";
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
+        ensure!(text.model().net.is_none(), "--step does not support Petri nets");
         if !options.asks() && asked.is_none() {
             stopping::stop_watching();
-            return walk(&text, &[]).map(|()| 0);
+            return walk(text, &[]).map(|()| 0);
         }
     }
     let parse = start.elapsed();
-    rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global().context("threads")?;
+    // A second attempt has the threads of the first.
+    static THREADS: std::sync::Once = std::sync::Once::new();
+    let mut built = Ok(());
+    THREADS.call_once(|| built = rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global());
+    built.context("threads")?;
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
@@ -235,7 +261,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
     let task = Task {
         options,
-        text: &text,
+        text,
         model,
         checks: &checks,
         question,
@@ -266,6 +292,7 @@ fn simulated(
     trace: Option<Output>,
 ) -> Result<u8> {
     let model = text.model();
+    ensure!(model.net.is_none(), "--simulate does not support Petri nets");
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
@@ -383,7 +410,7 @@ impl Task<'_> {
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
         let (table, resumed) = match self.opened {
-            Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
+            Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),
         };
         time.table += start.elapsed();
@@ -512,14 +539,25 @@ impl<S: Storage> Run<'_, S> {
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 true
             })?
         };
         time.explore = start.elapsed();
-        let (stats, extras) = (occupancy(table)?, extras(explorer)?);
+        let model = interpreted.interpreter.model();
+        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| explorer.path(found, limits)) {
+            return Err(no_room.into());
+        }
+        let start = Instant::now();
+        // What is asked about runs has an answer of its own.
+        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none());
+        let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
+        time.survey = start.elapsed();
+        let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
+        extras.states_in_memory =
+            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.
@@ -556,6 +594,7 @@ impl<S: Storage> Run<'_, S> {
             known,
             reduction,
             exploration,
+            surveyed,
         };
         ending.report(explorer, recorder, limits, engine, time)
     }
@@ -567,6 +606,8 @@ struct Extras {
     measurements: Option<Measurements>,
     /// Amount exported, or why nothing was exported.
     exported: Option<Result<Exported>>,
+    /// Number of states that the memory holds, by what is known at the end.
+    states_in_memory: Option<u64>,
 }
 
 /// Results of an exploration, for the report.
@@ -590,6 +631,8 @@ struct Ending<'a> {
     known: Option<u64>,
     reduction: Option<&'a Reduction<'a>>,
     exploration: &'a exploration::Exploration,
+    /// Figures of a net.
+    surveyed: Option<Surveyed>,
 }
 
 impl Ending<'_> {
@@ -603,7 +646,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, text, coverage, .. } = self;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
@@ -650,7 +693,7 @@ impl Ending<'_> {
             coverage.map(|coverage| coverage.unreached(model))
         });
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let Extras { measurements, mut exported } = extras;
+        let Extras { measurements, mut exported, states_in_memory } = extras;
         if let Some(output) = outputs.export {
             let drawn = pictures::dot::text(interpreter, found_run.as_ref());
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
@@ -680,9 +723,11 @@ impl Ending<'_> {
             not_exported,
             unwritten,
             memory: options.memory,
+            states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
             coverage,
+            surveyed,
             reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
@@ -698,7 +743,8 @@ fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
-    Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
+    let is_reserved = options.memory.is_some();
+    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
 }
 
 /// Path and interval of checkpoints, if they are requested.

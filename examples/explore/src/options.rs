@@ -5,7 +5,7 @@ use crate::diagnostic::Severity;
 use crate::exit;
 use crate::export::Form;
 use crate::generate::Generate;
-use crate::language::Format;
+use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
 use crate::simulate;
@@ -15,11 +15,13 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
+use warpset_model::net::encoding::Encoding;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools (processes with states and guarded transitions, shared variables,
-channels), in SLCO 2.0 (.slco), a network of transition systems (.exp, which names .aut files), or one transition system (.aut);
-see --format. It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may have any size.
+channels), in SLCO 2.0 (.slco), a network of transition systems (.exp, which names .aut files), one transition system (.aut), or a
+Petri net (.pnml); see --format. It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may have any
+size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           find the shortest path to a state without any step
@@ -40,7 +42,9 @@ a global variable; operators are those of C, and `and`, `or`, `not`, `imply`. Co
 a.Count.Done is true while the state machine Count of object a is in its state Done, and a.n is a variable of a. Conditions of a
 network are DVE expressions, too: train is the state of the component train.aut (train_1, train_2 if there are two); enabled(PUT)
 is 1 if a step with the gate PUT is possible, whatever its offers; enabled(\"PUT !1\") is 1 if a step with that label is possible.
-If no label `PUT` exists, enabled(\"PUT\") means the gate.
+If no label `PUT` exists, enabled(\"PUT\") means the gate. Conditions of
+a Petri net: tokens(p, q) is the number of tokens of these places together, and fireable(t, u) is 1 if one of these transitions is
+enabled; names with other characters are in quotes.
 
 Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, from loosest to tightest: <->, ->, || (or),
 && (and), U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock stays in its last state forever. A DVE model may
@@ -85,6 +89,11 @@ pub struct Options {
     /// option they never occur, as in EXP.
     #[arg(long)]
     pub independent: bool,
+
+    /// Petri nets only: bits for the tokens of a place for which no bound is proved. When a place gets more tokens than they
+    /// hold, the search begins again with 16 bits, and then with 31 [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=31))]
+    pub token_bits: Option<u32>,
 
     /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
     #[arg(long, help_heading = "Checks")]
@@ -435,6 +444,17 @@ impl Options {
             || conditions
             || [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some())
             || self.buchi.is_some()
+    }
+
+    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
+    pub fn encode(&self, text: &mut Text) -> Result<()> {
+        match (text, self.token_bits) {
+            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
+            (_, bits) => {
+                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
+                Ok(())
+            }
+        }
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.

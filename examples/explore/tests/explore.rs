@@ -1632,11 +1632,14 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 4] = [
+const OF_FOLDERS: [OfFolder; 7] = [
     ("beem_models_have_their_counts", "WARPSET_BEEM", beem_models_have_their_counts),
     ("beem_properties_have_their_verdicts", "WARPSET_BEEM", beem_properties_have_their_verdicts),
     ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
     ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+    ("reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
+    ("reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
+    ("reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),
 ];
 
 /// The columns that are compared in a list of models: states, transitions, deadlocks, levels, the widest level.

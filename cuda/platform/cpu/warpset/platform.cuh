@@ -120,6 +120,7 @@ WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected
 // Relaxed: counters are read after the threads have been joined; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 WARPSET_FN void add_relaxed(u64* address, u64 value) { fetch_add_relaxed(address, value); }
+WARPSET_FN void add_relaxed(u32* address, u32 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 
 WARPSET_FN void count_relaxed(u64* counter, bool one)
 {

@@ -5,6 +5,8 @@ use crate::diagnostic::Located;
 use crate::dve::Dve;
 use crate::input::Input;
 use crate::ir::{Expression, Model, Source};
+use crate::net::Nets;
+use crate::net::encoding::Encoding;
 use crate::network::{Networks, Reading};
 use crate::slco::Slco;
 use crate::warnings::Warning;
@@ -13,6 +15,9 @@ use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
 use warpset_support::output::Identity;
+
+/// Length limit of a net in bytes. A net of 100,000 transitions with three arcs each has some 60 MB.
+const MAX_NET_BYTES: u64 = 1 << 30;
 
 /// The languages, named by the extensions of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,6 +30,8 @@ pub enum Format {
     Exp,
     /// AUT, a state space as text
     Aut,
+    /// PNML, a place/transition net
+    Pnml,
 }
 
 impl Format {
@@ -73,6 +80,7 @@ pub enum Text {
     Dve(Dve),
     Slco(Slco),
     Network(Networks),
+    Net(Nets),
 }
 
 impl Text {
@@ -87,11 +95,12 @@ impl Text {
             return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading)?));
         }
         let path = input.path.clone();
-        let (name, bytes) = input.text()?;
+        let (name, bytes) = if format == Format::Pnml { input.text_of(MAX_NET_BYTES)? } else { input.text()? };
         let source = Source::of_bytes(name, &bytes);
         drop(bytes);
         Ok(match format {
             Format::Slco => Self::Slco(Slco::read(source)?),
+            Format::Pnml => Self::Net(Nets::read(source, Encoding::FIRST)?),
             Format::Exp => Self::Network(Networks::read_exp(source, &path, reading)?),
             _ => Self::Dve(Dve::read(source)?),
         })
@@ -110,6 +119,7 @@ impl Text {
             Self::Dve(text) => &text.model,
             Self::Slco(text) => &text.model,
             Self::Network(text) => &text.model,
+            Self::Net(text) => &text.model,
         }
     }
 
@@ -118,6 +128,7 @@ impl Text {
             Self::Dve(text) => &mut text.model,
             Self::Slco(text) => &mut text.model,
             Self::Network(text) => &mut text.model,
+            Self::Net(text) => &mut text.model,
         }
     }
 
@@ -134,6 +145,7 @@ impl Text {
             Self::Dve(text) => &text.warnings,
             Self::Slco(text) => &text.warnings,
             Self::Network(_) => &[],
+            Self::Net(text) => &text.warnings,
         }
     }
 
@@ -143,6 +155,7 @@ impl Text {
             Self::Dve(text) => text.has_variable(name),
             Self::Slco(text) => text.has_variable(name),
             Self::Network(text) => text.has_component(name),
+            Self::Net(_) => false,
         }
     }
 
@@ -150,7 +163,7 @@ impl Text {
     pub fn has_process(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_process(name),
-            Self::Slco(_) | Self::Network(_) => false,
+            Self::Slco(_) | Self::Network(_) | Self::Net(_) => false,
         }
     }
 
@@ -165,6 +178,7 @@ impl Text {
             Self::Dve(text) => text.condition(source),
             Self::Slco(text) => text.condition(source),
             Self::Network(text) => text.condition(source),
+            Self::Net(text) => text.condition(source),
         }
     }
 }

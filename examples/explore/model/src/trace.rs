@@ -100,8 +100,8 @@ impl Path {
 
 /// Names the text that line numbers of steps refer to; empty for a network.
 pub fn lines_of(model: &Model) -> String {
-    // The steps of a network come from tables and have no line numbers.
-    if model.network.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
+    // The steps of a network come from tables and have no line numbers; those of a net are named.
+    if model.network.is_none() && model.net.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
 }
 
 /// One line for the step's transitions and one for its changes, if any. `None`: no step is possible.
@@ -135,6 +135,7 @@ pub fn describe_step(model: &Model, step: Step) -> String {
         Step::Transition { id, receiver } => {
             transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
         }
+        Step::Firing(id) => model.firing_name(id).into(),
         Step::Rule(rule) => format!("{} ({})", model.rule_label(rule), list(participants(model, rule).map(String::from))),
     }
 }
@@ -142,6 +143,7 @@ pub fn describe_step(model: &Model, step: Step) -> String {
 fn moves_json(model: &Model, step: Step) -> Vec<Value> {
     match step {
         Step::Transition { id, receiver } => transitions(id, receiver).map(|id| transition_json(model, id)).collect(),
+        Step::Firing(id) => vec![json!({ "transition": model.firing_name(id) })],
         Step::Rule(rule) => {
             vec![json!({ "label": model.rule_label(rule), "components": participants(model, rule).collect::<Vec<_>>() })]
         }
@@ -181,6 +183,10 @@ fn transition_json(model: &Model, id: TransitionId) -> Value {
 
 /// Names and values of all variables that are part of a state.
 fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
+    if let Some(net) = &model.net {
+        let tokens = |place: usize| net.tokens(&model.layout, state, place) as i32;
+        return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
+    }
     let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
     let values = written.flat_map(|variable| {
         let (name, of) = (model.full_name(variable), &model.variables[variable]);

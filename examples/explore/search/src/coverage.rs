@@ -32,6 +32,8 @@ pub struct Coverage {
     pub components: Vec<Vec<u64>>,
     /// By transition: steps of stored states in which the transition takes part.
     pub transitions: Vec<u64>,
+    /// By transition of the net: stored states in which it fires.
+    pub firings: Vec<u64>,
     /// By label of the network: steps of stored states with the label.
     pub labels: Vec<u64>,
 }
@@ -49,6 +51,7 @@ impl Coverage {
             locations: locations.collect(),
             components: components.map(|component| vec![0; component.table.states() as usize]).collect(),
             transitions: vec![0; model.transitions.len()],
+            firings: vec![0; model.net.iter().map(|net| net.transitions.len()).sum()],
             labels: vec![0; network.map(|network| network.labels.len()).sum()],
         }
     }
@@ -96,7 +99,7 @@ impl Coverage {
 
     fn counters(&self) -> usize {
         let states = self.locations.iter().chain(&self.components).map(Vec::len).sum::<usize>();
-        states + self.transitions.len() + self.labels.len()
+        states + self.transitions.len() + self.firings.len() + self.labels.len()
     }
 
     fn add(&mut self, interpreter: &Interpreter, state: &[u32], scratch: &mut Scratch) {
@@ -112,12 +115,13 @@ impl Coverage {
                 counts[network.state_of(component, &model.layout, state) as usize] += 1;
             }
         }
-        let (transitions, labels) = (&mut self.transitions, &mut self.labels);
+        let (transitions, firings, labels) = (&mut self.transitions, &mut self.firings, &mut self.labels);
         let mut step = |step: Step| match step {
             Step::Transition { id, receiver } => {
                 transitions[id] += 1;
                 receiver.into_iter().for_each(|id| transitions[id] += 1);
             }
+            Step::Firing(id) => firings[id] += 1,
             Step::Rule(rule) => labels[model.network.as_ref().map_or(0, |network| network.label_of(rule))] += 1,
         };
         // A state with a fault has the steps before the fault. The search reports the fault.
@@ -133,6 +137,7 @@ impl Coverage {
         self.locations.iter_mut().zip(&other.locations).for_each(|(to, from)| add(to, from));
         self.components.iter_mut().zip(&other.components).for_each(|(to, from)| add(to, from));
         add(&mut self.transitions, &other.transitions);
+        add(&mut self.firings, &other.firings);
         add(&mut self.labels, &other.labels);
     }
 
@@ -150,11 +155,13 @@ impl Coverage {
         let transitions = zeros(&self.transitions).into_iter().map(|id| describe_transition(model, id));
         let labels =
             model.network.iter().flat_map(|network| zeros(&self.labels).into_iter().map(|label| network.labels.get(label)));
+        let firings = zeros(&self.firings).into_iter().map(|id| model.firing_name(id).to_string());
         let total = |counts: &[Vec<u64>]| counts.iter().map(Vec::len).sum::<usize>();
         [
             Unreached::new("state", states.collect(), total(&self.locations)),
             Unreached::new("component state", of_components.collect(), total(&self.components)),
             Unreached::new("transition", transitions.collect(), self.transitions.len()),
+            Unreached::new("transition of the net", firings.collect(), self.firings.len()),
             Unreached::new("label", labels.map(String::from).collect(), self.labels.len()),
         ]
         .into_iter()
@@ -187,6 +194,9 @@ impl Coverage {
         json!({
             "model": model.source.name, "complete": is_complete, "states": self.states,
             "processes": processes.collect::<Vec<_>>(), "components": components.collect::<Vec<_>>(),
+            "firings": self.firings.iter().enumerate().map(|(id, count)| {
+                json!({ "transition": model.firing_name(id), "steps": count })
+            }).collect::<Vec<_>>(),
             "labels": labels.collect::<Vec<_>>(),
         })
     }

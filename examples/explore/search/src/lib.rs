@@ -25,6 +25,7 @@ pub mod ranks;
 pub mod reduced;
 pub mod simulation;
 pub mod successors;
+pub mod survey;
 pub mod switching;
 pub mod table_kind;
 pub mod threads;

@@ -72,6 +72,7 @@ impl Chart {
                         }
                     }
                 }
+                Some(Step::Firing(id)) => row.label = Some(model.firing_name(*id).into()),
                 Some(Step::Rule(rule)) => {
                     let network = model.network.as_ref().expect("only networks have rules");
                     let first = model.processes.len();

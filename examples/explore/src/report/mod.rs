@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+pub mod net;
 pub mod runs;
 
 use crate::checkpoint::{Status, Written};
@@ -8,7 +9,6 @@ use crate::coverage::Unreached;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
-use crate::growth::bytes_to_grow;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
@@ -20,6 +20,7 @@ use crate::ranks::Numbers;
 use crate::record::Recorded;
 use crate::reduce::Reduction;
 use crate::stopping::Stop;
+use crate::survey::Surveyed;
 use crate::warnings::Warnings;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -56,12 +57,16 @@ pub struct Report<'a> {
     pub unwritten: Unwritten,
     /// The limit given by `--memory`.
     pub memory: Option<u64>,
+    /// Number of states that the memory holds, by what is known at the end; only of one table.
+    pub states_in_memory: Option<u64>,
     /// The last checkpoint, if checkpoints were asked for.
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
     pub known: Option<u64>,
     /// Parts of the model that never occurred, or why they are not known, if they were asked for.
     pub coverage: Option<Result<Vec<Unreached>>>,
+    /// Figures of a net.
+    pub surveyed: Option<Surveyed>,
     /// The reduction, if one was asked for.
     pub reduction: Option<&'a Reduction<'a>>,
 }
@@ -88,6 +93,8 @@ pub struct Time {
     /// Time to compile and load next-state functions, or the kernel with them. Compilation during the exploration does not count.
     pub compile: Duration,
     pub explore: Duration,
+    /// Time to count the firings and tokens of a net.
+    pub survey: Duration,
     /// Time to find the path to the violation.
     pub path: Duration,
 }
@@ -157,6 +164,7 @@ impl Report<'_> {
             "seconds_table": time.table.as_secs_f64(),
             "seconds_compile": time.compile.as_secs_f64(),
             "seconds_path": time.path.as_secs_f64(),
+            "seconds_survey": time.survey.as_secs_f64(),
             "table": self.spec.to_string(),
             "device": self.devices(),
             "engine": self.engine,
@@ -166,6 +174,8 @@ impl Report<'_> {
             "bytes": stats.bytes,
             "bytes_lists": self.exploration.list_bytes,
             "bytes_per_state": stats.bytes_per_vector(),
+            "memory": self.memory,
+            "states_in_memory": self.states_in_memory,
             "fill": stats.fill(),
             "nodes": stats.nodes,
             "compression_ratio": stats.compression_ratio(),
@@ -184,6 +194,7 @@ impl Report<'_> {
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
         }
+        net::add(&mut report, model, self.surveyed.as_ref(), self.exploration.end);
         // Counts are those of the model only if this is null.
         let reduction = self.reduction.filter(|reduction| reduction.stubborn.is_some());
         report["reduction"] = json!(reduction.map(Reduction::word));
@@ -224,15 +235,23 @@ impl Report<'_> {
             return format!("{at} of each device");
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
-        let taken = stats.bytes + lists;
-        let more = bytes_to_grow(self.spec, self.device.is_gpu(), stats.slots, stats.bytes, 2);
-        if taken > limit {
-            format!("{at}, where the table and lists of states take {}", HumanBytes(taken))
-        } else if taken + more > limit {
-            format!("{at}, where {} are taken and the table needs {} more to grow", HumanBytes(taken), HumanBytes(more))
-        } else {
-            format!("no more memory (--memory {})", HumanBytes(limit))
-        }
+        // The schedule of growth leaves a sixteenth of the memory unused, and the last slots are not filled.
+        let of_states = 2.0 * stats.bytes as f64 * stats.fill() / 0.95 * 16.0 / 15.0;
+        let needed = HumanBytes(of_states as u64 + 2 * lists);
+        let (taken, fill) = (HumanBytes(stats.bytes + lists), 100.0 * stats.fill());
+        format!(
+            "{at}, where the table and lists of states take {taken} and the table is {fill:.0} % full; twice as many states need about \
+             --memory {needed}"
+        )
+    }
+
+    /// Number of states that the memory holds, by what the states so far take.
+    fn room_text(&self) -> Option<String> {
+        let states = HumanCount(self.states_in_memory?);
+        Some(match self.memory {
+            Some(limit) => format!("about {states} states in --memory {}", HumanBytes(limit)),
+            None => format!("about {states} states in the memory that is free"),
+        })
     }
 
     /// The number of states and, if it is not the model's, what it is.
@@ -261,6 +280,7 @@ impl Report<'_> {
             ("explored", self.end_text()),
             ("basis", BASIS.into()),
         ];
+        rows.extend(net::rows(self.model, self.surveyed.as_ref(), self.exploration.end));
         let overflows = [
             (counts.overflows, "store", "wrapped"),
             (self.warnings.values, "value", "of the text not taken as written (see the warnings)"),
@@ -319,6 +339,9 @@ impl Report<'_> {
                 ),
             ),
         ]);
+        if let Some(room) = self.room_text() {
+            rows.push(("room", room));
+        }
         if let Some(ranks) = &self.ranks {
             rows.push(("ranks", ranks_text(ranks)));
         }
@@ -347,7 +370,8 @@ impl Report<'_> {
         let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
-        lines.chain(found).chain(run).collect()
+        let firings = self.surveyed.as_ref().and_then(|surveyed| net::firings(self.model, surveyed, self.exploration.end));
+        lines.chain(firings).chain(found).chain(run).collect()
     }
 
     /// The path; or the state alone, and why the path is missing.
@@ -375,7 +399,7 @@ const MOST_UNREACHED: usize = 20;
 /// Numbers of the parts that never occurred, and their names, a line each.
 fn unreached_text(parts: &[Unreached], end: End) -> String {
     let numbers =
-        parts.iter().map(|part| format!("{} of {}", HumanCount(part.names.len() as u64), counted(part.total as u64, part.kind)));
+        parts.iter().map(|part| format!("{} of {}", HumanCount(part.names.len() as u64), kinds(part.total as u64, part.kind)));
     let mut text = numbers.collect::<Vec<_>>().join(", ");
     if end != End::Complete {
         text += " (the search is not complete)";
@@ -384,14 +408,26 @@ fn unreached_text(parts: &[Unreached], end: End) -> String {
         let more = names.len().saturating_sub(MOST_UNREACHED);
         text.extend(names.iter().take(MOST_UNREACHED).map(|name| format!("\n{:19}{kind} {name}", "")));
         if more > 0 {
-            text += &format!("\n{:19}... and {} more", "", counted(more as u64, kind));
+            text += &format!("\n{:19}... and {} more", "", kinds(more as u64, kind));
         }
     }
     text
 }
 
+/// A number of parts of a kind, whose first noun is the one that has a plural.
+fn kinds(number: u64, kind: &str) -> String {
+    match kind.split_once(" of ") {
+        Some((one, of)) => format!("{} of {of}", counted(number, one)),
+        None => counted(number, kind),
+    }
+}
+
 fn unreached_json(parts: &[Unreached]) -> Value {
-    parts.iter().map(|part| (format!("{}s", part.kind.replace(' ', "_")), json!(part.names))).collect::<Map<_, _>>().into()
+    parts
+        .iter()
+        .map(|part| (kinds(2, part.kind).trim_start_matches("2 ").replace(' ', "_"), json!(part.names)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// Why nothing was exported, according to the engine.

@@ -299,7 +299,12 @@ pub fn slco_models_have_their_counts(folder: &Path) {
 /// `WARPSET_NETWORKS` names the folder with `networks.csv`, `samples/` and the program that writes all others, `generate.py`.
 pub fn networks_have_their_counts(folder: &Path) {
     let written = TempDir::new().unwrap();
-    have_their_counts(folder, "networks", 1_000_000, |name| {
+    have_their_counts(folder, "networks", 1_000_000, network_of(folder, &written));
+}
+
+/// Finds a network of the list by its name, or generates it in the folder `written`. Returns its file and arguments.
+pub fn network_of<'f>(folder: &'f Path, written: &'f TempDir) -> impl Fn(&str) -> (PathBuf, &'static [&'static str]) + 'f {
+    move |name| {
         // Rates are ordinary labels only without `--interleave rate`.
         match name.strip_prefix("samples/").map(|name| name.strip_suffix("@plain").ok_or(name)) {
             Some(Ok(plain)) => (with_extension(folder.join("samples").join(plain), "exp"), &[]),
@@ -312,7 +317,7 @@ pub fn networks_have_their_counts(folder: &Path) {
                 (here.join("main.exp"), &[])
             }
         }
-    });
+    }
 }
 
 /// A tree of `inner` inner states, each with two steps of labels of their own; states are in discovery order.

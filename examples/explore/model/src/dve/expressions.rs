@@ -5,6 +5,7 @@ use super::names::{Meaning, Names};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{Expression, ProcessId, Span, StoreTarget, Variable};
+use crate::net::pnml::Index;
 use crate::parsing;
 use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
@@ -145,6 +146,8 @@ impl Scope<'_> {
             Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
             Rule::reference => self.reference(pair, remaining),
             Rule::enabled => self.enabled(pair),
+            Rule::tokens => self.tokens(pair),
+            Rule::fireable => self.fireable(pair),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
@@ -188,6 +191,31 @@ impl Scope<'_> {
             names.sort_unstable();
             parsing::unknown("label or gate of a step", text, span(&written), &names)
         })
+    }
+
+    /// Translates `tokens(p, ...)`: the tokens of these places together.
+    fn tokens(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let net = self.names.net.as_deref().ok_or_else(|| not_a_net(at, "tokens"))?;
+        let places = pair.into_inner().map(|name| element(&name, "place", &net.names.places));
+        let places: Vec<usize> = places.collect::<Result<_, _>>()?;
+        let most: u64 = places.iter().map(|place| u64::from(net.capacities[*place])).sum();
+        if most > i32::MAX as u64 {
+            let message = format!("these places may have {most} tokens together");
+            return Err(Diagnostic::new(at, message, format!("sums up to {} are computed", i32::MAX)));
+        }
+        let tokens = places.into_iter().map(|place| net.tokens[place].clone()).collect();
+        Ok(Expression::joined(tokens, Binary::Add, at).expect("a place is named"))
+    }
+
+    /// Translates `fireable(t, ...)`: whether one of these transitions is enabled.
+    fn fireable(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let net = self.names.net.as_deref().ok_or_else(|| not_a_net(at, "fireable"))?;
+        let transitions = pair.into_inner().map(|name| element(&name, "transition", &net.names.transitions));
+        let transitions = transitions.map(|transition| transition.map(Expression::Enabled));
+        let transitions: Vec<Expression> = transitions.collect::<Result<_, _>>()?;
+        Ok(Expression::joined(transitions, Binary::Or, at).expect("a transition is named"))
     }
 
     /// Resolves `P.state`, or a variable of another process.
@@ -281,6 +309,23 @@ fn some(texts: &[String]) -> String {
     format!("{}{more}", texts[..texts.len().min(MOST)].join(", "))
 }
 
+/// The place or transition with a name, which may be in quotes.
+fn element(name: &Pair, kind: &str, of: &Index) -> Result<usize, Diagnostic> {
+    let text = name.as_str().trim_end();
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    of.get(text).ok_or_else(|| {
+        if of.is_ambiguous(text) {
+            let message = format!("several {kind}s have the name `{text}`");
+            return Diagnostic::new(span(name), message, "their identifiers tell them apart");
+        }
+        parsing::unknown(kind, text, span(name), &of.ids())
+    })
+}
+
+fn not_a_net(at: Span, what: &str) -> Diagnostic {
+    Diagnostic::new(at, format!("`{what}` is of Petri nets"), "the model is none")
+}
+
 /// An error for a name that is not declared, with the most similar declared name.
 pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
     parsing::unknown(what, name.as_str(), span(name), known)
@@ -292,7 +337,7 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
 
 fn is_operand(rule: Rule) -> bool {
     use Rule::*;
-    matches!(rule, reference | enabled | number | least | parenthesised | true_value | false_value)
+    matches!(rule, reference | enabled | tokens | fireable | number | least | parenthesised | true_value | false_value)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

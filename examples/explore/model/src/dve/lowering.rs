@@ -474,7 +474,7 @@ impl Lowering {
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
         let model =
-            assembled(Parts { variables, processes, channels, transitions, assertions, property, network: None }, source)?;
+            assembled(Parts { variables, processes, channels, transitions, assertions, property, ..Parts::default() }, source)?;
         Ok((model, names, warnings))
     }
 }

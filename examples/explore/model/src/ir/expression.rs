@@ -23,7 +23,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
-    /// 1 if a rule of the network with this label has a step, else 0. In conditions only, not in a guard or an effect.
+    /// 1 if a rule of the network with this label has a step, else 0; in a model with a net, 1 if the transition with this number
+    /// is enabled. In conditions only, not in a guard or an effect.
     Enabled(LabelId),
     Unary {
         operator: Unary,

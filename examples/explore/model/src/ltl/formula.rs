@@ -138,9 +138,9 @@ struct Token<'a> {
 }
 
 /// Longer marks come before shorter ones.
-const MARKS: [&str; 31] = [
+const MARKS: [&str; 32] = [
     "<->", "->", "<>", "[]", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "**", "(", ")", "[", "]", "!", "<", ">", "=", "+",
-    "-", "*", "/", "%", "&", "|", "^", "~", ".",
+    "-", "*", "/", "%", "&", "|", "^", "~", ".", ",",
 ];
 
 /// Marks and words that join two operands within one proposition.
@@ -407,7 +407,7 @@ impl<'a> Parser<'a> {
                     }
                     has_part = self.take(&["."]);
                 }
-                // An index, or the argument of a condition on a network: `enabled(label)`.
+                // An index, or the arguments of a condition on a network or a net: `enabled(label)`, `tokens(p, q)`.
                 if let closing @ ("[" | "(") = self.text_at(self.at) {
                     let closing = if closing == "[" { "`]`" } else { "`)`" };
                     self.at = self.end_of_brackets().ok_or_else(|| self.unexpected(closing))?;

@@ -137,6 +137,7 @@ impl Actions {
             Step::Transition { id, receiver: None } => self.alone[&id],
             Step::Transition { id, receiver: Some(receiver) } => self.pairs[&(id, receiver)],
             Step::Rule(rule) => self.first_rule + rule,
+            Step::Firing(_) => unreachable!("a net is not reduced"),
         }
     }
 

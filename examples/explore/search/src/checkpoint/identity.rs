@@ -28,6 +28,7 @@ impl Identity {
             ("processes", checksum(&(&model.processes, &model.channels))),
             ("transitions", checksum(&model.transitions)),
             ("assertions", checksum(&model.assertions)),
+            ("net", model.net.as_ref().map_or_else(String::new, checksum)),
             ("network", model.network.as_ref().map_or_else(String::new, checksum_of_network)),
         ];
         let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);

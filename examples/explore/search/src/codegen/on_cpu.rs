@@ -118,9 +118,22 @@ impl<'m> Compiled<'m> {
     /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
     /// at least one. The parents of these successors count from `first` on.
     fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
+        let mut rows = self.most_steps.max(4 * states.len() / self.width());
+        loop {
+            let counts = self.some_in(rows, states, first, expansion);
+            // Firings of a net need room only if they are enabled, so how much a state needs is known afterwards.
+            if counts.states > 0 || counts.has_fault != 0 {
+                return counts;
+            }
+            rows *= 2;
+        }
+    }
+
+    /// As `some`, with room for this number of rows, which may be too few for any state of a net.
+    fn some_in(&self, rows: usize, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
         let (width, before) = (self.width(), expansion.parents.len());
         // The function writes a row before it knows whether there is a step.
-        let rows = 1 + self.most_steps.max(4 * states.len() / width);
+        let rows = 1 + rows;
         expansion.successors.resize((before + rows) * width, 0);
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
@@ -191,7 +204,8 @@ impl Walker for Compiled<'_> {
 
     fn walk(&self, state: &mut Vec<u32>, random: &mut Random, most: u64, rows: &mut Vec<u32>) -> (u64, u64, Ended) {
         rows.resize((self.most_steps + 1) * self.width(), 0);
-        assert!(state.len() == self.width() && self.interpreted.interpreter.model().property.is_none());
+        let model = self.interpreted.interpreter.model();
+        assert!(state.len() == self.width() && model.property.is_none() && model.net.is_none());
         let mut walked = Walked::default();
         // SAFETY: the state has the model's width; there is room for the successors of a state and one more row; the tables are
         // those of the model that was compiled; the types are those in expand.cpp.
