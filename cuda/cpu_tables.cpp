@@ -71,6 +71,15 @@ void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
     kernels(view).clear(*view);
 }
 
+// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables. The system has no memory yet
+// for pages that nobody has written, and would get it for all of them.
+void warpset_cpu_clear_zeros(const View* view, u64 thread, u64 threads)
+{
+    static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);
+    static_assert(NodeTable::empty == 0);
+    if (view->kind == TableKind::Bucket || view->kind == TableKind::Tree) warpset_cpu_clear(view, thread, threads);
+}
+
 // `thread` of `threads` threads relocates its part of the keys of a compact table.
 void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
 {

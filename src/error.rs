@@ -81,6 +81,16 @@ pub enum Error {
         /// Bytes free when it was asked.
         free: u64,
     },
+    /// A table that grows would take more memory than it may: see [`TableBuilder::memory`](crate::TableBuilder::memory).
+    #[error("the table takes {taken} bytes and needs {needed} more to grow, but may take {limit}")]
+    MemoryLimit {
+        /// Bytes that the table takes.
+        taken: u64,
+        /// Bytes that the smallest larger table takes in addition, while the table grows.
+        needed: u64,
+        /// Bytes that the old and the new table may take together.
+        limit: u64,
+    },
     /// References to no stored vector. Nothing is returned for the others either.
     #[error("invalid references ({invalid} of {count}): no vector is stored there")]
     InvalidReferences {

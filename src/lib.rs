@@ -95,6 +95,7 @@ mod table;
 pub use backend::GpuInfo;
 pub use device::Device;
 pub use error::{Error, FileFault, Result};
+pub use layout::memory::MemoryLimit;
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;
 pub use layout::spec::Spec;
@@ -104,8 +105,8 @@ pub use layout::upsert::{Combine, Number};
 pub use saved::{Named, NewFile};
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key,
-    Nodes, Plain, Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values,
-    ValuesView, VectorTable, Words,
+    Nodes, Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
+    VectorTable, Words,
 };
 
 #[cfg(feature = "rayon")]

@@ -27,6 +27,7 @@ mod suite {
     pub mod indexed;
     pub mod lookalikes;
     pub mod many_offers;
+    pub mod memory_limits;
     pub mod nodes;
     pub mod numpy;
     pub mod overlapping_calls;
@@ -87,6 +88,7 @@ const MODULES: &[&[Test]] = &[
     suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
+    suite::memory_limits::TESTS,
     suite::nodes::TESTS,
     suite::numpy::TESTS,
     suite::overlapping_calls::TESTS,

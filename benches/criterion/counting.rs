@@ -1,7 +1,7 @@
 //! Counting keys: how often each occurs among keys of 8 bytes, by all cores, in four ways.
 //!
 //! - `add_many`: one call, `Values::add_many`.
-//! - `three calls`: `find_or_put_many_with` for references, then `Values::update_many`, as before there was `add_many`.
+//! - `three calls`: `find_or_put_many_with` for references, then `Values::update_many`: the same without `add_many`.
 //! - `dashmap`: `*map.entry(key).or_default() += 1` by one thread for each core, hashed with `foldhash` (fast).
 //! - `hashbrown`: the standard library's `HashMap` by one thread, with the same hash.
 //!
@@ -22,7 +22,7 @@ use warpset::{Device, Indexed, Request, TypedTable};
 type Count = fn(&[u64], usize) -> (Duration, u64, u64);
 
 fn table(distinct: usize) -> TypedTable<u64, Indexed> {
-    TypedTable::builder().capacity(distinct as u64 * 10 / 7).build(&Device::cpu()).expect("memory for a table")
+    TypedTable::<u64, Indexed>::builder().capacity(distinct as u64 * 10 / 7).build(&Device::cpu()).expect("memory for a table")
 }
 
 fn largest(counts: &[u64]) -> u64 {

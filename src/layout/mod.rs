@@ -8,6 +8,7 @@ mod checked;
 pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod limits;
+pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod part;

@@ -180,13 +180,6 @@ pub trait Nodes: Storage {}
 impl Nodes for Tree {}
 impl Nodes for CompactTree {}
 
-/// A storage that is not compact: the width alone determines its kernels.
-#[doc(hidden)]
-pub trait Plain: Storage {}
-impl Plain for Bucket {}
-impl Plain for Tree {}
-impl Plain for Indexed {}
-
 /// Vectors as they are; see [`BucketTable`].
 #[derive(Clone, Copy, Debug)]
 pub enum Bucket {}

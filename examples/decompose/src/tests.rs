@@ -550,9 +550,11 @@ fn kernels_have_their_numbers() {
 #[cfg(feature = "cuda")]
 #[test]
 fn nvrtc_takes_the_kernels() {
-    use warpset::{Bucket, Error, gpu::compile_source};
+    use warpset::gpu::{Program, compile};
+    use warpset::{BucketTable, Error};
     for capability in [(9, 0), (7, 5)] {
-        match compile_source::<Bucket>("decompose.cu", &crate::gpu::source(), 1, capability) {
+        let program = Program::Own { name: "decompose.cu", source: &crate::gpu::source() };
+        match compile(&BucketTable::builder(1), program, capability) {
             Ok(image) => assert!(image.len() > 1000, "{} bytes", image.len()),
             Err(Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
                 return println!("skipped: NVRTC is not installed");

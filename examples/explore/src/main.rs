@@ -65,8 +65,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, growth, liveness, measurements, numbering, parents, ranks, reduced, successors,
-    survey, switching, table_kind, threads,
+    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors, survey,
+    switching, table_kind, threads,
 };
 use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
 
@@ -338,7 +338,7 @@ impl Task<'_> {
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
         let (table, resumed) = match self.opened {
-            Some(opened) => opened.load(device, &interpreted, limits.bytes).map(|(table, resumed)| (table, Some(resumed)))?,
+            Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),
         };
         time.table += start.elapsed();
@@ -463,7 +463,7 @@ impl<S: Storage> Run<'_, S> {
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 true
@@ -479,7 +479,9 @@ impl<S: Storage> Run<'_, S> {
         let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none());
         let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
-        let (stats, extras) = (occupancy(table)?, extras(explorer)?);
+        let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
+        extras.states_in_memory =
+            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         let conclusion = match question {
@@ -519,6 +521,8 @@ struct Extras {
     measurements: Option<Measurements>,
     /// Amount exported, or why nothing was exported.
     exported: Option<Result<Exported>>,
+    /// Number of states that the memory holds, by what is known at the end.
+    states_in_memory: Option<u64>,
 }
 
 /// Results of an exploration, for the report.
@@ -581,7 +585,7 @@ impl Ending<'_> {
             unwritten.keep(output.write_text(&format!("{path:#}\n")));
         }
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let Extras { measurements, exported } = extras;
+        let Extras { measurements, exported, states_in_memory } = extras;
         let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
@@ -604,6 +608,7 @@ impl Ending<'_> {
             not_exported,
             unwritten,
             memory: options.memory,
+            states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
             surveyed,
@@ -619,7 +624,8 @@ fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
-    Limits { states, levels: u64::MAX, bytes, keep_going: options.keep_going, stop: stopping::asked }
+    let is_reserved = options.memory.is_some();
+    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
 }
 
 /// Path and interval of checkpoints, if they are requested.

@@ -82,6 +82,7 @@ unsafe extern "C" {
         geometry: *mut Geometry,
     );
     fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
+    fn warpset_cpu_clear_zeros(view: *const CpuView, thread: u64, threads: u64);
     fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
     fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
     fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
@@ -217,8 +218,12 @@ impl CpuStore {
     }
 
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
-        let mut store = Self::unfilled(parameters, threads)?;
-        store.clear(&mut || ())?;
+        let store = Self::unfilled(parameters, threads)?;
+        store.in_shares(|share, shares| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares
+            // are disjoint parts of it, which nothing else uses yet.
+            unsafe { warpset_cpu_clear_zeros(&CpuView::of(store.spec, &store.view), share, shares) };
+        });
         Ok(store)
     }
 
@@ -255,20 +260,20 @@ impl CpuStore {
     pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         begin();
         self.set_dense(0);
-        self.clear_as(&self.view);
+        self.in_shares(|share, shares| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), and the shares are disjoint
+            // parts of it, which nothing else uses meanwhile.
+            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, &self.view), share, shares) };
+        });
         Ok(())
     }
 
-    /// Clears what is at a view's addresses.
-    fn clear_as(&self, view: &View) {
+    /// Calls `work` for each share of the slots and nodes, with its number and the number of shares, on several threads.
+    fn in_shares(&self, work: impl Fn(u64, u64) + Sync) {
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
         let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
-        in_pieces(self.threads, shares, |share| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
-            // of it, which nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, view), share, shares) };
-        });
+        in_pieces(self.threads, shares, |share| work(share, shares));
     }
 
     /// Counts the rows. Nothing else may use the table meanwhile.

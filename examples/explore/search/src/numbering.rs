@@ -167,7 +167,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
     fn search(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (table, initial) = (self.threads.table, self.threads.initial.clone());
         let width = table.width();
-        if put_initial(table, &initial, limits.bytes)?.is_none() {
+        if put_initial(table, &initial, limits.of_table(table, 0)?)?.is_none() {
             return Ok(Exploration::of_nothing());
         }
         let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };

@@ -8,7 +8,6 @@ use crate::checks::Checks;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
-use crate::growth::bytes_to_grow;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
@@ -56,6 +55,8 @@ pub struct Report<'a> {
     pub unwritten: Unwritten,
     /// The limit given by `--memory`.
     pub memory: Option<u64>,
+    /// Number of states that the memory holds, by what is known at the end; only of one table.
+    pub states_in_memory: Option<u64>,
     /// The last checkpoint, if checkpoints were asked for.
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
@@ -169,6 +170,8 @@ impl Report<'_> {
             "bytes": stats.bytes,
             "bytes_lists": self.exploration.list_bytes,
             "bytes_per_state": stats.bytes_per_vector(),
+            "memory": self.memory,
+            "states_in_memory": self.states_in_memory,
             "fill": stats.fill(),
             "nodes": stats.nodes,
             "compression_ratio": stats.compression_ratio(),
@@ -226,15 +229,23 @@ impl Report<'_> {
             return format!("{at} of each device");
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
-        let taken = stats.bytes + lists;
-        let more = bytes_to_grow(self.spec, self.device.is_gpu(), stats.slots, stats.bytes, 2);
-        if taken > limit {
-            format!("{at}, where the table and lists of states take {}", HumanBytes(taken))
-        } else if taken + more > limit {
-            format!("{at}, where {} are taken and the table needs {} more to grow", HumanBytes(taken), HumanBytes(more))
-        } else {
-            format!("no more memory (--memory {})", HumanBytes(limit))
-        }
+        // The schedule of growth leaves a sixteenth of the memory unused, and the last slots are not filled.
+        let of_states = 2.0 * stats.bytes as f64 * stats.fill() / 0.95 * 16.0 / 15.0;
+        let needed = HumanBytes(of_states as u64 + 2 * lists);
+        let (taken, fill) = (HumanBytes(stats.bytes + lists), 100.0 * stats.fill());
+        format!(
+            "{at}, where the table and lists of states take {taken} and the table is {fill:.0} % full; twice as many states need about \
+             --memory {needed}"
+        )
+    }
+
+    /// Number of states that the memory holds, by what the states so far take.
+    fn room_text(&self) -> Option<String> {
+        let states = HumanCount(self.states_in_memory?);
+        Some(match self.memory {
+            Some(limit) => format!("about {states} states in --memory {}", HumanBytes(limit)),
+            None => format!("about {states} states in the memory that is free"),
+        })
     }
 
     /// The number of states and, if it is not the model's, what it is.
@@ -318,6 +329,9 @@ impl Report<'_> {
                 ),
             ),
         ]);
+        if let Some(room) = self.room_text() {
+            rows.push(("room", room));
+        }
         if let Some(ranks) = &self.ranks {
             rows.push(("ranks", ranks_text(ranks)));
         }

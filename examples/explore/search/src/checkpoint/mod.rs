@@ -33,8 +33,8 @@ mod tests;
 
 use crate::checks::Violation;
 use crate::exit;
-use crate::exploration::{Counts, End, Exploration, Found};
-use crate::growth::{Lack, grow_within};
+use crate::exploration::{Counts, End, Exploration, Found, Limits};
+use crate::growth::grow_within;
 use crate::ir::bounds::Intervals;
 use crate::program::Ended;
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -249,13 +249,18 @@ impl Opened {
         format!("--resume: {} cannot be gone on from", self.path.display())
     }
 
-    /// Loads the table and the state of the search. `limit`: most bytes of the table, if it must grow for states that had found
+    /// Loads the table and the state of the search. `limits`: bytes of the table, if it must grow for states that had found
     /// it full.
     ///
     /// # Errors
     ///
     /// The file is damaged or cut off, or there is no memory for it.
-    pub fn load<S: Storage>(self, device: &Device, interpreted: &Interpreted, limit: u64) -> Result<(VectorTable<S>, Resumed)> {
+    pub fn load<S: Storage>(
+        self,
+        device: &Device,
+        interpreted: &Interpreted,
+        limits: &Limits,
+    ) -> Result<(VectorTable<S>, Resumed)> {
         let failed = self.failed();
         let load = || {
             let Self { mut reading, .. } = self;
@@ -294,7 +299,7 @@ impl Opened {
                 let lost = table.contains_many(states)?.iter().filter(|is_there| !**is_there).count();
                 ensure!(lost == 0, "{lost} states of its level are not in its table");
             }
-            counts.states += offer_again(&table, &mut offered, &mut next, limit)?;
+            counts.states += offer_again(&table, &mut offered, &mut next, limits)?;
             if level.is_empty() && !next.is_empty() {
                 // The whole level had been expanded, and its last successors found the table full.
                 std::mem::swap(&mut level, &mut next);
@@ -343,7 +348,7 @@ fn violation_of(interpreted: &Interpreted, state: &[u32]) -> Option<Violation> {
 
 /// Puts states that had found the table full, and grows the table if it still is. Adds the new states to `next` and returns their
 /// number.
-fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next: &mut Vec<u32>, limit: u64) -> Result<u64> {
+fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next: &mut Vec<u32>, limits: &Limits) -> Result<u64> {
     let (width, before) = (table.width(), next.len());
     loop {
         let batch = table.find_or_put_many_with(offered, Request::new().outcomes(true))?;
@@ -360,7 +365,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
         }
         *offered = rejected;
         let count = offered.len() / width;
-        if !grow_within(table, Lack::of(batch.tally.full, batch.tally.full_nodes), [2], table.bytes(), limit)? {
+        if !grow_within(table, limits.of_table(table, 0)?)? {
             let why =
                 format!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
             return Err(Ended { code: exit::INCOMPLETE, why }.into());

@@ -7,7 +7,7 @@
 use super::unlisted::Unlisted;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
 use crate::exploration::Found;
-use crate::growth::{Growth, Lack, grow_within, if_it_fits};
+use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::any::Any;
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     ) -> Result<Growth> {
         let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
         // Only the parents grow in proportion to the index.
-        if !grow_within(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
+        if !grow_by_factors(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
             return Ok(Growth::Refused);
         }
         if !parents.commit_rows(table)? {

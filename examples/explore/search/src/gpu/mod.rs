@@ -28,7 +28,7 @@ use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
-use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within};
+use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
 use crate::liveness::check::Liveness;
@@ -656,7 +656,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         };
         // Includes the order, which has an element for each slot.
         let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
-        if !grow_within(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
+        if !grow_by_factors(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
         progress.order = self.stream.null()?; // the new order may need this memory

@@ -12,7 +12,7 @@
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
-use crate::growth::{GROW_AT_FILL, if_it_fits};
+use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
 use anyhow::{Context, Result};
@@ -334,16 +334,15 @@ impl RankSearch {
         })
     }
 
-    /// Doubles all tables, if there is memory for that on all ranks.
+    /// Grows all tables by the same factor, if there is memory for that on all ranks.
     fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
-        if sums.table_bytes.saturating_mul(3).saturating_add(sums.list_bytes) > self.limits.bytes {
-            return Ok(false);
-        }
+        let Limits { bytes, is_reserved, .. } = self.limits;
+        let Some(factor) = factor_within(sums.table_bytes, sums.list_bytes, bytes, is_reserved) else { return Ok(false) };
         let ready = self.keep_error(worker.prepare_growth(table)).unwrap_or(false);
         let [ready] = table.sum([u64::from(ready)])?;
         let grown = match ready < table.ranks() as u64 {
             true => false,
-            false => match table.reserve(2 * table.local().slots()) {
+            false => match table.reserve((factor * table.local().slots() as f64) as u64) {
                 // Another rank has no memory. The table of this rank may nevertheless have grown.
                 Err(Error::Rank { .. }) => false,
                 other => if_it_fits(other)?.is_some(),
