@@ -180,8 +180,9 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
         let mut steps = Vec::new();
         let visit = |step: warpset_model::product::ProductStep, successor: &[u32]| steps.push((step.system, successor.to_vec()));
         interpreter.product_steps(&state, &mut Scratch::default(), visit).ok()?;
+        // These models have no nets.
         let moves = |system: &Option<Step>, who: usize| match system {
-            None => false,
+            None | Some(Step::Firing(_)) => false,
             Some(Step::Transition { id, receiver }) => {
                 [Some(*id), *receiver].into_iter().flatten().any(|id| model.transitions[id].process == who)
             }
