@@ -19,7 +19,7 @@ mod support;
 use std::time::Instant;
 use support::{Bench, FILL, Floor, Result, Vectors, median};
 use warpset::cudarc::driver::PushKernelArg;
-use warpset::gpu::Counts;
+use warpset::gpu::{Counts, load};
 use warpset::{BucketTable, Root, Storage, VectorTable};
 
 const REPEATS: usize = 5;
@@ -66,7 +66,7 @@ struct Keys {
 impl Keys {
     /// Makes keys from a pool whose members are numbered from `first` on, so that about `distinct` of them are distinct.
     fn new(bench: &Bench, first: u64, distinct: f64, key_bits: u32) -> Result<Self> {
-        let make = BucketTable::new(&bench.device, 2, 1)?.compile("keys.cu", KERNELS)?.load_function("make_keys")?;
+        let make = load(&bench.device, &BucketTable::builder(2), "keys.cu", KERNELS)?.load_function("make_keys")?;
         // 2 p draws from p keys leave out a share of e^-2.
         let pool = (distinct / (1.0 - (-2f64).exp())) as u64;
         let count = 2 * pool;

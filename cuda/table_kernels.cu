@@ -5,6 +5,7 @@
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
+#include "warpset/indexed/upsert.cuh"
 #include "warpset/indexed/values.cuh"
 #include "warpset/table.cuh"
 #include "warpset/tree/builder.cuh"
@@ -135,6 +136,14 @@ WARPSET_KERNEL(256, 1) warpset_gather_values(const u8* values, u64 value_bytes, 
 WARPSET_KERNEL(256, 1) warpset_scatter_values(u8* values, u64 value_bytes, const u64* references, u64 count, const u8* packed)
 {
     warpset::scatter_values(values, value_bytes, references, count, packed);
+}
+#endif
+
+// Find-or-put that changes values beside the rows.
+#if WARPSET_HAS_PART(9) && WARPSET_INDEXED
+WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_upsert(View view, BatchView batch, warpset::UpsertView upsert)
+{
+    warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), warpset::UpsertBatch{batch, upsert});
 }
 #endif
 

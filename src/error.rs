@@ -81,6 +81,16 @@ pub enum Error {
         /// Bytes free when it was asked.
         free: u64,
     },
+    /// A table that grows would take more memory than it may: see [`TableBuilder::memory`](crate::TableBuilder::memory).
+    #[error("the table takes {taken} bytes and needs {needed} more to grow, but may take {limit}")]
+    MemoryLimit {
+        /// Bytes that the table takes.
+        taken: u64,
+        /// Bytes that the smallest larger table takes in addition, while the table grows.
+        needed: u64,
+        /// Bytes that the old and the new table may take together.
+        limit: u64,
+    },
     /// References to no stored vector. Nothing is returned for the others either.
     #[error("invalid references ({invalid} of {count}): no vector is stored there")]
     InvalidReferences {
@@ -100,6 +110,9 @@ pub enum Error {
         /// Number of references given.
         count: usize,
     },
+    /// The values belong to another table than the one whose keys are given.
+    #[error("the values belong to another table than the one that the keys are put into")]
+    ForeignValues,
     /// The node table has an unsupported size: nodes are named by 32 bits.
     #[error("a node table has 1 to {most} slots, not {nodes}")]
     Nodes {

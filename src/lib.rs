@@ -95,15 +95,17 @@ mod table;
 pub use backend::GpuInfo;
 pub use device::Device;
 pub use error::{Error, FileFault, Result};
+pub use layout::memory::MemoryLimit;
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;
 pub use layout::spec::Spec;
 pub use layout::strategy::{Pairing, Strategy};
+pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 pub use table::{
-    Batch, Bucket, BucketTable, Buffers, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key, Nodes, Plain,
-    Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
+    Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key,
+    Nodes, Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,
     VectorTable, Words,
 };
 

@@ -49,7 +49,7 @@ fn main() {
 /// Reason why nothing can be compiled here, if there is one.
 #[cfg(feature = "cuda")]
 fn missing() -> Option<String> {
-    match warpset::gpu::compile_kernels::<warpset::Bucket>(1, (9, 0)) {
+    match warpset::gpu::compile(&warpset::BucketTable::builder(1), warpset::gpu::Program::Table, (9, 0)) {
         Err(error @ warpset::Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {
             Some(error.to_string().split(';').next().unwrap_or_default().into())
         }

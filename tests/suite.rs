@@ -27,6 +27,7 @@ mod suite {
     pub mod indexed;
     pub mod lookalikes;
     pub mod many_offers;
+    pub mod memory_limits;
     pub mod nodes;
     pub mod numpy;
     pub mod overlapping_calls;
@@ -42,6 +43,7 @@ mod suite {
     pub mod typed_keys;
     pub mod unlucky_hashes;
     pub mod unlucky_patterns;
+    pub mod upsert;
     pub mod values;
 
     #[cfg(feature = "cuda")]
@@ -86,6 +88,7 @@ const MODULES: &[&[Test]] = &[
     suite::indexed::TESTS,
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
+    suite::memory_limits::TESTS,
     suite::nodes::TESTS,
     suite::numpy::TESTS,
     suite::overlapping_calls::TESTS,
@@ -106,6 +109,7 @@ const MODULES: &[&[Test]] = &[
     suite::typed_keys::TESTS,
     suite::unlucky_hashes::TESTS,
     suite::unlucky_patterns::TESTS,
+    suite::upsert::TESTS,
     suite::values::TESTS,
 ];
 

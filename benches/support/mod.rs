@@ -11,7 +11,7 @@ use std::time::Instant;
 use warpset::cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
 };
-use warpset::gpu::{Counts, DeviceBatch, PinnedVec};
+use warpset::gpu::{Counts, DeviceBatch, PinnedVec, load};
 use warpset::{BucketTable, Device, Storage, VectorTable};
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -68,7 +68,7 @@ impl Bench {
 
     /// Vectors whose words have `values` values each.
     pub fn vectors_of(&self, width: usize, count: usize, duplication: f64, values: u32) -> Result<Vectors> {
-        let kernels = BucketTable::new(&self.device, width, 1)?.compile("data.cu", KERNELS)?;
+        let kernels = load(&self.device, &BucketTable::builder(width), "data.cu", KERNELS)?;
         // SAFETY: written by the kernel below before it is read.
         let mut words = unsafe { self.stream.alloc::<u32>(width * count)? };
         let (width_argument, count_argument, pool, seed) =

@@ -60,7 +60,7 @@ impl<'a> Thesis<'a> {
             u8::from(linear_probing),
             include_str!("../kernels/thesis.cu")
         );
-        let module = BucketTable::new(&bench.device, width, 1)?.compile("thesis.cu", &source)?;
+        let module = warpset::gpu::load(&bench.device, &BucketTable::builder(width), "thesis.cu", &source)?;
         let buckets = slots.div_ceil((bucket_entries / width) as u64).next_multiple_of(2);
         // THESIS_SEEDS numbers: rows of an even length.
         let seeds: Vec<u64> = {

@@ -28,7 +28,7 @@ impl<'a> ThesisTree<'a> {
             u8::from(recursive),
             include_str!("../kernels/thesis_tree.cu")
         );
-        let module = TreeTable::new(&bench.device, width, 1)?.compile("thesis_tree.cu", &source)?;
+        let module = warpset::gpu::load(&bench.device, &TreeTable::builder(width), "thesis_tree.cu", &source)?;
         let segments = slots.div_ceil(4);
         assert!(segments * 4 < 1 << 31, "references have 31 bits");
         let mut random = StdRng::seed_from_u64(1);

@@ -8,7 +8,7 @@ use crate::layout::options::Parameters;
 use crate::layout::rank::{Kernel, PartitionView, StampView, Stream};
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::ProbeLengths;
-use crate::layout::view::{BatchView, Counts, Geometry};
+use crate::layout::view::{BatchView, Counts, Geometry, UpsertView};
 use crate::layout::{BatchProgress, HostBatch, Part, SearchMode, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::any::Any;
@@ -166,12 +166,18 @@ pub(crate) trait Values: Any + Send {
     /// Bytes of memory that the array has.
     fn bytes(&self) -> u64;
 
+    /// Address of the first value on the machine. It stays the same.
+    fn address(&self) -> u64;
+
     /// Makes the first `bytes` usable, and optionally more, up to `most`.
     ///
     /// # Errors
     ///
     /// If there is no memory. Then the array is unchanged.
     fn make(&mut self, bytes: u64, most: u64) -> Result<()>;
+
+    /// Sets usable bytes to values of these bytes, one after another.
+    fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()>;
 
     /// Sets usable bytes to zero.
     fn zero(&mut self, bytes: Range<u64>) -> Result<()>;
@@ -222,6 +228,8 @@ pub(crate) struct Launch {
     pub refused: Option<u64>,
     /// Whether the launch may wait for the GPU if it needs memory for rows.
     pub may_wait: bool,
+    /// Operands that find-or-put into an indexed table combines with values, and the bytes of one of them.
+    pub upsert: Option<(UpsertView, usize)>,
 }
 
 /// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Default)]
 pub(crate) struct Arrays(Mutex<Vec<Weak<Mutex<Renumbering>>>>);
 
-/// Changes of the numbers of an array since it was last used. First, the values from `kept` on become void, that is, zeros. Then,
-/// if there is `from`, number i gets the value that had the number `from[i]`, or a void one if there was none; all values behind
-/// these are void.
+/// Changes of the numbers of an array since it was last used. First, the values from `kept` on become void, that is, initial
+/// ones. Then, if there is `from`, number i gets the value that had the number `from[i]`, or a void one if there was none; all
+/// values behind these are void.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Renumbering {
     pub kept: u64,

@@ -113,6 +113,7 @@ impl<'a> Results<'a> {
         let (count, wanted, retries) = (self.count, self.wanted, self.retries);
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         HostBatch {
+            upsert: None,
             vectors,
             parents,
             changed,

@@ -3,12 +3,15 @@
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::upsert::Beside;
+use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
 use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
-use crate::layout::{BatchProgress, HostBatch};
+use crate::layout::{BatchProgress, HostBatch, Upsert};
 use crate::{Error, Outcome, Result, Tally};
+use std::sync::atomic::Ordering;
 
 /// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
@@ -27,6 +30,8 @@ pub(super) struct Rejected {
     /// References, if the batch reports them.
     references: Option<Vec<u64>>,
     new_references: Option<Vec<u64>>,
+    /// Bytes of the operands, if the batch changes values.
+    operands: Vec<u8>,
 }
 
 impl Rejected {
@@ -43,14 +48,15 @@ impl Rejected {
         let if_wanted = |wanted: bool| wanted.then(|| zeroed(count)).transpose();
         let references = if_wanted(batch.references.is_some())?;
         let new_references = if_wanted(batch.new_references.is_some())?;
-        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references })
+        let operands = batch.upsert.map_or_else(Vec::new, |upsert| upsert.at(&positions));
+        Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references, operands })
     }
 }
 
 impl RawTable {
-    /// Returns how many of `offered` vectors can be put, if all are new, without exceeding the fill at which the table grows.
-    /// Grows until that is a fair part of them. The number of nodes that they need is not known in advance, but a node table that
-    /// is nearly full grows too.
+    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new. Grows
+    /// until that is a fair share, as far as the memory permits. How many nodes the vectors need is not known before they are
+    /// put, but a node table that is nearly full grows, too.
     pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> usize {
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
@@ -59,15 +65,29 @@ impl RawTable {
             let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
-            let larger = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
-                Size { nodes: size.nodes * 2, ..size }
+            let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
+                Growth::of_nodes(size)
             } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
                 return (offered as u64).min(free) as usize;
             } else {
-                Size { slots: size.slots * 2, ..size }
+                Growth::of_slots(size)
             };
-            first_error.keep(self.grow_by_itself(FIND_OR_PUT, size, larger));
+            // Relaxed: a number of its own. A thread that does not see the newest one asks again in vain.
+            if self.cannot_grow_at.load(Ordering::Relaxed) == size.slots {
+                break;
+            }
+            match first_error.keep(self.grow_within(FIND_OR_PUT, self.options.memory, growth.at_least(WORTH_WHILE))) {
+                // The slots that are left are filled. Only a vector that finds none is worth an error.
+                Some(false) => return self.note_last_size(size, offered),
+                Some(true) | None => {}
+            }
         }
+        offered
+    }
+
+    /// Notes that a table of this size cannot grow, so that the batches to come need not find that out.
+    fn note_last_size(&self, size: Size, offered: usize) -> usize {
+        self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
         offered
     }
 
@@ -76,6 +96,7 @@ impl RawTable {
         &self,
         mut batch: HostBatch<'_>,
         mut tally: Tally,
+        beside: Option<&dyn Beside>,
         first_error: &mut FirstError,
     ) -> Result<Tally> {
         let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
@@ -85,7 +106,7 @@ impl RawTable {
             tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, first_error)?;
+            tally = self.grow_and_retry(&mut batch, tally, beside, first_error)?;
         }
         Ok(tally)
     }
@@ -93,22 +114,25 @@ impl RawTable {
     /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with that
     /// many free slots rejects a vector, then slots are not what it lacks. (Such vectors are made against the table's seed; or
     /// node references have run out.)
-    fn grow_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, first_error: &mut FirstError) -> Result<Tally> {
+    fn grow_and_retry(
+        &self,
+        batch: &mut HostBatch<'_>,
+        mut tally: Tally,
+        beside: Option<&dyn Beside>,
+        first_error: &mut FirstError,
+    ) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
             let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
-            let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
-            let slots = twice(size.slots, for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots);
-            let nodes = twice(size.nodes, tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes);
-            let larger = Size { slots, nodes: nodes.min(MAX_NODES) };
-            if larger == size {
-                break;
-            }
-            let ready = self.grow_by_itself(FIND_OR_PUT, size, larger).and_then(|()| Rejected::of(batch, self.width()));
+            let lacks_slots = for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots;
+            let lacks_nodes = tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes && size.nodes < MAX_NODES;
+            let Some(growth) = Growth::of(size, lacks_slots, lacks_nodes) else { break };
+            let ready = self.grow_or_say_why(FIND_OR_PUT, self.options.memory, growth.at_least(LEAST_GROWTH));
+            let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = first_error.keep(ready) else { break };
-            tally = self.retry(rejected, batch, tally)?;
+            tally = self.retry(rejected, batch, tally, beside)?;
         }
         Ok(tally)
     }
@@ -117,17 +141,25 @@ impl RawTable {
     ///
     /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
     /// up again.
-    pub(super) fn retry(&self, rejected: Rejected, batch: &mut HostBatch<'_>, tally: Tally) -> Result<Tally> {
-        let Rejected { positions, words, mut outcomes, mut references, mut new_references } = rejected;
+    pub(super) fn retry(
+        &self,
+        rejected: Rejected,
+        batch: &mut HostBatch<'_>,
+        tally: Tally,
+        beside: Option<&dyn Beside>,
+    ) -> Result<Tally> {
+        let Rejected { positions, words, mut outcomes, mut references, mut new_references, operands } = rejected;
         let mut again = HostBatch {
             outcomes: Some(&mut outcomes),
             references: references.as_deref_mut(),
             new_references: new_references.as_deref_mut(),
             leaves_holes: batch.leaves_holes,
+            upsert: batch.upsert.map(|upsert| Upsert { operands: &operands, ..upsert }),
             ..HostBatch::of(&words)
         };
         let found = {
             let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
+            beside.map_or(Ok(()), |array| array.make_all(&sized))?;
             sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
         fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
@@ -197,13 +229,27 @@ impl RawTable {
     /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects vectors that are already stored. That can happen
     /// if only the nodes grow: the slots get another layout, and the roots of a full table need not fit the same number of slots
     /// in it.
-    pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, mut to: Size) -> Result<()> {
+    pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
+        self.grow_by_itself_if(call, from, to, &|_| true)
+    }
+
+    /// As [`grow_by_itself`](Self::grow_by_itself), but grows to more only if that size `fits` the memory.
+    pub(super) fn grow_by_itself_if(
+        &self,
+        call: &'static str,
+        from: Size,
+        mut to: Size,
+        fits: &dyn Fn(Size) -> bool,
+    ) -> Result<()> {
         loop {
             match self.grow_from(call, from, to) {
-                Err(Error::TableFull { rejected, for_nodes, stored, slots, .. }) if slots < GROW_AT_MOST * stored => {
+                Err(Error::TableFull { rejected, for_nodes, offered, stored, slots, cause }) if slots < GROW_AT_MOST * stored => {
                     let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
                     let nodes = twice(to.nodes, for_nodes > 0).min(MAX_NODES);
                     to = Size { slots: twice(to.slots, rejected > for_nodes || nodes == to.nodes), nodes };
+                    if !fits(to) {
+                        return Err(Error::TableFull { rejected, for_nodes, offered, stored, slots, cause });
+                    }
                 }
                 grown => return grown,
             }
@@ -223,8 +269,9 @@ impl RawTable {
             return self.reindex(&mut sized, &parameters, u64::MAX);
         }
         sized.store.put_displaced_back()?;
-        let larger = Sized::new(&self.device, &parameters)?;
+        let mut larger = Sized::new(&self.device, &parameters)?;
         self.move_all(&sized, &larger, now.slots)?;
+        larger.grew_with = sized.stored()?;
         *sized = larger;
         Ok(())
     }
@@ -243,7 +290,7 @@ impl RawTable {
 
     /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
     /// slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
-    fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
+    pub(super) fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let chunk_bytes = self.device.chunk_bytes(self.options.claimed_words());
         let spec = self.options.spec(chunk_bytes, to)?;
         match size::buckets(&self.geometry, spec, to.slots) {

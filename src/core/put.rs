@@ -5,6 +5,7 @@ use super::batch::{Batch, Buffers, Results};
 use super::first_error::FirstError;
 use super::request::Request;
 use super::table::{FIND_OR_PUT, RawTable};
+use super::upsert::{Beside, Changes};
 use crate::layout::generation::Generation;
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
@@ -38,7 +39,13 @@ impl RawTable {
     }
 
     /// Find-or-put of all vectors of a request, with the results that it asks for.
-    pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>) -> Result<Batch> {
+    pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
+        self.upsert(words, request, None)
+    }
+
+    /// Find-or-put of all vectors of a request, which changes values beside the rows of an indexed table, if there are any to
+    /// change.
+    pub(super) fn upsert(&self, words: &[u32], mut request: Request<'_>, values: Option<Changes<'_>>) -> Result<Batch> {
         let mut own = Buffers::new();
         let buffers = request.buffers.take().unwrap_or(&mut own);
         // Hides the results of the previous batch, even if this one is refused.
@@ -48,8 +55,12 @@ impl RawTable {
         let call = self.begin_call(FIND_OR_PUT)?;
         let mut progress = BatchProgress::new(request.progress.take(), count);
         let leaves_holes = request.leaves_holes;
-        let batch = HostBatch { leaves_holes, ..results.batch(words, request.parents, request.changed) };
-        let Put { tally, first_error, mut ended_by, moved, .. } = self.put_batch(batch, &mut progress)?;
+        let upsert = values.map(|values| values.upsert);
+        let batch = HostBatch { leaves_holes, upsert, ..results.batch(words, request.parents, request.changed) };
+        let beside = values.map(|values| values.array);
+        let put = self.put_batch(batch, &mut progress, beside);
+        beside.into_iter().for_each(|array| array.put());
+        let Put { tally, first_error, mut ended_by, moved, .. } = put?;
         let offered = tally.offered() as usize;
         // If the vectors cannot be found now, their references are stale. Using them is an error later. That is no reason to
         // withhold the outcomes.
@@ -62,10 +73,12 @@ impl RawTable {
         if let Some(call) = call {
             // An error leaves holes, and does not affect any outcome.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
+            let mut values_moved = Ok(());
             if let Some((closing, generation)) = moved {
+                values_moved = beside.map_or(Ok(()), |array| array.rows_moved(&closing));
                 results.rows_moved(&closing, generation);
             }
-            ended_by = ended_by.or(closed.err());
+            ended_by = ended_by.or(values_moved.err()).or(closed.err());
         }
         results.finish(tally);
         let (outcomes, references, new_references) = own.into_vectors();
@@ -82,7 +95,7 @@ impl RawTable {
     /// # Errors
     ///
     /// If nothing has been put. Otherwise the results so far are reported with the error.
-    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Put> {
+    fn put_batch(&self, mut batch: HostBatch<'_>, progress: &mut BatchProgress<'_>, beside: Option<&dyn Beside>) -> Result<Put> {
         let (spec, generation) = {
             let sized = self.look();
             (sized.spec, sized.generation)
@@ -97,10 +110,11 @@ impl RawTable {
             progress.begin_part(first);
             let searched = self.ready(FIND_OR_PUT).and_then(|sized| {
                 put.moved_to(sized.generation, first);
+                beside.map_or(Ok(()), |array| array.make_all(&sized))?;
                 sized.store.search_batch(part.put_search(), sized.generation.tag(), &mut part, progress)
             });
             let retried = searched.and_then(|counts| match counts.tally() {
-                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, &mut put.first_error),
+                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, beside, &mut put.first_error),
                 of_part => Ok(of_part),
             });
             let of_part = match retried {

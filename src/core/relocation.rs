@@ -112,7 +112,7 @@ impl RawTable {
             }
             let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
             let wanted = tally.full;
-            tally = self.retry(rejected, batch, tally)?;
+            tally = self.retry(rejected, batch, tally, None)?;
             // The count includes keys that other callers have put meanwhile: they may have taken the freed slots, or freed some.
             // After an error the vectors put so far are reported.
             let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };

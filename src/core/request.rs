@@ -131,8 +131,8 @@ impl<'a> Request<'a> {
     /// second on long batches. Its result determines whether to continue: after a `Break` no more vectors are offered, and the
     /// batch has the results of the offered ones ([`Batch::stopped`](crate::Batch::stopped)).
     ///
-    /// These calls on the table wait until the callback returns: `clear`, `grow`, a `reserve` that grows, `relocate`, `save`,
-    /// `save_file` and `truncate`. If the callback itself makes them, they return the error
+    /// These calls on the table wait until the callback returns: `clear`, `grow`, a `reserve` that grows, `relocate`, `retain`,
+    /// `save`, `save_file` and `truncate`. If the callback itself makes them, they return the error
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock). If it makes a batch that would make the table grow or relocate keys, that
     /// error is in [`Batch::error`](crate::Batch::error). It may make all other calls. It must not wait for another thread that
     /// uses the table.

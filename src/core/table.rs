@@ -18,6 +18,7 @@ use crate::layout::view::{BatchView, Counts, Geometry};
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 pub(crate) struct RawTable {
     pub device: Device,
@@ -29,6 +30,8 @@ pub(crate) struct RawTable {
     pub(crate) calls: Calls,
     /// Indexed tables only: arrays of values for the rows.
     pub(super) arrays: Arrays,
+    /// Number of slots with which the table was last found unable to grow ahead of vectors; 0 at first.
+    pub(super) cannot_grow_at: AtomicU64,
     /// Set if the table was loaded, and its slots are arranged as in the saved table.
     pub(crate) loaded: Option<Loaded>,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Sized {
     pub node_buckets: u64,
     /// References of another generation are stale.
     pub generation: Generation,
+    /// Vectors and nodes that the table had when it grew to this size.
+    pub grew_with: [u64; 2],
 }
 
 impl Sized {
@@ -62,7 +67,7 @@ impl Sized {
     /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Self { store, spec, buckets, node_buckets, generation: Generation::next() }
+        Self { store, spec, buckets, node_buckets, generation: Generation::next(), grew_with: [0; 2] }
     }
 
     /// Returns an error if a reference belongs to another generation or another table.
@@ -110,7 +115,7 @@ impl RawTable {
     pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: Sized) -> Self {
         let (device, sized) = (device.clone(), TableLock::new(sized));
         let (calls, arrays) = (Calls::default(), Arrays::default());
-        Self { device, options, seeds, geometry, sized, calls, arrays, loaded: None }
+        Self { device, options, seeds, geometry, sized, calls, arrays, cannot_grow_at: AtomicU64::new(0), loaded: None }
     }
 
     pub(crate) fn width(&self) -> usize {

@@ -16,7 +16,6 @@ use crate::backend::Values;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Largest alignment of a value: pages have at least this alignment.
@@ -25,15 +24,18 @@ const MAX_ALIGNMENT: usize = 4096;
 /// An array of values for the rows of a table. It keeps the table alive.
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
-    renumbering: Arc<Mutex<Renumbering>>,
+    pub(super) renumbering: Arc<Mutex<Renumbering>>,
     memory: Mutex<Memory>,
-    values: PhantomData<V>,
+    /// Value of a vector until it is set.
+    initial: V,
 }
 
 pub(crate) struct Memory {
     pub values: Box<dyn Values>,
     /// Values from this number on have not been written.
     pub used: u64,
+    /// Values before this number are initial ones or have been written. Memory has zeros at first.
+    filled: u64,
 }
 
 /// Values as a slice: in the array itself, while the table stays unchanged, or copied from another memory.
@@ -44,17 +46,18 @@ pub(crate) enum Viewed<'a, V> {
 
 impl<V> Array<V> {
     /// Bytes of `numbers` values; more than any memory has if the product overflows.
-    fn bytes_of(numbers: u64) -> u64 {
+    pub(super) fn bytes_of(numbers: u64) -> u64 {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         locked(&self.memory)
     }
 }
 
 impl<V: Pod> Array<V> {
-    pub(crate) fn new(table: &Arc<RawTable>) -> Result<Self> {
+    /// An array whose values are `initial` until they are set.
+    pub(crate) fn new(table: &Arc<RawTable>, initial: V) -> Result<Self> {
         const {
             assert!(size_of::<V>() > 0, "a value has at least one byte");
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
@@ -64,7 +67,7 @@ impl<V: Pod> Array<V> {
         // While the table's lock is held: numbers taken back later are then taken back in this array, too.
         let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0 }), values: PhantomData })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0, filled: 0 }), initial })
     }
 
     /// Number of numbers that the table has given.
@@ -78,43 +81,57 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// Memory for at least `numbers` values, with every value at its current number, and zeros for numbers that were taken back.
+    /// Memory for at least `numbers` values, with every value at its current number, and initial ones for those that were taken
+    /// back.
     ///
     /// While slices of `view` exist, no number has changed: they hold the table's lock.
     pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
         // The caller has the table's lock, so no change is added now.
         let mut renumbering = locked(&self.renumbering);
-        Self::take_back(&mut memory, renumbering.kept)?;
+        self.take_back(&mut memory, renumbering.kept)?;
         renumbering.kept = u64::MAX;
         if let Some(from) = &renumbering.from {
-            let left = Self::renumber(&mut memory, from)?;
+            let left = self.renumber(&mut memory, from)?;
             // Recorded now, so that an error below does not repeat it.
             *renumbering = Renumbering { kept: left, from: None };
-            Self::take_back(&mut memory, left)?;
+            self.take_back(&mut memory, left)?;
             renumbering.kept = u64::MAX;
         }
         memory.values.make(Self::bytes_of(numbers), Self::bytes_of(self.table.references_of(sized)))?;
+        if memory.filled < numbers && !self.begins_with_zeros() {
+            let filled = memory.filled;
+            memory.values.fill(Self::bytes_of(filled)..Self::bytes_of(numbers), bytemuck::bytes_of(&self.initial))?;
+            memory.filled = numbers;
+        }
         Ok(memory)
     }
 
-    /// Sets the values from this number on to zero.
-    fn take_back(memory: &mut Memory, kept: u64) -> Result<()> {
+    fn begins_with_zeros(&self) -> bool {
+        bytemuck::bytes_of(&self.initial).iter().all(|byte| *byte == 0)
+    }
+
+    /// Sets the values from this number on to the initial one.
+    fn take_back(&self, memory: &mut Memory, kept: u64) -> Result<()> {
         if kept < memory.used {
-            memory.values.zero(Self::bytes_of(kept)..Self::bytes_of(memory.used))?;
+            let bytes = Self::bytes_of(kept)..Self::bytes_of(memory.used);
+            match self.begins_with_zeros() {
+                true => memory.values.zero(bytes)?,
+                false => memory.values.fill(bytes, bytemuck::bytes_of(&self.initial))?,
+            }
             memory.used = kept;
         }
         Ok(())
     }
 
     /// Moves the value with number `from[i]` to number i. Returns the number from which the values are void.
-    fn renumber(memory: &mut Memory, from: &[u64]) -> Result<u64> {
+    fn renumber(&self, memory: &mut Memory, from: &[u64]) -> Result<u64> {
         let used = memory.used;
         let left = used.min(from.len() as u64);
         // In place, because numbers only decrease.
         let renumbered = |values: &mut [V]| {
             for (to, from) in from[..left as usize].iter().enumerate() {
-                values[to] = if *from < used { values[*from as usize] } else { V::zeroed() };
+                values[to] = if *from < used { values[*from as usize] } else { self.initial };
             }
         };
         match memory.values.host_bytes_mut(Self::bytes_of(used)) {

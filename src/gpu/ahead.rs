@@ -87,7 +87,8 @@ impl Ahead {
     }
 }
 
-fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
+/// Spec of the table that a builder describes, on a GPU of this compute capability.
+pub(super) fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
     let options = builder.options();
     options.spec(chunk_bytes(compute_capability), options.size())
 }

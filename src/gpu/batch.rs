@@ -41,8 +41,8 @@ pub struct DeviceBatch<'a, E = u32> {
 impl<'a, E> DeviceBatch<'a, E> {
     /// A batch of `count` vectors that reports nothing yet.
     ///
-    /// `vectors`: one after another, words or keys; 16-byte aligned if the width is a multiple of 4 words, 8-byte aligned if it
-    /// is a multiple of 2.
+    /// `vectors`: one after another, words, or keys of whole words; 16-byte aligned if the width is a multiple of 4 words, 8-byte
+    /// aligned if it is a multiple of 2.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self {
             vectors,
@@ -147,6 +147,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
+        const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         // While the table's lock is held: no host batch closes holes without it.

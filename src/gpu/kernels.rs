@@ -1,17 +1,81 @@
 //! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
+use super::ahead::spec_of;
+use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::backend::cuda::{CudaStore, chunk_bytes};
-use crate::layout::options::Choice;
 use crate::layout::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
-use crate::{Error, Key, Plain, Result, Spec, Storage, Strategy, Table};
+use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder, VectorTable};
 use cudarc::driver::{CudaModule, DeviceRepr};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
-/// [`Table::compile`] provides them; for another build, pass them yourself.
+/// [`Table::compile`] has them at hand. For a build of your own, [`write_headers`] writes them to a folder.
 pub const HEADERS: &[(&str, &str)] = &nvrtc::HEADERS;
+
+/// Writes the [`HEADERS`] to a folder, which is created if it is not there: `FOLDER/warpset/table.cuh` and so on. Give the folder
+/// to nvcc or CMake as an include folder.
+///
+/// A file that has its text already is not written again, so a build that depends on it is not repeated. Files of the folder that
+/// are no headers of this version stay.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let folder = std::env::temp_dir().join(format!("warpset-headers-{}", std::process::id()));
+/// warpset::gpu::write_headers(&folder)?;
+/// assert!(folder.join("warpset/table.cuh").is_file());
+/// # std::fs::remove_dir_all(folder)
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Errors of the file system. Some of the files may have been written.
+pub fn write_headers(folder: impl AsRef<Path>) -> io::Result<()> {
+    for (name, text) in HEADERS {
+        let path = folder.as_ref().join(name);
+        if std::fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes()) {
+            continue;
+        }
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// The macros that `warpset/table.cuh` needs for tables of a spec, as options of nvcc: `-DWARPSET_WIDTH=4` and so on. A kernel
+/// that was compiled with them is valid for every table whose [`spec`](Table::spec) has the same.
+///
+/// ```no_run
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{BucketTable, Device, gpu};
+///
+/// let table = BucketTable::new(&Device::gpu(0)?, 4, 1000)?;
+/// println!("nvcc -std=c++17 -ptx -I headers {} visit.cu", gpu::definitions(table.spec()).join(" "));
+/// # Ok(()) }
+/// ```
+pub fn definitions(spec: Spec) -> Vec<String> {
+    nvrtc::definitions(spec)
+}
+
+/// As [`definitions`], of a table that is built with the default options (an indexed one: of up to 2^24 slots), on a GPU that
+/// need not be there.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// let options = warpset::gpu::definitions_for::<warpset::Bucket>(4, (9, 0))?;
+/// assert!(options.contains(&"-DWARPSET_WIDTH=4".into()) && options.contains(&"-DWARPSET_CHUNK_BYTES=16".into()));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// [`Width`](Error::Width).
+pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<String>> {
+    Ok(nvrtc::definitions(spec_of(&VectorTable::<S>::builder(width), compute_capability)?))
+}
 
 // SAFETY: `repr(C)`, five u64, as on the device.
 unsafe impl DeviceRepr for Counts {}
@@ -85,12 +149,35 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// Compiles the kernels of [`Bucket`](crate::Bucket) or [`Tree`](crate::Tree) tables of `width`-word vectors for a GPU of some
-/// compute capability. The GPU need not be present, because NVRTC does not use it. Returns a CUBIN with all kernels, or PTX if
-/// this NVRTC does not know the architecture. Each call compiles: the kernel cache is not used.
+/// Kernels that [`compile`] compiles.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Program<'a> {
+    /// All kernels of a table.
+    Table,
+    /// The kernels of a rank of a [`cluster`](crate::cluster). They do not depend on the table.
+    Rank,
+    /// CUDA C++ of your own, which may include `warpset/table.cuh`.
+    Own {
+        /// Name for messages.
+        name: &'a str,
+        /// The text.
+        source: &'a str,
+    },
+}
+
+/// Compiles kernels for the table that a builder describes, on a GPU of this compute capability, which need not be there: NVRTC
+/// does without. Returns the CUBIN, or PTX if this NVRTC does not know the architecture. Each call compiles: the kernel cache is
+/// not used.
+///
+/// The [`Spec`] follows from the builder as it does when a table is built. For an indexed table or a tree table with compact
+/// roots it depends on the capacity and the number of nodes.
 ///
 /// ```
-/// match warpset::gpu::compile_kernels::<warpset::Bucket>(8, (9, 0)) {
+/// use warpset::BucketTable;
+/// use warpset::gpu::{Program, compile};
+///
+/// match compile(&BucketTable::builder(8), Program::Table, (9, 0)) {
 ///     Ok(cubin) => assert!(cubin.len() > 1000),
 ///     Err(error) => println!("no NVRTC here: {error}"),
 /// }
@@ -98,96 +185,35 @@ impl<K: Key, S: Storage> Table<K, S> {
 ///
 /// # Errors
 ///
-/// [`Width`](Error::Width), [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
-pub fn compile_kernels<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(spec_of::<S>(width, compute_capability)?, compute_capability)
-}
-
-/// Compiles the kernels of a tree table whose trees are made by `strategy`, as [`compile_kernels`] does.
-///
-/// # Errors
-///
-/// As [`compile_kernels`].
-pub fn compile_tree_kernels(width: usize, strategy: Strategy, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(Spec::tree(width, strategy, chunk_bytes(compute_capability))?, compute_capability)
-}
-
-/// Compiles the kernels of a [dense](crate::TableBuilder::dense) bucket table, as [`compile_kernels`] does.
-///
-/// # Errors
-///
-/// As [`compile_kernels`].
-pub fn compile_dense_kernels(width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(Spec::bucket(width, chunk_bytes(compute_capability))?.dense(), compute_capability)
-}
-
-/// Compiles your own CUDA C++ as [`Table::compile`] does, but for a GPU that need not be present; for a bucket table, a tree
-/// table with the default strategy, or an indexed table whose index has slots of 32 bits. `name` is for messages.
-///
-/// # Errors
-///
-/// As [`compile_kernels`].
-pub fn compile_source<S: Plain>(name: &str, source: &str, width: usize, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    nvrtc::compile(&Job::new(name, source, spec_of::<S>(width, compute_capability)?, compute_capability), None)
-}
-
-fn spec_of<S: Plain>(width: usize, compute_capability: (u32, u32)) -> Result<Spec> {
-    let chunk_bytes = chunk_bytes(compute_capability);
-    match S::CHOICE {
-        Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
-        Choice::Indexed => Spec::indexed(width, 32, chunk_bytes),
-        _ => Spec::bucket(width, chunk_bytes),
-    }
-}
-
-/// Compiles the kernels of a compact table of `key_bits`-bit keys in `slot_bits`-bit slots, as [`compile_kernels`] does.
-///
-/// # Errors
-///
-/// [`KeyBits`](Error::KeyBits), [`SlotBits`](Error::SlotBits), [`LibraryNotFound`](Error::LibraryNotFound),
-/// [`Compile`](Error::Compile).
-pub fn compile_compact_kernels(key_bits: u32, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    compile_spec(Spec::compact(key_bits, slot_bits, false, 8)?, compute_capability)
-}
-
-/// Compiles the kernels of a tree table of `width`-word vectors (at least 3), with `key_bits`-bit roots in `slot_bits`-bit slots,
-/// as [`compile_kernels`] does.
-///
-/// # Errors
-///
-/// As [`compile_compact_kernels`]; [`Width`](Error::Width).
-pub fn compile_compact_tree_kernels(
-    width: usize,
-    key_bits: u32,
-    slot_bits: u32,
+/// [`LibraryNotFound`](Error::LibraryNotFound); [`Compile`](Error::Compile) with NVRTC's log; the errors of
+/// [`TableBuilder::build`] for options that no table can have.
+pub fn compile<S: Storage, K: Key>(
+    builder: &TableBuilder<S, K>,
+    program: Program<'_>,
     compute_capability: (u32, u32),
 ) -> Result<Vec<u8>> {
-    compile_spec(Spec::compact_tree(width, key_bits, slot_bits, 8)?, compute_capability)
+    let spec = spec_of(builder, compute_capability)?;
+    let job = match program {
+        Program::Table => Job::table(spec, None, compute_capability),
+        Program::Rank => Job::cluster(compute_capability),
+        Program::Own { name, source } => Job::new(name, source, spec, compute_capability),
+    };
+    nvrtc::compile(&job, None)
 }
 
-/// Compiles the kernels of a rank of a [`cluster`](crate::cluster), which are the same for all tables, as [`compile_kernels`]
-/// does.
+/// Compiles CUDA C++ of your own as [`Table::compile`] does, and loads it, for the table that a builder describes. No table is
+/// built: this is for kernels that prepare data, or that use tables made later with the same options.
 ///
 /// # Errors
 ///
-/// [`LibraryNotFound`](Error::LibraryNotFound), [`Compile`](Error::Compile).
-pub fn compile_cluster_kernels(compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    nvrtc::compile(&Job::cluster(compute_capability), None)
-}
-
-/// Compiles the kernels of an indexed table of `width`-word vectors, whose index has slots of 32 or 64 bits, as
-/// [`compile_kernels`] does.
-///
-/// # Errors
-///
-/// As [`compile_kernels`]; [`SlotBits`](Error::SlotBits).
-pub fn compile_indexed_kernels(width: usize, slot_bits: u32, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    if ![32, 64].contains(&slot_bits) {
-        return Err(Error::SlotBits { slot_bits });
-    }
-    compile_spec(Spec::indexed(width, slot_bits, chunk_bytes(compute_capability))?, compute_capability)
-}
-
-fn compile_spec(spec: Spec, compute_capability: (u32, u32)) -> Result<Vec<u8>> {
-    nvrtc::compile(&Job::table(spec, None, compute_capability), None)
+/// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for options
+/// that no table can have.
+pub fn load<S: Storage, K: Key>(
+    device: &Device,
+    builder: &TableBuilder<S, K>,
+    name: &str,
+    source: &str,
+) -> Result<Arc<CudaModule>> {
+    let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "load", device: device.to_string() })?;
+    gpu.load(&Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability()))
 }

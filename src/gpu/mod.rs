@@ -24,10 +24,7 @@ pub use ahead::Ahead;
 pub use batch::DeviceBatch;
 pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
-pub use kernels::{
-    HEADERS, compile_cluster_kernels, compile_compact_kernels, compile_compact_tree_kernels, compile_dense_kernels,
-    compile_indexed_kernels, compile_kernels, compile_source, compile_tree_kernels,
-};
+pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};
 pub use pinned::PinnedVec;
 pub use rows::DeviceRows;
 pub use values::DeviceValues;

@@ -71,8 +71,8 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// Work that is enqueued while this value lives may read them.
     ///
-    /// These calls wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `save`, `save_file`
-    /// and `truncate`. If the thread that holds it makes them, they return the error
+    /// These calls wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
+    /// `save_file` and `truncate`. If the thread that holds it makes them, they return the error
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock). Everything else is as for [`rows`](Self::rows) on a CPU.
     ///
     /// ```no_run
@@ -93,6 +93,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// [`NotOnGpu`](crate::Error::NotOnGpu), or errors that the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
+        const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;
         let (sized, rows) = self.raw.with_dense_rows("rows_device")?;
         let address = CudaStore::of(&*sized.store).map_or(0, |store| store.rows_address());

@@ -1,6 +1,5 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
-use crate::backend::cuda::CudaValues;
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Result, Values};
@@ -67,8 +66,9 @@ impl<V: Pod> Values<V> {
     /// Work that is enqueued while this value lives may read and write them, in the order of its streams. The host's other
     /// operations on the values wait for all work that was submitted to the GPU before them.
     ///
-    /// These calls on the table wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `save`,
-    /// `save_file` and `truncate`. If the thread that holds it makes them, they return the error
+    /// These calls on the table wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows,
+    /// `retain`,
+    /// `save`, `save_file` and `truncate`. If the thread that holds it makes them, they return the error
     /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
     /// [`Batch::error`](crate::Batch::error). Batches that need no growth proceed.
     ///
@@ -113,7 +113,7 @@ impl<V: Pod> Values<V> {
         let sized = self.array.table.sized("Values::device")?;
         let numbers = self.array.table.references_of(&sized);
         let mut memory = self.array.open(&sized, numbers)?;
-        let address = CudaValues::of(&*memory.values).expect("its device is a GPU").address();
+        let address = memory.values.address();
         memory.used = memory.used.max(numbers);
         drop(memory);
         Ok(DeviceValues { _sized: sized, address, len: numbers as usize, stream, values: PhantomData })

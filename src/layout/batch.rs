@@ -1,6 +1,6 @@
 //! Batches from host slices: their vectors, offered in parts, and the memory for their results.
 
-use super::{Reference, SearchMode, Spec};
+use super::{Reference, SearchMode, Spec, Upsert};
 use std::ops::{ControlFlow, Range};
 
 /// Called with (vectors done, vectors in the batch). Returns whether to continue.
@@ -23,13 +23,23 @@ pub(crate) struct HostBatch<'a> {
     pub new_references: Option<&'a mut [u64]>,
     /// Indexed tables only: new vectors get the next numbers, even if there are holes.
     pub leaves_holes: bool,
+    /// Operands that are combined with values beside the rows of an indexed table.
+    pub upsert: Option<Upsert<'a>>,
 }
 
 impl<'a> HostBatch<'a> {
     /// A batch of whole vectors that reports counts only.
     pub(crate) fn of(vectors: &'a [u32]) -> Self {
-        let (parents, changed) = (None, None);
-        Self { vectors, parents, changed, outcomes: None, references: None, new_references: None, leaves_holes: false }
+        Self {
+            vectors,
+            parents: None,
+            changed: None,
+            outcomes: None,
+            references: None,
+            new_references: None,
+            leaves_holes: false,
+            upsert: None,
+        }
     }
 
     /// The kind of find-or-put that the batch requests.
@@ -53,6 +63,7 @@ impl<'a> HostBatch<'a> {
             references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
             new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
             leaves_holes: self.leaves_holes,
+            upsert: self.upsert.map(|upsert| upsert.part(range)),
         }
     }
 }

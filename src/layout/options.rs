@@ -1,6 +1,7 @@
 //! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::limits::MAX_CAPACITY;
+use super::memory::MemoryLimit;
 use super::permutation::Permutation;
 use super::size::{self, Size, node_bytes, probe_limit};
 use super::spec::Spec;
@@ -44,6 +45,8 @@ pub(crate) struct Options {
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
+    /// Memory that a table that grows by itself may take.
+    pub memory: MemoryLimit,
     pub hash_mask: u64,
     pub node_hash_mask: u32,
     pub empty: Option<[u32; 4]>,
@@ -59,6 +62,7 @@ impl Options {
             nodes: None,
             seed: None,
             grows: false,
+            memory: MemoryLimit::FREE,
             hash_mask: u64::MAX,
             node_hash_mask: u32::MAX,
             empty: None,

@@ -335,6 +335,26 @@ impl BatchView {
     }
 }
 
+/// `warpset::UpsertView` of indexed/upsert.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct UpsertView {
+    pub values: u64,
+    pub operands: u64,
+    pub is_one: u32,
+    pub kind: u32,
+    pub combine: u32,
+    pub unused: u32,
+}
+
+impl UpsertView {
+    /// View of the vectors from `first` on, whose operands have `operand_bytes` bytes each.
+    pub(crate) fn part(&self, first: u64, operand_bytes: usize) -> Self {
+        let before = if self.is_one == 1 { 0 } else { first * operand_bytes as u64 };
+        Self { operands: self.operands + before, ..*self }
+    }
+}
+
 /// Constants of a spec that its compiled kernels have. Only core/layout.cuh computes them. Public for the simulated GPU of the
 /// tests.
 #[doc(hidden)]
@@ -423,7 +443,7 @@ const _: () = {
     assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
     assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
     assert!(size_of::<CompactTreeView>() == 256);
-    assert!(size_of::<BatchView>() == 88);
+    assert!(size_of::<BatchView>() == 88 && size_of::<UpsertView>() == 32);
     assert!(size_of::<usize>() == 8, "warpset needs a 64-bit target");
 };
 

@@ -1,7 +1,7 @@
 use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
 use crate::layout::options::{Choice, Options};
-use crate::{Device, Result, Strategy};
+use crate::{Device, MemoryLimit, Result, Strategy};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -193,15 +193,28 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         self
     }
 
-    /// Sets whether the table grows automatically, to twice its slots, before it is 85 % full. Default: no. A table that does not
+    /// Sets whether the table grows automatically, before it is 85 % full. Default: no. A table that does not
     /// grow answers [`Full`](crate::Outcome::Full) when its slots are used, and [`Batch::complete`](crate::Batch::complete)
     /// makes an error of that.
     ///
-    /// Applies to batches from host slices. Growth needs memory for the old and the new table at once and moves every vector, so
+    /// Applies to batches from host slices. The table doubles, and near its [limit of memory](Self::memory) takes all the rest at
+    /// once. Growth needs memory for the old and the new table at once and moves every vector, so
     /// earlier references become stale. References returned by the batch that triggered the growth refer to the grown table. A
     /// vector that finds no free slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
+        self
+    }
+
+    /// Sets the memory that a table which [grows](Self::grows) may take as it grows, the old and the new table together. Default:
+    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused: `capacity` says
+    /// how large it is.
+    ///
+    /// When the table cannot grow further, batches fill its last slots. Vectors that find none are
+    /// [`Outcome::Full`](crate::Outcome::Full), and [`Batch::error`](crate::Batch::error) is
+    /// [`MemoryLimit`](crate::Error::MemoryLimit). A saved table does not keep this option.
+    pub fn memory(mut self, limit: MemoryLimit) -> Self {
+        self.options.memory = limit;
         self
     }
 

@@ -1,8 +1,11 @@
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Cow;
 
-/// Type of the vectors of a [`Table`](crate::Table) in its interface: [`Words`], or any plain data type whose size is a multiple
-/// of 4 bytes.
+/// Type of the vectors of a [`Table`](crate::Table) in its interface: [`Words`], or any plain data type of 1 to 1024 bytes.
+///
+/// A key whose size is not a multiple of 4 bytes, such as `[u8; 9]`, is stored with zero bytes behind it, up to whole words.
+/// Batches of such keys are copied for that on the host, and what is read from the table is copied back. In device memory
+/// (`find_or_put_device`, `rows_device`) a key must have whole words; that is checked when the program is compiled.
 ///
 /// A struct becomes a key by two derives of `bytemuck`. It needs `#[repr(C)]`, and no padding between its fields.
 ///
@@ -66,6 +69,14 @@ pub trait Key: sealed::Sealed + 'static {
     /// Words per vector, if the type determines them.
     #[doc(hidden)]
     const WIDTH: Option<usize>;
+
+    /// Bytes of a key, if the type determines them.
+    #[doc(hidden)]
+    const BYTES: Option<usize>;
+
+    /// Whether elements are whole words, so that words in memory can be elements and elements words.
+    #[doc(hidden)]
+    const IS_WHOLE_WORDS: bool;
 }
 
 /// Vectors as 32-bit words, `width` of them one after another for each vector: the keys of a [`VectorTable`](crate::VectorTable).
@@ -74,6 +85,8 @@ pub enum Words {}
 
 impl Key for Words {
     const WIDTH: Option<usize> = None;
+    const BYTES: Option<usize> = None;
+    const IS_WHOLE_WORDS: bool = true;
 
     type Element = u32;
     type Owned = Vec<u32>;
@@ -100,9 +113,11 @@ impl Key for Words {
 #[diagnostic::do_not_recommend]
 impl<K: NoUninit + AnyBitPattern> Key for K {
     const WIDTH: Option<usize> = {
-        assert!(size_of::<K>() > 0 && size_of::<K>().is_multiple_of(4), "a key's size must be a positive multiple of 4 bytes");
-        Some(size_of::<K>() / 4)
+        assert!(size_of::<K>() > 0, "a key has at least one byte");
+        Some(size_of::<K>().div_ceil(4))
     };
+    const BYTES: Option<usize> = Some(size_of::<K>());
+    const IS_WHOLE_WORDS: bool = is_whole_words::<K>();
 
     type Element = K;
     type Owned = K;
@@ -121,29 +136,55 @@ impl<K: NoUninit + AnyBitPattern> Key for K {
     }
 
     fn owned(words: &[u32]) -> K {
-        bytemuck::pod_read_unaligned(bytemuck::cast_slice(words))
+        bytemuck::pod_read_unaligned(&bytemuck::cast_slice(words)[..size_of::<K>()])
     }
 }
 
-/// Returns the words of the elements: in place if the alignment allows it, otherwise as a copy.
+const fn is_whole_words<E>() -> bool {
+    size_of::<E>().is_multiple_of(4)
+}
+
+/// Returns the words of the elements: in place if their size and alignment allow it, otherwise as a copy, in which zero bytes
+/// fill the last word of each element.
 pub(crate) fn words<E: NoUninit>(elements: &[E]) -> Cow<'_, [u32]> {
+    if !is_whole_words::<E>() {
+        return Cow::Owned(padded(elements));
+    }
     match bytemuck::try_cast_slice(elements) {
         Ok(words) => Cow::Borrowed(words),
         Err(_) => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(elements)),
     }
 }
 
-/// Returns the elements that the words represent: in place if the alignment allows it, otherwise as a copy.
+fn padded<E: NoUninit>(elements: &[E]) -> Vec<u32> {
+    let (size, bytes) = (size_of::<E>(), bytemuck::cast_slice::<E, u8>(elements));
+    let mut words = vec![0; elements.len() * size.div_ceil(4)];
+    let slots = bytemuck::cast_slice_mut::<u32, u8>(&mut words).chunks_exact_mut(size.next_multiple_of(4));
+    slots.zip(bytes.chunks_exact(size)).for_each(|(slot, element)| slot[..size].copy_from_slice(element));
+    words
+}
+
+/// Returns the elements of words in which zero bytes fill the last word of each.
+fn unpadded<E: AnyBitPattern>(words: &[u32]) -> Vec<E> {
+    let size = size_of::<E>();
+    let slots = bytemuck::cast_slice::<u32, u8>(words).chunks_exact(size.next_multiple_of(4));
+    slots.map(|slot| bytemuck::pod_read_unaligned(&slot[..size])).collect()
+}
+
+/// Returns the elements that the words represent: in place if their size and alignment allow it, otherwise as a copy.
 pub(crate) fn borrowed_elements<E: NoUninit + AnyBitPattern>(words: &[u32]) -> Cow<'_, [E]> {
     match bytemuck::try_cast_slice(words) {
-        Ok(elements) => Cow::Borrowed(elements),
-        Err(_) => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(words)),
+        Ok(elements) if is_whole_words::<E>() => Cow::Borrowed(elements),
+        _ => Cow::Owned(unpadded(words)),
     }
 }
 
-/// Returns the elements that the words represent: in place if the alignment allows it, otherwise as a copy.
+/// Returns the elements that the words represent: in place if their size and alignment allow it, otherwise as a copy.
 pub(crate) fn elements<E: NoUninit + AnyBitPattern>(words: Vec<u32>) -> Vec<E> {
-    bytemuck::allocation::try_cast_vec(words).unwrap_or_else(|(_, words)| bytemuck::allocation::pod_collect_to_vec(&words))
+    if !is_whole_words::<E>() {
+        return unpadded(&words);
+    }
+    bytemuck::allocation::try_cast_vec(words).unwrap_or_else(|(_, words)| unpadded(&words))
 }
 
 mod sealed {
@@ -168,6 +209,14 @@ mod tests {
         let bytes = [[1u8, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]];
         assert_eq!(*words(&bytes[1..]), [0x100, 0x1_0000]);
         assert_eq!(elements::<[u8; 4]>(words(&bytes).into_owned()), bytes);
+        // Three words a key, whose last three bytes are zeros.
+        let odd = [[1u8, 2, 3, 4, 5, 6, 7, 8, 9], [9; 9]];
+        assert_eq!(*words(&odd), [0x403_0201, 0x807_0605, 9, 0x909_0909, 0x909_0909, 9]);
+        assert_eq!(elements::<[u8; 9]>(words(&odd).into_owned()), odd);
+        assert_eq!(*borrowed_elements::<[u8; 9]>(&words(&odd)), odd);
+        assert_eq!(<[u8; 9] as Key>::owned(&words(&odd)[..3]), odd[0]);
+        assert_eq!((<[u8; 9] as Key>::WIDTH, <u8 as Key>::WIDTH, <[u16; 4] as Key>::WIDTH), (Some(3), Some(1), Some(2)));
+        assert_eq!(elements::<u16>(words(&[7u16, 8]).into_owned()), [7, 8]);
         let none: [u64; 0] = [];
         assert!(words(&none).is_empty() && elements::<u64>(Vec::new()).is_empty());
         assert_eq!((<u64 as Key>::owned(&[2, 1]), Words::owned(&[2, 1])), (long[0], vec![2, 1]));

@@ -2,6 +2,7 @@
 
 mod batch;
 mod builder;
+mod columns;
 mod extend;
 mod factorize;
 mod iter;
@@ -21,6 +22,7 @@ pub use crate::core::batch::Buffers;
 pub use crate::core::request::Request;
 pub use crate::core::stats::Stats;
 pub use builder::TableBuilder;
+pub use columns::Columns;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
@@ -28,13 +30,13 @@ pub use key::{Key, Words};
 pub use parallel::ParIter;
 pub use rows::Rows;
 pub use storage::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Plain, Root, RootTable, Storage, Tree,
-    TreeTable, TypedTable, VectorTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Root, RootTable, Storage, Tree, TreeTable,
+    TypedTable, VectorTable,
 };
 pub use typed::Table;
 pub use values::{Values, ValuesView};
 
-use crate::{Device, Reference, Result, Spec};
+use crate::{Device, MemoryLimit, Reference, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
 pub(crate) use key::{elements as key_elements, words as key_words};
@@ -411,6 +413,38 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.reserve("reserve", slots)
     }
 
+    /// Grows the table as one that [grows by itself](TableBuilder::grows) does: it doubles, or takes all the rest of the memory,
+    /// as [`MemoryLimit`] describes. More nodes are added if they are fuller than the slots for vectors. Returns false, and
+    /// changes nothing, if the limit permits no table that is a quarter larger, or 3 % larger if this one is nearly full.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device, MemoryLimit};
+    /// let table = BucketTable::builder(4).capacity(1000).build(&Device::cpu())?;
+    /// let limit = MemoryLimit::Reserved(100_000);
+    /// while table.grow_within(limit)? {}
+    /// // Old and new table together never took more.
+    /// assert!(table.bytes() > 80_000 && table.bytes() < 100_000);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`reserve`](Self::reserve). After an error the table is unchanged.
+    pub fn grow_within(&self, limit: MemoryLimit) -> Result<bool> {
+        self.raw.grow_next(limit)
+    }
+
+    /// Number of vectors that the table holds when it has grown as far as this limit permits. In a tree table this is a forecast:
+    /// the number of nodes that vectors need follows from those stored so far.
+    ///
+    /// # Errors
+    ///
+    /// Errors that the device reports.
+    pub fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
+        self.raw.vectors_within(limit)
+    }
+
     /// Number of slots for nodes: 0 in a table without trees.
     ///
     /// ```
@@ -575,7 +609,8 @@ impl<K: Key> Table<K, Indexed> {
     /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
     /// dropped; `rows_device` gives access without a copy.
     ///
-    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and `truncate`.
+    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`, `save_file` and
+    /// `truncate`.
     /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
     /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
     /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at

@@ -20,7 +20,7 @@ enum RowStorage<'a, K: Key> {
 impl<'a, K: Key> Rows<'a, K> {
     pub(super) fn of(raw: &'a RawTable) -> Result<Self> {
         let (sized, rows) = raw.with_dense_rows("rows")?;
-        if !raw.device.is_gpu() {
+        if !raw.device.is_gpu() && K::IS_WHOLE_WORDS {
             return Ok(Self { place: RowStorage::Table(sized, rows) });
         }
         let (words, _) = sized.store.export(0..rows)?;

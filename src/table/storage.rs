@@ -9,7 +9,7 @@ use crate::layout::view::{CompactTreeView, CompactView, IndexedView, TableView, 
 /// A table of vectors that are given as [words](Words), of a width that is chosen at run time.
 pub type VectorTable<S> = Table<Words, S>;
 
-/// A table of keys of a Rust type: any plain data whose size is a multiple of 4 bytes (checked at compile time).
+/// A table of keys of a Rust type: any plain data of 1 to 1024 bytes.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -30,14 +30,16 @@ pub type VectorTable<S> = Table<Words, S>;
 /// # Ok(()) }
 /// ```
 ///
-/// ```compile_fail
-/// # use warpset::{Device, TypedTable};
-/// let odd = TypedTable::<[u8; 3]>::new(&Device::cpu(), 1000); // 3 bytes are not a whole number of words
-/// ```
+/// Keys of any number of bytes are padded with zero bytes to whole words:
 ///
-/// ```compile_fail
-/// # use warpset::{Device, TypedTable};
-/// let odd = TypedTable::<[u8; 6]>::load(&Device::cpu(), &[][..]); // nor can it be loaded
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Device, TypedTable};
+///
+/// let words = TypedTable::<[u8; 9]>::new(&Device::cpu(), 1000)?;
+/// assert_eq!(words.find_or_put_many(&[*b"warp sets", *b"hash sets", *b"warp sets"])?.tally.new, 2);
+/// assert_eq!((words.width(), words.contains(b"warp sets")?), (3, true));
+/// # Ok(()) }
 /// ```
 ///
 /// Vectors are stored unchanged, unless `S` is another storage, for example [`Tree`]:
@@ -177,13 +179,6 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
 pub trait Nodes: Storage {}
 impl Nodes for Tree {}
 impl Nodes for CompactTree {}
-
-/// A storage that is not compact: the width alone determines its kernels.
-#[doc(hidden)]
-pub trait Plain: Storage {}
-impl Plain for Bucket {}
-impl Plain for Tree {}
-impl Plain for Indexed {}
 
 /// Vectors as they are; see [`BucketTable`].
 #[derive(Clone, Copy, Debug)]

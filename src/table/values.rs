@@ -1,5 +1,7 @@
-use super::{Indexed, Key, Reference, Table};
+use super::key::words;
+use super::{Batch, Indexed, Key, Reference, Request, Table};
 use crate::core::values::{Array, Viewed};
+use crate::layout::upsert::{Combine, Number};
 use crate::{Error, Result};
 use bytemuck::Pod;
 use std::fmt;
@@ -9,7 +11,8 @@ use std::ops::Deref;
 /// [`Table::by_reference`](crate::Table::by_reference). A table and such an array form a map.
 ///
 /// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is all zero
-/// bytes until it is set, and belongs to the vector as long as its reference is valid:
+/// bytes (or what [`by_reference_with`](crate::Table::by_reference_with) was given) until it is set, and belongs to the vector as
+/// long as its reference is valid:
 ///
 /// | the table | its values |
 /// |---|---|
@@ -18,6 +21,7 @@ use std::ops::Deref;
 /// | closes holes | stay; rows move before anybody knows their references, so no value does |
 /// | is [truncated](crate::Table::truncate) | stay below the mark; those of the others are zeros, also when their numbers are given again |
 /// | is cleared | are all zeros (also if that ends in an error) |
+/// | [retains](crate::Table::retain) some vectors | move with their vectors, which get other numbers |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |
 ///
 /// Every call checks references before it reads or changes anything. References of another table, or from before a `clear`, are
@@ -40,14 +44,12 @@ use std::ops::Deref;
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
-/// use warpset::{Device, IndexedTable, Request};
+/// use warpset::{Device, IndexedTable};
 ///
 /// let table = IndexedTable::builder(1).capacity(64).grows(true).build(&Device::cpu())?;
 /// let mut counts = table.by_reference::<u32>()?;
 /// for words in [[7, 8, 7], [8, 7, 9]] {
-///     let batch = table.find_or_put_many_with(&words, Request::new().references(true))?;
-///     let references: Vec<_> = batch.references.into_iter().flatten().collect();
-///     counts.update_many(&references, |_, count| *count += 1)?;
+///     counts.add_many(&table, &words, &[1])?.complete(&table)?; // puts the words, and adds 1 for each
 /// }
 /// let seven = table.locate_many(&[7])?[0].unwrap();
 /// assert_eq!(counts.get_many(&[seven])?, [3]);
@@ -84,7 +86,31 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
     pub fn by_reference<V: Pod>(&self) -> Result<Values<V>> {
-        Ok(Values { array: Array::new(&self.raw)? })
+        self.by_reference_with(V::zeroed())
+    }
+
+    /// Makes a new array of values as [`by_reference`](Self::by_reference) does, in which the value of a vector is `initial`
+    /// until it is set: the largest number if the smallest of several is wanted, for example.
+    ///
+    /// If `initial` is not all zero bytes, it is written to the array as numbers are used; [`Values::upsert_many`] and
+    /// `Values::device` write it for all numbers that the table can give. On a GPU it is copied there from the host.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Combine, Device, Indexed, TypedTable};
+    ///
+    /// let nodes = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// let mut distances = nodes.by_reference_with(u32::MAX)?;
+    /// distances.upsert_many(&nodes, &[7, 8, 7], &[5, 6, 4], Combine::Min)?.complete(&nodes)?;
+    /// assert_eq!(distances.get_many(&[nodes.locate(&7)?.unwrap()])?, [4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`by_reference`](Self::by_reference).
+    pub fn by_reference_with<V: Pod>(&self, initial: V) -> Result<Values<V>> {
+        Ok(Values { array: Array::new(&self.raw, initial)? })
     }
 }
 
@@ -167,16 +193,86 @@ impl<V: Pod> Values<V> {
         self.array.change("Values::update_many", references, true, update)
     }
 
+    /// Puts keys into the table, and adds an amount to the value of each: a count, or a sum, in one call. As
+    /// [`upsert_many`](Self::upsert_many) with [`Combine::Add`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, TypedTable};
+    ///
+    /// let words = TypedTable::<[u8; 4], Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// let mut counts = words.by_reference::<u32>()?;
+    /// let tally = counts.add_many(&words, &[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
+    /// assert_eq!(tally.new, 2);
+    /// for (word, count) in words.rows()?.iter().zip(counts.view()?.iter()) {
+    ///     assert_eq!(*count, if word == b"tick" { 2 } else { 1 });
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`upsert_many`](Self::upsert_many).
+    pub fn add_many<K: Key>(&mut self, table: &Table<K, Indexed>, keys: &[K::Element], amounts: &[V]) -> Result<Batch>
+    where
+        V: Number,
+    {
+        self.upsert_many(table, keys, amounts, Combine::Add)
+    }
+
+    /// Puts keys into the table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a segment.
+    ///
+    /// `table`: the table that the values belong to. `keys`: any number of vectors of `width` words, or keys, one after another;
+    /// duplicates are allowed. `operands`: one for each key, in the same order, or a single one for all keys. A key that is new
+    /// combines its operand with the initial value: zero, or that of [`by_reference_with`](crate::Table::by_reference_with).
+    ///
+    /// Each operand counts exactly once, also if the table grows during the call. The order is unspecified: sums of
+    /// floating-point numbers may differ in the last bits from call to call, and [`Combine::Set`] leaves one of the operands of
+    /// equal keys. Returns the batch, with the outcome of each key. A key that is [`Full`](crate::Outcome::Full) has changed no
+    /// value: offer it and its operand again. Blocks until all is done.
+    ///
+    /// The array gets memory for all numbers that the table can give now; on a CPU the system provides only what is used.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{Combine, Device, Indexed, TypedTable};
+    /// let keys = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// let mut highest = keys.by_reference::<f32>()?;
+    /// highest.upsert_many(&keys, &[7, 8, 7], &[0.5, 0.25, 2.0], Combine::Max)?.complete(&keys)?;
+    /// assert_eq!(highest.get_many(&[keys.locate(&7)?.unwrap()])?, [2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Before anything is put: [`ForeignValues`](Error::ForeignValues) if the values belong to another table;
+    /// [`Rows`](Error::Rows) if there are neither as many operands as keys nor one; [`RaggedVectors`](Error::RaggedVectors).
+    /// Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and [`get_many`](Self::get_many): some of the
+    /// keys may be stored, and their operands combined, so that the values are not those of the whole batch. An error after the
+    /// keys were put is in [`Batch::error`](crate::Batch::error).
+    pub fn upsert_many<K: Key>(
+        &mut self,
+        table: &Table<K, Indexed>,
+        keys: &[K::Element],
+        operands: &[V],
+        combine: Combine,
+    ) -> Result<Batch>
+    where
+        V: Number,
+    {
+        self.array.upsert(&table.raw, &words(keys), operands, combine, Request::new().outcomes(true))
+    }
+
     /// Returns all values as one slice, in which the value of the vector with number i is the i-th. Its length is that of
     /// [`rows`](crate::Table::rows): if there are [holes](crate::Table::holes), it ends before the first.
     ///
     /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
     /// a GPU the values are copied, and no call waits for the copy to be dropped.
     ///
-    /// These calls on the table wait until the view is dropped: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and
-    /// `truncate`. If the thread that holds the view makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock).
-    /// Automatic growth in a batch of that thread fails with the same error, in [`Batch::error`](crate::Batch::error), as for
-    /// [`rows`](crate::Table::rows).
+    /// These calls on the table wait until the view is dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
+    /// `save_file` and `truncate`. If the thread that holds the view makes them, they return the error
+    /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
+    /// [`Batch::error`](crate::Batch::error), as for [`rows`](crate::Table::rows).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -197,10 +293,10 @@ impl<V: Pod> Values<V> {
     /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
     /// values are copied to the host and back.
     ///
-    /// These calls on the table wait until `update` returns: `clear`, `grow`, a `reserve` that grows, `save`, `save_file` and
-    /// `truncate`. If `update` itself makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock). If `update` calls
-    /// a batch that would make the table grow, the same error is in [`Batch::error`](crate::Batch::error). `update` may make all
-    /// other calls. It must not wait for another thread that uses the table.
+    /// These calls on the table wait until `update` returns: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
+    /// `save_file` and `truncate`. If `update` itself makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock). If
+    /// `update` calls a batch that would make the table grow, the same error is in [`Batch::error`](crate::Batch::error).
+    /// `update` may make all other calls. It must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

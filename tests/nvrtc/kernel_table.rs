@@ -14,7 +14,7 @@ use libtest_mimic::{Failed, Trial};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use warpset::{Bucket, gpu};
+use warpset::{BucketTable, gpu};
 
 /// Kernels that search, by their names without `warpset_`. Not every table has all of them.
 const KERNELS: [&str; 5] = ["find_or_put", "find_or_put_incremental", "find", "find_or_put_received", "find_received"];
@@ -93,7 +93,7 @@ fn all_are_compared() -> Result<(), Failed> {
 }
 
 fn compiler() -> warpset::Result<String> {
-    gpu::compile_kernels::<Bucket>(1, program::ALL).map(|image| Cubin::of(&image).compiler())
+    gpu::compile(&BucketTable::builder(1), gpu::Program::Table, program::ALL).map(|image| Cubin::of(&image).compiler())
 }
 
 /// Checks that this compiler made the committed table: otherwise nothing is compared.
@@ -123,7 +123,7 @@ fn resources_are_read() -> Result<(), Failed> {
             #pragma unroll
             for (int i = 0; i < 64; ++i) to[kept[i] % 1024 * 64 + i] = kept[63 - i];
         }"#;
-    let image = gpu::compile_source::<Bucket>("loads.cu", source, 1, program::ALL)?;
+    let image = gpu::compile(&BucketTable::builder(1), gpu::Program::Own { name: "loads.cu", source }, program::ALL)?;
     let cubin = Cubin::of(&image);
     let [together, chained, spilling] = ["together", "chained", "spilling"].map(|name| cubin.resources(name).expect("a kernel"));
     let unspilled = [together, chained].map(|one| (one.loads, one.stack, one.spill_stores, one.spill_loads));

@@ -1,7 +1,7 @@
 //! The programs to compile, and their compute capabilities.
 
 use libtest_mimic::Failed;
-use warpset::{Bucket, Strategy, Tree, gpu};
+use warpset::{BucketTable, CompactTreeTable, IndexedTable, RootTable, Strategy, TreeTable, gpu};
 
 /// Compute capability of the GPU that the suite has run on. All programs are compiled for it.
 pub const ALL: (u32, u32) = (9, 0);
@@ -118,6 +118,13 @@ fn chosen(number: usize, capability: (u32, u32)) -> bool {
     capability == ALL || capability == OTHERS[number % OTHERS.len()]
 }
 
+/// Number of nodes of a tree table of `words` words whose roots have `key_bits` bits: two references to nodes, or one and a word.
+fn nodes_for(words: usize, key_bits: u32) -> u64 {
+    let reference = if (words - 1).is_power_of_two() { key_bits - 32 } else { key_bits / 2 };
+    // In the middle of the numbers of nodes whose references have these bits.
+    3 << (reference - 2)
+}
+
 /// Every program, with its compute capability.
 pub fn all() -> Vec<(Program, (u32, u32))> {
     [ALL].into_iter().chain(OTHERS).flat_map(|capability| of(capability).into_iter().map(move |one| (one, capability))).collect()
@@ -170,20 +177,28 @@ impl Program {
     }
 
     pub fn compile(self, capability: (u32, u32)) -> warpset::Result<Vec<u8>> {
-        const BLOCKS: (&str, &str) = ("blocks.cu", include_str!("../suite/blocks.cu"));
+        const BLOCKS: gpu::Program = gpu::Program::Own { name: "blocks.cu", source: include_str!("../suite/blocks.cu") };
+        const TABLE: gpu::Program = gpu::Program::Table;
         match self {
-            Self::Bucket { words } => gpu::compile_kernels::<Bucket>(words, capability),
-            Self::Dense { words } => gpu::compile_dense_kernels(words, capability),
-            Self::Tree { words } => gpu::compile_kernels::<Tree>(words, capability),
-            Self::TreeBy { words, strategy } => gpu::compile_tree_kernels(words, strategy, capability),
-            Self::Compact { key_bits, slot_bits } => gpu::compile_compact_kernels(key_bits, slot_bits, capability),
-            Self::CompactTree { words, key_bits, slot_bits } => {
-                gpu::compile_compact_tree_kernels(words, key_bits, slot_bits, capability)
+            Self::Bucket { words } => gpu::compile(&BucketTable::builder(words), TABLE, capability),
+            Self::Dense { words } => gpu::compile(&BucketTable::builder(words).dense(true), TABLE, capability),
+            Self::Tree { words } => gpu::compile(&TreeTable::builder(words), TABLE, capability),
+            Self::TreeBy { words, strategy } => gpu::compile(&TreeTable::builder(words).strategy(strategy), TABLE, capability),
+            Self::Compact { key_bits, slot_bits } => {
+                gpu::compile(&RootTable::builder().key_bits(key_bits).slot_bits(slot_bits), TABLE, capability)
             }
-            Self::Indexed { words, slot_bits } => gpu::compile_indexed_kernels(words, slot_bits, capability),
-            Self::BlocksOfBucket { words } => gpu::compile_source::<Bucket>(BLOCKS.0, BLOCKS.1, words, capability),
-            Self::BlocksOfTree { words } => gpu::compile_source::<Tree>(BLOCKS.0, BLOCKS.1, words, capability),
-            Self::Cluster => gpu::compile_cluster_kernels(capability),
+            Self::CompactTree { words, key_bits, slot_bits } => {
+                let nodes = nodes_for(words, key_bits);
+                gpu::compile(&CompactTreeTable::builder(words).nodes(nodes).slot_bits(slot_bits), TABLE, capability)
+            }
+            Self::Indexed { words, slot_bits } => {
+                // Indexes of more slots than these have slots of 64 bits.
+                let capacity = (1 << 24) + u64::from(slot_bits == 64);
+                gpu::compile(&IndexedTable::builder(words).capacity(capacity), TABLE, capability)
+            }
+            Self::BlocksOfBucket { words } => gpu::compile(&BucketTable::builder(words), BLOCKS, capability),
+            Self::BlocksOfTree { words } => gpu::compile(&TreeTable::builder(words), BLOCKS, capability),
+            Self::Cluster => gpu::compile(&BucketTable::builder(1), gpu::Program::Rank, capability),
         }
     }
 

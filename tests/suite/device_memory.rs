@@ -8,7 +8,7 @@ use crate::common::{fast, scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
-use warpset::gpu::{Counts, DeviceBatch, TableView, compile_kernels};
+use warpset::gpu::{Counts, DeviceBatch, Program, TableView, compile};
 use warpset::{BucketTable, Device, Error, Reference, Request, Root, TreeTable, VectorTable};
 
 tests_of_all_kinds![
@@ -515,10 +515,16 @@ fn sources_that_do_not_compile(device: &Device) {
 fn kernels_compile_for_other_architectures(_device: &Device) {
     for capability in [(8, 0), (9, 0)] {
         for width in scaled(vec![1, 3, 8, 33], vec![3]) {
-            assert!(!compile_kernels::<warpset::Bucket>(width, capability).unwrap().is_empty(), "{capability:?}, width {width}");
+            assert!(
+                !compile(&VectorTable::<warpset::Bucket>::builder(width), Program::Table, capability).unwrap().is_empty(),
+                "{capability:?}, width {width}"
+            );
         }
     }
-    assert!(matches!(compile_kernels::<warpset::Bucket>(257, (9, 0)), Err(Error::Width { width: 257 })));
+    assert!(matches!(
+        compile(&VectorTable::<warpset::Bucket>::builder(257), Program::Table, (9, 0)),
+        Err(Error::Width { width: 257 })
+    ));
 }
 
 /// Whether the GPU has `needed` bytes free; prints a message if not. False at small sizes: a memory checker would take hours.

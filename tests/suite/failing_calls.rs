@@ -8,8 +8,8 @@ use crate::common::{scaled, tests};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use warpset::cudarc::driver::DriverError;
-use warpset::gpu::{DeviceBatch, compile_source};
-use warpset::{Bucket, BucketTable, Device, Error, IndexedTable, Request};
+use warpset::gpu::{DeviceBatch, Program, compile};
+use warpset::{BucketTable, Device, Error, IndexedTable, Request};
 use warpset_testing::simulated::Faults;
 
 tests![every_function_of_the_driver_fails, every_function_of_nvrtc_fails];
@@ -163,7 +163,7 @@ const OF_NVRTC: &[&str] = &[
 
 /// Fails each call of a compilation: the error says what failed, and the next compilation succeeds.
 fn each_function_of_nvrtc(faults: &Faults) {
-    let compile = |source: &str| compile_source::<Bucket>("failing.cu", source, 3, (9, 0));
+    let compile = |source: &str| compile(&BucketTable::builder(3), Program::Own { name: "failing.cu", source }, (9, 0));
     let source = "extern \"C\" __global__ void nothing() {}";
     faults.set("");
     let image = compile(source).expect("without faults");

@@ -44,6 +44,9 @@ struct BatchView {
     // The lane that has put a New vector calls this with the vector's position and reference.
     WARPSET_FN void on_new_vector(u64, u64) const {}
 
+    // Called once for each vector that is New or Seen, with its position and reference.
+    WARPSET_FN void combine(u64, u64) const {}
+
     // Returns the distance of unit `unit` of the vectors' words from the first unit, in units. A vector has `units` units.
     WARPSET_FN static u32 unit_offset(u32 unit, u32) { return unit; }
 

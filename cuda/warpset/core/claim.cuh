@@ -44,9 +44,9 @@
 // tree/table.cuh (nodes, and when a tree is visible), tree/incremental.cuh (parents), indexed/table.cuh and indexed/rows.cuh
 // (rows behind the slots).
 //
-// "Decided and different" must be seen in one atomic access of the chunk's own size: a torn or stale view could show a chunk
-// that is neither EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are
-// such accesses, and nothing else is used.
+// "Decided and different" must be seen in one atomic access of the whole chunk: a torn view could show a chunk that is neither
+// EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are such accesses. So is each
+// load of `Warp::match_bucket` (platform/cpu), which reads the chunks of several slots. Nothing else is used.
 //
 // Relaxed order, device scope, for both: the value read is the value compared, and no other location is read because of it.
 //

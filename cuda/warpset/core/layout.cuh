@@ -86,6 +86,8 @@ struct StaticShape {
     WARPSET_FN constexpr u32 width() const { return width_words; }
     WARPSET_FN constexpr u32 slot_words() const { return slot_words_; }
     WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
+    // Most bytes that the machine claims at once, which a slot may have fewer than.
+    WARPSET_FN static constexpr u32 claim_bytes() { return chunk_bytes; }
 };
 
 // For the widths whose padded slots have `words` words, which is more than a line.

@@ -25,8 +25,14 @@ struct Probe {
 
     WARPSET_FN static Probe start(u64 hash, u64 buckets)
     {
+        return {first_bucket(hash, buckets), step_of(hash, buckets)};
+    }
+
+    WARPSET_FN static u64 first_bucket(u64 hash, u64 buckets) { return platform::high_product(hash, buckets); }
+    WARPSET_FN static u64 step_of(u64 hash, u64 buckets)
+    {
         constexpr u64 golden = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio, odd
-        return {platform::high_product(hash, buckets), 1 + platform::high_product(hash * golden, buckets - 1)};
+        return 1 + platform::high_product(hash * golden, buckets - 1);
     }
 
     WARPSET_FN void advance(u64 buckets)

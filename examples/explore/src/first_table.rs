@@ -47,7 +47,7 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     ensure_may_have_nodes(options)?;
     if options.parents {
         let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
-        ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
+        ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
     let first = options.table.of(words);
@@ -68,7 +68,10 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
 /// choose such a table, but this depends on the model and is not an error.
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
     let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
-    ensure!(options.nodes.is_none() || !has_none, "--nodes is of tree tables only: it needs --table tree or tree-compact");
+    ensure!(
+        options.nodes.is_none() || !has_none,
+        "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
+    );
     Ok(())
 }
 
@@ -106,12 +109,15 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
     (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
 }
 
-/// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed. Leaving room to grow into a
-/// table of twice the slots would give a smaller table in the end.
+/// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.
 ///
 /// `nodes`: number of node slots, if it is chosen; else there are as many as slots.
 fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -> u64 {
     const WAITING: u64 = 4;
+    // Growth needs the old and the new table at once: a first table of a thirty-second leaves nearly all memory for the last one.
+    const FIRST_SHARE: u64 = 32;
+    // A table of fewer slots than these does not grow to fill its memory, but begins with it.
+    const LEAST_TO_GROW: u64 = 1 << 14;
     // If the usual table fits with few waiting states, begin with it, not with a smaller one.
     const FEW_WAITING: u64 = 8;
     let (of_nodes, of_slot) = match nodes {
@@ -119,7 +125,13 @@ fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -
         Some(nodes) => (nodes.saturating_mul(NODE), 0),
         None => (0, NODE),
     };
-    let slots = |waiting: u64| (bytes - bytes / waiting).saturating_sub(of_nodes) / (slot_bytes(kind, words) + of_slot);
+    let of_bytes = |bytes: u64| bytes.saturating_sub(of_nodes) / (slot_bytes(kind, words) + of_slot);
+    let slots = |waiting: u64| of_bytes(bytes - bytes / waiting);
+    // A table that is small against the memory can grow to nearly all of it.
+    let small = of_bytes(bytes / FIRST_SHARE);
+    if small >= LEAST_TO_GROW {
+        return small.min(FEWEST_SLOTS);
+    }
     if slots(FEW_WAITING) >= FEWEST_SLOTS { FEWEST_SLOTS } else { slots(WAITING).max(1) }
 }
 
@@ -184,16 +196,18 @@ mod tests {
     fn the_first_table_takes_no_more_than_it_may() {
         let slots = |bytes, nodes, kind, words| slots_on_cpu(bytes, nodes, kind, words);
         // A quarter is for waiting states.
-        assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 3 << 17);
+        assert_eq!(slots(1 << 20, None, TableKind::Bucket, 1), 3 << 16);
+        // A larger memory is filled by growth.
+        assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 1 << 14);
         assert_eq!(slots(1 << 40, None, TableKind::Bucket, 1), FEWEST_SLOTS);
         assert_eq!(slots(0, None, TableKind::Bucket, 1), 1);
         // The tree has a node for each root.
-        assert_eq!(slots(8 << 20, None, TableKind::Tree, 6), 3 << 17);
-        assert_eq!(slots(8 << 20, None, TableKind::TreeCompact, 6), (6 << 20) / 12);
+        assert_eq!(slots(4 << 20, None, TableKind::Tree, 6), 3 << 16);
+        assert_eq!(slots(4 << 20, None, TableKind::TreeCompact, 6), (3 << 20) / 12);
         // The number of nodes is given.
         assert_eq!(slots(16 << 20, Some(1 << 20), TableKind::Tree, 6), 1 << 19);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 6), 1);
-        assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 2), (6 << 20) / 8);
+        assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 2), 1 << 15);
     }
 
     #[cfg(feature = "cpu")]
@@ -207,7 +221,7 @@ mod tests {
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
-            assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is of tree tables only")), "{table}");
+            assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is for tree tables only")), "{table}");
         }
         // One command serves a list of models with states of any width.
         assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Bucket), Ok(TableKind::TreeCompact)));

@@ -9,7 +9,7 @@ use crate::layout::options::{Addresses, Parameters, SeedPair};
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::{ProbeLengths, RELOCATION_ROUNDS, SearchMode};
 use crate::layout::spec::StorageKind;
-use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, View};
+use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, UpsertView, View};
 use crate::layout::{BatchProgress, HostBatch, Part};
 use crate::{Error, Outcome, Result, Spec};
 use memmap2::{MmapMut, MmapOptions};
@@ -19,7 +19,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_tables.cpp.
+/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_kernels/kernels.hpp.
 #[repr(C)]
 struct CpuView {
     /// View of the table, of its kind.
@@ -32,7 +32,7 @@ struct CpuView {
     slots: SlotsOf,
 }
 
-/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_tables.cpp.
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SlotsOf {
@@ -47,7 +47,7 @@ impl SlotsOf {
     }
 }
 
-/// `warpset::TableKind` of cpu_tables.cpp.
+/// `warpset::TableKind` of cpu_kernels/kernels.hpp.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum TableKind {
@@ -82,8 +82,10 @@ unsafe extern "C" {
         geometry: *mut Geometry,
     );
     fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
+    fn warpset_cpu_clear_zeros(view: *const CpuView, thread: u64, threads: u64);
     fn warpset_cpu_relocate(view: *const CpuView, thread: u64, threads: u64, seed: u64, keys: *mut u64, counts: *mut Relocated);
     fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
+    fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
     fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
     fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
     fn warpset_cpu_export(view: *const CpuView, first: u64, last: u64, vectors: *mut u32, references: *mut u64, cursor: *mut u64);
@@ -134,7 +136,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
         StorageKind::Indexed { .. } => TableKind::Indexed,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
-    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_tables.cpp shares (tests/abi.rs).
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/abi.rs).
     unsafe {
         let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
         warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);
@@ -216,8 +218,12 @@ impl CpuStore {
     }
 
     pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
-        let mut store = Self::unfilled(parameters, threads)?;
-        store.clear(&mut || ())?;
+        let store = Self::unfilled(parameters, threads)?;
+        store.in_shares(|share, shares| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares
+            // are disjoint parts of it, which nothing else uses yet.
+            unsafe { warpset_cpu_clear_zeros(&CpuView::of(store.spec, &store.view), share, shares) };
+        });
         Ok(store)
     }
 
@@ -254,20 +260,20 @@ impl CpuStore {
     pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         begin();
         self.set_dense(0);
-        self.clear_as(&self.view);
+        self.in_shares(|share, shares| {
+            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), and the shares are disjoint
+            // parts of it, which nothing else uses meanwhile.
+            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, &self.view), share, shares) };
+        });
         Ok(())
     }
 
-    /// Clears what is at a view's addresses.
-    fn clear_as(&self, view: &View) {
+    /// Calls `work` for each share of the slots and nodes, with its number and the number of shares, on several threads.
+    fn in_shares(&self, work: impl Fn(u64, u64) + Sync) {
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
         let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
-        in_pieces(self.threads, shares, |share| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`new`), and the shares are disjoint parts
-            // of it, which nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, view), share, shares) };
-        });
+        in_pieces(self.threads, shares, |share| work(share, shares));
     }
 
     /// Counts the rows. Nothing else may use the table meanwhile.
@@ -429,6 +435,7 @@ impl CpuStore {
         let mut counts = Counts::default();
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let whole = batch_view(batch, self.spec, tag, &mut counts);
+        let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
         let view = search.view_of(&self.view);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
@@ -445,7 +452,15 @@ impl CpuStore {
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
                 //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
                 // - `counts` outlives the threads.
-                unsafe { self.search_by_this_thread(search, &view, &piece) };
+                // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
+                unsafe {
+                    match upsert {
+                        None => self.search_by_this_thread(search, &view, &piece),
+                        Some((upsert, bytes)) => {
+                            warpset_cpu_upsert(&CpuView::of(self.spec, &view), &piece, &upsert.part(first as u64, bytes));
+                        }
+                    }
+                }
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
             }
         };

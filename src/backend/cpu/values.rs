@@ -26,12 +26,22 @@ impl Values for CpuValues {
         self.bytes
     }
 
+    fn address(&self) -> u64 {
+        self.memory.address() as u64
+    }
+
     fn make(&mut self, bytes: u64, most: u64) -> Result<()> {
         if bytes > self.bytes {
             check_memory(most - self.bytes, self.threads)?;
             self.memory.grow(most as usize)?;
             self.bytes = most;
         }
+        Ok(())
+    }
+
+    fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()> {
+        let bytes = &mut self.slice_mut(bytes.end)[bytes.start as usize..];
+        bytes.chunks_exact_mut(value.len()).for_each(|to| to.copy_from_slice(value));
         Ok(())
     }
 

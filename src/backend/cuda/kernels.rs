@@ -42,6 +42,8 @@ pub(crate) enum Part {
     PutReceived = 7,
     /// Only for ranks of several GPUs: find of vectors that another GPU has sent.
     FindReceived = 8,
+    /// Only for an indexed table: find-or-put that changes values.
+    Upsert = 9,
 }
 
 /// The compiled kernels of one spec.
@@ -58,6 +60,7 @@ pub(crate) struct Kernels {
     rows: OnceLock<RowKernels>,
     find_or_put_received: OnceLock<SearchKernel>,
     find_received: OnceLock<SearchKernel>,
+    upsert: OnceLock<SearchKernel>,
 }
 
 /// Kernels of indexed tables only.
@@ -165,6 +168,7 @@ impl Kernels {
             rows: OnceLock::new(),
             find_or_put_received: OnceLock::new(),
             find_received: OnceLock::new(),
+            upsert: OnceLock::new(),
         })
     }
 
@@ -188,6 +192,11 @@ impl Kernels {
     /// Only for ranks of several GPUs.
     pub(super) fn find_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
         first_time(gpu, &self.find_received, || self.load_search(gpu, Part::FindReceived, "warpset_find_received"))
+    }
+
+    /// Indexed tables only.
+    pub(super) fn upsert(&self, gpu: &Gpu) -> Result<&SearchKernel> {
+        first_time(gpu, &self.upsert, || self.load_search(gpu, Part::Upsert, "warpset_upsert"))
     }
 
     /// Loads a search kernel of another part than [`Part::Put`]. If it uses the batch's workspace, it has at most the resident

@@ -33,7 +33,6 @@ pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use machine::CudaMachine;
 pub(crate) use memory::PinnedMemory;
 pub(crate) use store::CudaStore;
-pub(crate) use values::CudaValues;
 
 use crate::{Error, Result, faults};
 use cudarc::driver::result::{self, DriverError};

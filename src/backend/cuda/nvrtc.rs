@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 37] = [
+pub(crate) const HEADERS: [(&str, &str); 38] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -47,6 +47,7 @@ pub(crate) const HEADERS: [(&str, &str); 37] = [
     ("warpset/indexed/table.cuh", include_str!("../../../cuda/warpset/indexed/table.cuh")),
     ("warpset/indexed/search.cuh", include_str!("../../../cuda/warpset/indexed/search.cuh")),
     ("warpset/indexed/maintenance.cuh", include_str!("../../../cuda/warpset/indexed/maintenance.cuh")),
+    ("warpset/indexed/upsert.cuh", include_str!("../../../cuda/warpset/indexed/upsert.cuh")),
     ("warpset/indexed/values.cuh", include_str!("../../../cuda/warpset/indexed/values.cuh")),
     ("warpset/block_cache.cuh", include_str!("../../../cuda/warpset/block_cache.cuh")),
     ("warpset/table.cuh", include_str!("../../../cuda/warpset/table.cuh")),
@@ -67,6 +68,26 @@ pub(crate) struct Job<'a> {
     capability: (u32, u32),
     /// The part that the program is, if it is one of a table's kernels.
     part: Option<Part>,
+}
+
+/// The macros that `table.cuh` needs for tables of a spec, as options of a compiler.
+pub(crate) fn definitions(spec: Spec) -> Vec<String> {
+    let strategy = spec.strategy();
+    let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or((0, spec.index_slot_bits()));
+    let macros = [
+        ("INDEXED", spec.is_indexed().into()),
+        ("TREE", spec.is_tree().into()),
+        ("WIDTH", spec.width()),
+        ("SLOT_WORDS", spec.slot_words()),
+        ("CHUNK_BYTES", spec.chunk_bytes()),
+        ("LINE_BYTES", spec.line_bytes()),
+        ("KEY_BITS", key_bits as usize),
+        ("SLOT_BITS", slot_bits as usize),
+        ("LANES", strategy.lanes as usize),
+        ("PAIRING", strategy.pairing() as usize),
+        ("WORKSPACE", strategy.workspace as usize),
+    ];
+    macros.map(|(name, value)| format!("-DWARPSET_{name}={value}")).into()
 }
 
 impl<'a> Job<'a> {
@@ -95,30 +116,15 @@ impl<'a> Job<'a> {
     }
 
     fn options(&self, architecture: &str) -> Vec<String> {
-        let spec = self.spec;
-        let strategy = spec.strategy();
-        let (lanes, pairing, workspace) = (strategy.lanes, strategy.pairing(), strategy.workspace);
-        let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or((0, spec.index_slot_bits()));
         let options = [
             format!("--gpu-architecture={architecture}"),
             "--std=c++17".into(),
             "-lineinfo".into(),
             // NVRTC takes a lambda without annotation for host code, also inside a device function.
             "--device-as-default-execution-space".into(),
-            format!("-DWARPSET_INDEXED={}", u8::from(spec.is_indexed())),
-            format!("-DWARPSET_TREE={}", u8::from(spec.is_tree())),
-            format!("-DWARPSET_WIDTH={}", spec.width()),
-            format!("-DWARPSET_SLOT_WORDS={}", spec.slot_words()),
-            format!("-DWARPSET_CHUNK_BYTES={}", spec.chunk_bytes()),
-            format!("-DWARPSET_LINE_BYTES={}", spec.line_bytes()),
-            format!("-DWARPSET_KEY_BITS={key_bits}"),
-            format!("-DWARPSET_SLOT_BITS={slot_bits}"),
-            format!("-DWARPSET_LANES={}", lanes as u32),
-            format!("-DWARPSET_PAIRING={}", pairing as u32),
-            format!("-DWARPSET_WORKSPACE={}", workspace as u32),
         ];
         let part = self.part.map(|part| format!("-DWARPSET_PART={}", part as u32));
-        options.into_iter().chain(part).collect()
+        options.into_iter().chain(definitions(self.spec)).chain(part).collect()
     }
 
     /// Text of everything that the image depends on. The headers, which belong to this build of the library, are included as a
@@ -388,7 +394,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 16] = [
+        const KERNELS: [(&str, Part); 17] = [
             ("warpset_clear", Part::Put),
             ("warpset_find_or_put", Part::Put),
             ("warpset_find_or_put_incremental", Part::Incremental),
@@ -405,6 +411,7 @@ mod tests {
             ("warpset_scatter_values", Part::Rows),
             ("warpset_find_or_put_received", Part::PutReceived),
             ("warpset_find_received", Part::FindReceived),
+            ("warpset_upsert", Part::Upsert),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -423,11 +430,12 @@ mod tests {
                 Part::Rows,
                 Part::PutReceived,
                 Part::FindReceived,
+                Part::Upsert,
             ];
             let parts = parts.into_iter().filter(|part| match part {
                 Part::Incremental => spec.is_incremental(),
                 Part::Relocate => spec.is_cuckoo(),
-                Part::Rows => spec.is_indexed(),
+                Part::Rows | Part::Upsert => spec.is_indexed(),
                 _ => true,
             });
             for part in parts {

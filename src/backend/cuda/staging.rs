@@ -30,6 +30,7 @@ struct Pinned {
     vectors: bool,
     parents: bool,
     changed: bool,
+    operands: bool,
     outcomes: bool,
     references: bool,
     new_references: bool,
@@ -44,6 +45,7 @@ impl Pinned {
             vectors: is_pinned(gpu, Some(batch.vectors)),
             parents: is_pinned(gpu, batch.parents),
             changed: is_pinned(gpu, batch.changed),
+            operands: is_pinned(gpu, batch.upsert.map(|upsert| upsert.operands)),
             outcomes: is_pinned(gpu, batch.outcomes.as_deref()),
             references: is_pinned(gpu, batch.references.as_deref()),
             new_references: is_pinned(gpu, batch.new_references.as_deref()),
@@ -142,7 +144,7 @@ impl Stage {
     ) {
         assert!(self.busy.is_none(), "a stage is finished before its memory is used");
         let SegmentPlan { spec, parts, pinned, .. } = plan;
-        let mut copies = Vec::with_capacity(6);
+        let mut copies = Vec::with_capacity(7);
         // The parts of the stage's memory do not overlap, and each is borrowed once below.
         if let Some(Finished { range, counts }) = finished {
             let (len, given) = (range.len(), counts.new_references as usize);
@@ -179,6 +181,11 @@ impl Stage {
                 // SAFETY: as above.
                 copies.push(Copy::new(changed, unsafe { self.pinned.disjoint_part::<u32>(parts.changed, changed.len()) }));
             }
+            if let Some(upsert) = batch.upsert.filter(|_| !pinned.operands) {
+                let operands = upsert.part(range).operands;
+                // SAFETY: as above.
+                copies.push(Copy::new(operands, unsafe { self.pinned.disjoint_part::<u8>(parts.operands, operands.len()) }));
+            }
         }
         copy_all(Workers::get(), &copies);
     }
@@ -198,6 +205,9 @@ impl Stage {
         if let Some(changed) = part.changed {
             self.send(parts.changed, changed, pinned.changed)?;
         }
+        if let Some(upsert) = part.upsert {
+            self.send(parts.operands, upsert.operands, pinned.operands)?;
+        }
         self.device.zero_async(parts.counts, size_of::<Counts>(), stream)?;
         let at = |wanted: bool, part: usize| if wanted { self.device.address() + part as u64 } else { 0 };
         let view = BatchView {
@@ -213,9 +223,12 @@ impl Stage {
             workspace: 0,
             tag: *tag,
         };
+        let operands_at = self.device.address() + parts.operands as u64;
+        let upsert = part.upsert.map(|upsert| (upsert.view(operands_at), upsert.kind.bytes()));
         // SAFETY: the stage's parts are sized for its segment and aligned to 256 bytes, and its own until that is finished; the
-        // store is borrowed until then.
-        unsafe { store.enqueue(*search, &view, stream, Launch { may_wait: true, ..Launch::default() })? };
+        // store is borrowed until then; operands of an upsert are as many as its vectors, or one (`Array::upsert`), and values
+        // have memory for every row that the table can give.
+        unsafe { store.enqueue(*search, &view, stream, Launch { may_wait: true, upsert, ..Launch::default() })? };
         // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish_segment`,
         // or the stage's drop, has waited for the stream.
         unsafe {

@@ -235,7 +235,10 @@ impl CudaStore {
     ) -> Result<()> {
         // Kept until the batch is enqueued.
         let _rows = if search == SearchMode::Find { None } else { self.reserve_rows(batch.count, launch.may_wait)? };
-        let kernel = self.search_kernel(search, batch, launch.refused.is_some())?;
+        let kernel = match launch.upsert {
+            None => self.search_kernel(search, batch, launch.refused.is_some())?,
+            Some(_) => self.kernels.upsert(&self.gpu)?,
+        };
         let _current = self.gpu.bind()?;
         let workspace = self.workspace.as_ref().map(|workspace| workspace.borrow(stream)).transpose()?;
         // The workspace has room for the warps of one wave of blocks.
@@ -250,12 +253,16 @@ impl CudaStore {
             let shape = (blocks, geometry.search_threads, geometry.search_scratch_bytes);
             let (view, part) = (view_argument(&view), argument(&part));
             // SAFETY: the arguments of `warpset_find_or_put`, `..._incremental` and `warpset_find`, and, if there is `refused`,
-            // of the two kernels `..._received` (layouts checked when they were loaded). Nothing else uses the workspace while
-            // the kernels run. The caller guarantees the rest.
+            // of the two kernels `..._received`, or of `warpset_upsert` (layouts checked when they were loaded). Nothing else
+            // uses the workspace while the kernels run. The caller guarantees the rest.
             unsafe {
-                match &launch.refused {
-                    None => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part]),
-                    Some(refused) => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part, argument(refused)]),
+                match (&launch.refused, &launch.upsert) {
+                    (None, None) => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part]),
+                    (Some(refused), _) => self.gpu.launch(&kernel.function, shape, stream, &mut [view, part, argument(refused)]),
+                    (None, Some((upsert, bytes))) => {
+                        let upsert = upsert.part(first, *bytes);
+                        self.gpu.launch(&kernel.function, shape, stream, &mut [view, part, argument(&upsert)])
+                    }
                 }
             }
         });

@@ -11,7 +11,6 @@ use super::store::{CudaStore, argument};
 use crate::Result;
 use crate::backend::{Store, Values};
 use cudarc::driver::sys;
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,6 +26,9 @@ pub(crate) struct CudaValues {
 const PIECE_BYTES: u64 = 64 << 20;
 const PIECE: u64 = 1 << 20;
 
+/// Bytes that are copied at once where initial values are written.
+const FILL_BYTES: usize = 8 << 20;
+
 impl CudaValues {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         Ok(Self { gpu: gpu.clone(), memory: ReservedMemory::new(gpu, 0)?, bytes: 0 })
@@ -38,15 +40,6 @@ impl CudaValues {
 
     fn wait(&self, what: &'static str) -> Result<()> {
         self.gpu.wait(&self.gpu.stream, what)
-    }
-
-    /// The array, if it is on a GPU.
-    pub(crate) fn of(values: &dyn Values) -> Option<&Self> {
-        (values as &dyn Any).downcast_ref()
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        self.memory.address()
     }
 
     /// Number of references that are copied at once, and memory for them and for their values.
@@ -63,6 +56,10 @@ impl Values for CudaValues {
         self.memory.bytes()
     }
 
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
     /// Maps somewhat more than requested, because mapping waits for the driver.
     fn make(&mut self, bytes: u64, most: u64) -> Result<()> {
         if bytes <= self.bytes {
@@ -77,6 +74,19 @@ impl Values for CudaValues {
         self.wait("clearing values")?;
         self.bytes = mapped;
         Ok(())
+    }
+
+    /// From the host, in pieces.
+    fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()> {
+        self.gpu.synchronize()?;
+        let whole = (FILL_BYTES / value.len()).max(1) * value.len();
+        let piece: Vec<u8> = value.iter().copied().cycle().take(whole.min((bytes.end - bytes.start) as usize)).collect();
+        for first in bytes.clone().step_by(whole) {
+            let len = piece.len().min((bytes.end - first) as usize);
+            // SAFETY: usable bytes; pageable memory, so it has been copied when the call returns.
+            unsafe { self.memory.write_async(first, &piece[..len], self.stream())? };
+        }
+        self.wait("writing values")
     }
 
     fn zero(&mut self, bytes: Range<u64>) -> Result<()> {

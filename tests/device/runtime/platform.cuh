@@ -118,6 +118,7 @@ inline void fence_acquire_release() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 
 inline u64 fetch_add_relaxed(u64* address, u64 value) { return atomicAdd(address, value); }
 inline void add_relaxed(u64* address, u64 value) { atomicAdd(address, value); }
+inline void add_relaxed(u32* address, u32 value) { atomicAdd(address, value); }
 inline void count_relaxed(u64* counter, bool one)
 {
     if (one) add_relaxed(counter, 1);

@@ -10,14 +10,6 @@
 #pragma once
 
 #include <type_traits>
-#if defined(__x86_64__)
-// GCC 12 warns of values that its own header leaves undefined on purpose.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#endif
 
 #define WARPSET_FN inline
 #define WARPSET_CALLED __attribute__((noinline))
@@ -128,6 +120,7 @@ WARPSET_FN Chunk compare_and_swap_acquire_release(Chunk* address, Chunk expected
 // Relaxed: counters are read after the threads have been joined; nothing else is read through them.
 WARPSET_FN u64 fetch_add_relaxed(u64* address, u64 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 WARPSET_FN void add_relaxed(u64* address, u64 value) { fetch_add_relaxed(address, value); }
+WARPSET_FN void add_relaxed(u32* address, u32 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 
 WARPSET_FN void count_relaxed(u64* counter, bool one)
 {
@@ -185,6 +178,11 @@ WARPSET_FN u32 lowest_bit(u32 bits) { return __builtin_ctz(bits); }
 WARPSET_FN void prefetch(const void* address, u32 bytes)
 {
     constexpr u64 line = 64;
+    // A power of two is the size of a range that is aligned to it.
+    if (__builtin_constant_p(bytes) && bytes <= line && (bytes & (bytes - 1)) == 0) {
+        __builtin_prefetch(address, 1);
+        return;
+    }
     const char* at = static_cast<const char*>(address) - reinterpret_cast<u64>(address) % line;
     const char* end = static_cast<const char*>(address) + (bytes < 4 * line ? bytes : 4 * line);
     for (; at < end; at += line) __builtin_prefetch(at, 1);
@@ -192,34 +190,57 @@ WARPSET_FN void prefetch(const void* address, u32 bytes)
 }
 
 #if defined(__x86_64__)
-// Adds to the sums of a hash (core/hash.cuh) those of `words` words, a multiple of 8: four pairs at once, each for both
-// instances.
-//
-//   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
-//   the words that are added:          odd  | even | odd' | even'
-__attribute__((target("avx512f,avx512dq"))) inline void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
-{
-    const __m512i places = _mm512_set_epi32(0, 2, 0, 2, 0, 3, 0, 3, 0, 0, 0, 0, 0, 1, 0, 1);
-    const __m512i four = _mm512_set1_epi32(4);
-    const __mmask16 low_halves = 0x5555;
-    __m512i sum = _mm512_setzero_si512();
-    for (u32 word = 0; word < words; word += 8) {
-        const __m512i eight = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(vector + word)));
-        const __m512i first = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, places, eight), _mm512_loadu_si512(seeds + word));
-        const __m512i second = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, _mm512_add_epi32(places, four), eight),
-                                                _mm512_loadu_si512(seeds + word + 4));
-        const __m512i odd = _mm512_shuffle_i64x2(first, second, 0x88), even = _mm512_shuffle_i64x2(first, second, 0xDD);
-        sum = _mm512_add_epi64(sum, _mm512_mullo_epi64(odd, even));
-    }
-    const __m256i half = _mm256_add_epi64(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
-    const __m128i both = _mm_add_epi64(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    sum0 += static_cast<u64>(_mm_cvtsi128_si64(both));
-    sum1 += static_cast<u64>(_mm_extract_epi64(both, 1));
-}
+// Adds to the sums of a hash (core/hash.cuh) those of `words` words, a multiple of 8, on a processor with AVX-512 (hash.cpp).
+void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1);
 #endif
+
+// Slots of a bucket, a bit each.
+struct SlotMasks {
+    u32 equal;         // those that hold a value
+    u32 may_be_empty;  // those that are EMPTY, and seldom others
+};
 
 struct Warp {
     static constexpr u32 size = 1;
+
+    // Whether `match_bucket` sees buckets of 32 bytes whose slots are single chunks of `Chunk`, on machines with claims of
+    // `claim_bytes`.
+    template <class Chunk, u32 claim_bytes>
+    static constexpr bool matches_buckets = WARPSET_CLAIMS_16_BYTES && claim_bytes == 16 && sizeof(Chunk) <= 8;
+
+    // Compares all slots of a bucket of 32 bytes with a value, and with EMPTY, whose first word is `empty` but for the bits in
+    // `class_bits`.
+    //
+    // Two loads of 16 bytes, each of which is one atomic access (see the top of this file), and so is its part for each slot:
+    // what the masks say of a slot, a relaxed load of the slot would have said at that moment. Only processors with AVX promise
+    // it. On others a vector load may see the halves of a slot at different moments, and take a slot that is being decided for
+    // one that was decided for another vector; they compare slot after slot.
+    template <class Chunk>
+    static SlotMasks match_bucket(const void* bucket, Chunk value, Chunk empty, u32 class_bits)
+    {
+#if WARPSET_CLAIMS_16_BYTES
+        typedef u32 Words __attribute__((vector_size(16), may_alias));
+        typedef int Lanes __attribute__((vector_size(16)));
+        typedef float Floats __attribute__((vector_size(16)));
+        const u128* halves = static_cast<const u128*>(bucket);
+        const Words first = reinterpret_cast<Words>(load_quad_relaxed(halves)), second = reinterpret_cast<Words>(load_quad_relaxed(halves + 1));
+        const auto all = [](u32 word) { return Words{word, word, word, word}; };
+        // The highest bit of each lane (MOVMSKPS), by the name that GCC and Clang have for it.
+        const auto bits = [](Lanes lanes) { return static_cast<u32>(__builtin_ia32_movmskps(reinterpret_cast<Floats>(lanes))); };
+        const Words any_class = all(class_bits), empty_low = all(static_cast<u32>(empty) | class_bits), wanted_low = all(static_cast<u32>(value));
+        if constexpr (sizeof(Chunk) == 4) {
+            return {bits(first == wanted_low) | bits(second == wanted_low) << 4,
+                    bits((first | any_class) == empty_low) | bits((second | any_class) == empty_low) << 4};
+        } else {
+            // Slots of two words: the low words of all four, and the high ones.
+            const Words lows{first[0], first[2], second[0], second[2]}, highs{first[1], first[3], second[1], second[3]};
+            return {bits((lows == wanted_low) & (highs == all(static_cast<u32>(value >> 32)))),
+                    bits(((lows | any_class) == empty_low) & (highs == all(static_cast<u32>(empty >> 32))))};
+        }
+#else
+        return {};
+#endif
+    }
 
     // Whether these consecutive chunks equal the words of a vector. All are looked at.
     template <class Chunk>

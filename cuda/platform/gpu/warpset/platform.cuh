@@ -223,6 +223,11 @@ WARPSET_FN void add_relaxed(u64* address, u64 value)
     asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
 
+WARPSET_FN void add_relaxed(u32* address, u32 value)
+{
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
+}
+
 // Adds the number of calling threads that pass `one`: one addition for those lanes of a warp that call it together. In any
 // control flow: lanes that arrive apart add apart.
 WARPSET_FN void count_relaxed(u64* counter, bool one)

@@ -187,6 +187,16 @@ WARPSET_FN void add_relaxed(u64* address, u64 value, Site site = Site::here())
     simt::count(simt::RequestKind::Add, address, value, site);
 }
 
+WARPSET_FN void add_relaxed(u32* address, u32 value, Site site = Site::here())
+{
+    u32 seen = load_relaxed(address, site);
+    while (true) {
+        const u32 before = compare_and_swap_relaxed(address, seen, seen + value, site);
+        if (before == seen) return;
+        seen = before;
+    }
+}
+
 WARPSET_FN void count_relaxed(u64* counter, bool one, Site site = Site::here())
 {
     if (one) add_relaxed(counter, 1, site);

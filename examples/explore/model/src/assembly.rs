@@ -3,7 +3,8 @@
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
 use crate::ir::{
-    Action, Assertion, Channel, Layout, MAX_WORDS, Model, Network, Process, Property, Range, Source, Span, Transition, Variable,
+    Action, Assertion, Channel, Layout, MAX_WORDS, Model, Net, Network, Process, Property, Range, Source, Span, Transition,
+    Variable,
 };
 
 /// Most bits that variables and locations may take together: the size of the widest vector that a table holds.
@@ -19,6 +20,7 @@ pub struct Parts {
     pub assertions: Vec<Assertion>,
     pub property: Option<Property>,
     pub network: Option<Network>,
+    pub net: Option<Net>,
 }
 
 /// Assembles the model: lists the senders and receivers of each channel, marks the variables that are written, bounds their
@@ -28,7 +30,7 @@ pub struct Parts {
 ///
 /// States that take more words than a table's vectors have.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
-    let Parts { mut variables, processes, mut channels, transitions, assertions, property, network } = parts;
+    let Parts { mut variables, processes, mut channels, transitions, assertions, property, network, net } = parts;
     for (id, transition) in transitions.iter().enumerate() {
         match &transition.action {
             Action::Alone => {}
@@ -40,14 +42,17 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         }
         transition.effects.iter().for_each(|effect| variables[effect.target.variable].is_written = true);
     }
-    bounds::bound(&processes, &channels, &transitions, &mut variables);
+    // The front end has bounded the variables of a net, which no transition of a process writes.
+    if net.is_none() {
+        bounds::bound(&processes, &channels, &transitions, &mut variables);
+    }
     for component in network.iter().flat_map(|network| &network.components) {
         let (variable, states) = (&mut variables[component.variable], component.table.states());
         variable.is_written = states > 1;
         variable.values = Range { low: 0, high: i64::from(states) - 1 };
     }
     let layout = laid_out(&processes, &variables)?;
-    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, layout })
+    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, net, layout })
 }
 
 /// Lays out the states; fails if they are too long for a table.
@@ -56,8 +61,12 @@ fn laid_out(processes: &[Process], variables: &[Variable]) -> Result<Layout, Dia
     let written = variables.iter().filter(|variable| variable.is_written);
     let bits = written.map(of_variable).sum::<usize>() + 8 * processes.len();
     let too_large = |words: usize| {
-        let message = format!("states of this model take about {words} words of 32 bits");
-        Diagnostic::new(Span { line: 1, column: 1, ..Span::default() }, message, format!("{} are possible", MAX_BITS / 32))
+        let message = format!("a state of this model needs about {words} words of 32 bits");
+        Diagnostic::new(
+            Span { line: 1, column: 1, ..Span::default() },
+            message,
+            format!("at most {} are possible", MAX_BITS / 32),
+        )
     };
     if bits > 2 * MAX_BITS {
         return Err(too_large(bits / 32));

@@ -54,11 +54,16 @@ pub fn open(path: &Path) -> Result<Input> {
 impl Input {
     /// Reads the whole text, with its name. Fails if it is longer than `MAX_BYTES`.
     pub fn text(self) -> Result<(String, Vec<u8>)> {
+        self.text_of(MAX_BYTES)
+    }
+
+    /// Reads the whole text, with its name. Fails if it is longer than `most` bytes.
+    pub fn text_of(self, most: u64) -> Result<(String, Vec<u8>)> {
         let Self { name, bytes, reader, .. } = self;
         let read = || {
             let length = bytes.unwrap_or(0);
-            ensure!(length <= MAX_BYTES, "it has {}, and a model at most {}", amount(length), amount(MAX_BYTES));
-            read_some(reader)
+            ensure!(length <= most, "the file has {}, but a model has at most {}", amount(length), amount(most));
+            read_some(reader, most)
         };
         let bytes = read().with_context(|| format!("{name} cannot be read"))?;
         Ok((name, bytes))
@@ -67,7 +72,7 @@ impl Input {
 
 /// Refuses files without an end, such as devices, and directories.
 fn look_at(metadata: &Metadata) -> Result<()> {
-    ensure!(!metadata.is_dir(), "it is a directory");
+    ensure!(!metadata.is_dir(), "a directory, not a file");
     if metadata.is_file() {
         return Ok(());
     }
@@ -75,19 +80,16 @@ fn look_at(metadata: &Metadata) -> Result<()> {
     {
         use std::os::unix::fs::FileTypeExt;
         let kind = metadata.file_type();
-        ensure!(
-            !kind.is_char_device() && !kind.is_block_device(),
-            "it is a device: a file, a pipe or - (standard input) is needed"
-        );
+        ensure!(!kind.is_char_device() && !kind.is_block_device(), "a device: a file, a pipe or - (standard input) is needed");
     }
     Ok(())
 }
 
-fn read_some(reader: impl Read) -> Result<Vec<u8>> {
+fn read_some(reader: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        bail!("it goes on after {}, and a model has at most so much", amount(MAX_BYTES));
+    reader.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        bail!("the input is longer than {}, the limit for a model", amount(most));
     }
     Ok(bytes)
 }

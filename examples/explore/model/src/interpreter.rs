@@ -1,6 +1,7 @@
 //! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference that every other engine is
 //! compared with, and it explores models for which no code was compiled.
 
+use crate::ir::net::{Firings, PlaceId};
 use crate::ir::network::RuleId;
 use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
 use crate::terms::{Store, Target, Term};
@@ -12,6 +13,8 @@ pub enum Step {
     Transition { id: TransitionId, receiver: Option<TransitionId> },
     /// A step by a rule of the network.
     Rule(RuleId),
+    /// A firing of a transition of the net.
+    Firing(TransitionId),
 }
 
 /// A fault: an operation that a model must not perform while it runs.
@@ -31,6 +34,11 @@ pub enum Wrong {
         index: i32,
     },
     DivisionByZero,
+    /// A place would get more tokens than the encoding of the net has room for. The net has no fault: the search must begin again
+    /// with another encoding.
+    Tokens {
+        place: PlaceId,
+    },
 }
 
 /// Finds the steps of a model's states.
@@ -42,6 +50,8 @@ pub struct Interpreter<'m> {
     /// Guards of the moves of the property's automaton, by move.
     move_guards: Vec<Option<Term>>,
     has_committed_locations: bool,
+    /// Transitions of the net.
+    firings: Option<Firings>,
 }
 
 /// A transition whose variables were looked up once.
@@ -83,11 +93,18 @@ impl<'m> Interpreter<'m> {
         let transitions = (0..model.transitions.len()).map(|id| Resolved::of(id, model)).collect();
         let moves = model.property.iter().flat_map(|property| &property.moves);
         let move_guards = moves.map(|of| of.guard.as_ref().map(|guard| Term::of(guard, model))).collect();
-        Self { model, leaving, transitions, move_guards, has_committed_locations: model.has_committed_locations() }
+        let firings = model.net.as_ref().map(|net| Firings::of(net, &model.layout));
+        let has_committed_locations = model.has_committed_locations();
+        Self { model, leaving, transitions, move_guards, has_committed_locations, firings }
     }
 
     pub fn model(&self) -> &'m Model {
         self.model
+    }
+
+    /// Transitions of the net, if the model has one.
+    pub fn firings(&self) -> Option<&Firings> {
+        self.firings.as_ref()
     }
 
     /// Calls `visit` with each step of the state and the state that it leads to. Returns the number of stores that overflowed.
@@ -125,6 +142,18 @@ impl<'m> Interpreter<'m> {
         if let Some(network) = &self.model.network {
             network.steps(&self.model.layout, state, successor, |rule, successor| visit(Step::Rule(rule), successor));
         }
+        if let Some(firings) = &self.firings {
+            firings.enabled(state, |firing| {
+                if firing.faults(state) {
+                    return Err(self.no_room(firing.transition, state));
+                }
+                successor.clear();
+                successor.extend_from_slice(state);
+                firing.fire(successor);
+                visit(Step::Firing(firing.transition), successor);
+                Ok(())
+            })?;
+        }
         Ok(overflows)
     }
 
@@ -135,6 +164,13 @@ impl<'m> Interpreter<'m> {
     /// A fault without a transition.
     pub fn value(&self, expression: &Expression, state: &[u32]) -> Result<i32> {
         Term::of(expression, self.model).value(self.model, state)
+    }
+
+    /// The fault of a firing that puts more tokens into a place than the encoding has room for.
+    fn no_room(&self, transition: TransitionId, state: &[u32]) -> Box<Fault> {
+        let net = self.model.net.as_ref().expect("the model has a net");
+        let place = net.overflowing(&self.model.layout, state, transition);
+        Box::new(Fault { what: Wrong::Tokens { place }, span: net.transitions[transition].span, transition: Some(transition) })
     }
 
     /// Whether a move of the property's automaton is enabled.
@@ -253,6 +289,11 @@ impl Fault {
                 format!("the array {} has {elements} elements, but its index is {index}", model.full_name(array))
             }
             Wrong::DivisionByZero => "division by zero".into(),
+            Wrong::Tokens { place } => {
+                let net = model.net.as_ref().expect("the model has a net");
+                let (name, capacity) = (&net.places[place].name, net.capacity(place));
+                format!("the place {name} gets more tokens than the {capacity} for which the state has room")
+            }
         }
     }
 }

@@ -5,14 +5,19 @@ use crate::diagnostic::Located;
 use crate::dve::Dve;
 use crate::input::Input;
 use crate::ir::{Expression, Model, Source};
+use crate::net::Nets;
+use crate::net::encoding::Encoding;
 use crate::network::{Networks, Reading};
 use crate::slco::Slco;
 use crate::warnings::Warning;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
 use warpset_support::output::Identity;
+
+/// Length limit of a net in bytes. A net of 100,000 transitions with three arcs each has some 60 MB.
+const MAX_NET_BYTES: u64 = 1 << 30;
 
 /// The languages, named by the extensions of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,15 +30,49 @@ pub enum Format {
     Exp,
     /// AUT, a state space as text
     Aut,
+    /// PNML, a place/transition net
+    Pnml,
 }
 
 impl Format {
     /// Format of a file by its extension; DVE if the extension is unknown.
-    pub fn of(path: &Path) -> Self {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-        Self::from_str(extension, true).unwrap_or(Self::Dve)
+    ///
+    /// # Errors
+    ///
+    /// The extension is that of a language that another tool reads.
+    pub fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
+        if let Some((_, language, instead)) = OTHERS.iter().find(|(other, ..)| *other == extension) {
+            bail!(
+                "{} is a file of {language} by its extension, which is not supported: {instead} (if it is a model in a supported \
+                 language, give --format)",
+                path.display()
+            );
+        }
+        Ok(Self::from_str(&extension, true).unwrap_or(Self::Dve))
     }
 }
+
+const REWRITE: &str = "write the model in DVE, whose processes, channels and guards are similar";
+const GRAPH: &str = "write the model in DVE, or its state graph as an .aut file";
+
+/// Extensions of languages that are not supported: extension, language, and what to do instead.
+const OTHERS: [(&str, &str, &str); 14] = [
+    ("pml", "Promela (SPIN)", REWRITE),
+    ("prom", "Promela (SPIN)", REWRITE),
+    ("promela", "Promela (SPIN)", REWRITE),
+    ("tla", "TLA+", GRAPH),
+    ("m", "Murphi", REWRITE),
+    ("mcrl2", "mCRL2", "convert it by mcrl22lps and lps2lts to an .aut file"),
+    ("lps", "mCRL2", "convert it by lps2lts to an .aut file"),
+    ("lts", "mCRL2", "convert it by ltsconvert to an .aut file"),
+    ("bcg", "CADP", "convert it by bcg_io to an .aut file"),
+    ("lnt", "LNT (CADP)", "convert it by lnt.open and generator to an .aut file"),
+    ("smv", "NuSMV", REWRITE),
+    ("prism", "PRISM", REWRITE),
+    ("fsp", "FSP (LTSA)", GRAPH),
+    ("csp", "CSP (FDR)", GRAPH),
+];
 
 /// A model that was read, with the names that conditions on it may use.
 #[derive(Clone, Debug)]
@@ -41,6 +80,7 @@ pub enum Text {
     Dve(Dve),
     Slco(Slco),
     Network(Networks),
+    Net(Nets),
 }
 
 impl Text {
@@ -55,11 +95,12 @@ impl Text {
             return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading)?));
         }
         let path = input.path.clone();
-        let (name, bytes) = input.text()?;
+        let (name, bytes) = if format == Format::Pnml { input.text_of(MAX_NET_BYTES)? } else { input.text()? };
         let source = Source::of_bytes(name, &bytes);
         drop(bytes);
         Ok(match format {
             Format::Slco => Self::Slco(Slco::read(source)?),
+            Format::Pnml => Self::Net(Nets::read(source, Encoding::FIRST)?),
             Format::Exp => Self::Network(Networks::read_exp(source, &path, reading)?),
             _ => Self::Dve(Dve::read(source)?),
         })
@@ -78,6 +119,7 @@ impl Text {
             Self::Dve(text) => &text.model,
             Self::Slco(text) => &text.model,
             Self::Network(text) => &text.model,
+            Self::Net(text) => &text.model,
         }
     }
 
@@ -86,6 +128,7 @@ impl Text {
             Self::Dve(text) => &mut text.model,
             Self::Slco(text) => &mut text.model,
             Self::Network(text) => &mut text.model,
+            Self::Net(text) => &mut text.model,
         }
     }
 
@@ -102,6 +145,7 @@ impl Text {
             Self::Dve(text) => &text.warnings,
             Self::Slco(text) => &text.warnings,
             Self::Network(_) => &[],
+            Self::Net(text) => &text.warnings,
         }
     }
 
@@ -111,6 +155,7 @@ impl Text {
             Self::Dve(text) => text.has_variable(name),
             Self::Slco(text) => text.has_variable(name),
             Self::Network(text) => text.has_component(name),
+            Self::Net(_) => false,
         }
     }
 
@@ -118,7 +163,7 @@ impl Text {
     pub fn has_process(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_process(name),
-            Self::Slco(_) | Self::Network(_) => false,
+            Self::Slco(_) | Self::Network(_) | Self::Net(_) => false,
         }
     }
 
@@ -133,6 +178,7 @@ impl Text {
             Self::Dve(text) => text.condition(source),
             Self::Slco(text) => text.condition(source),
             Self::Network(text) => text.condition(source),
+            Self::Net(text) => text.condition(source),
         }
     }
 }

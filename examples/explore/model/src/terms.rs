@@ -3,6 +3,7 @@
 
 use crate::interpreter::{Fault, Wrong};
 use crate::ir::expression::{Binary, Unary};
+use crate::ir::net::{Firing, firing};
 use crate::ir::network::LabelId;
 use crate::ir::{Assignment, Expression, Field, Model, Span, StoreTarget, Type, VariableId};
 
@@ -23,6 +24,8 @@ pub enum Term {
     Element(Box<Element>),
     /// 1 if a rule of the network with this label has a step, else 0.
     Enabled(LabelId),
+    /// 1 if a transition of the net is enabled, else 0.
+    Fires(Box<Firing>),
     Unary(Unary, Box<Term>),
     Binary(Box<Operation>),
 }
@@ -101,7 +104,10 @@ impl Term {
                 Self::Element(Box::new(Element { array: *array, field, values, index, span: *span }))
             }
             Expression::At { process, location } => Self::is(model.layout.locations[*process], *location as i32),
-            Expression::Enabled(label) => Self::Enabled(*label),
+            Expression::Enabled(label) => match &model.net {
+                Some(net) => firing(net, &model.layout, *label).map_or(Self::Constant(0), |of| Self::Fires(Box::new(of))),
+                None => Self::Enabled(*label),
+            },
             Expression::Unary { operator, operand } => match Self::of(operand, model) {
                 Self::Constant(value) => Self::Constant(operator.apply(value)),
                 operand => Self::Unary(*operator, Box::new(operand)),
@@ -176,6 +182,7 @@ impl Term {
                 let element = element(*array, values.len(), index.value(model, state)?, *span)?;
                 Ok(field.map_or_else(|| values[element], |field| field.get(state, element)))
             }
+            Self::Fires(firing) => Ok(firing.is_enabled(state).into()),
             Self::Enabled(label) => {
                 let network = model.network.as_ref();
                 Ok(network.is_some_and(|network| network.is_enabled(*label, &model.layout, state)).into())

@@ -8,7 +8,7 @@ mod round;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
 use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
-use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_within, if_it_fits, put_initial};
+use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
 use anyhow::{Result, bail, ensure};
@@ -76,7 +76,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
             return Ok(Exploration::of_nothing());
         };
-        let (mut workers, mut rejected, mut for_nodes) = (self.workers(), Level::default(), 0);
+        let (mut workers, mut rejected) = (self.workers(), Level::default());
         if let Some(parents) = &mut parents {
             parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
         }
@@ -117,10 +117,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 done = self.expand(&level, round.clone(), &mut workers, wants_references, parents.is_some())?;
                 let mut lists_fit = true;
                 let mut violations = Vec::new();
-                for Findings { new, rejected: full, for_nodes: lacking, transitions, deadlocks, overflows, violations: some } in
+                for Findings { new, rejected: full, transitions, deadlocks, overflows, violations: some } in
                     found_by(&mut workers)
                 {
-                    for_nodes += *lacking;
                     counts.states += (new.words.len() / self.source.width()) as u64;
                     counts.transitions += *transitions;
                     counts.deadlocks += *deadlocks;
@@ -159,17 +158,16 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                     break 'levels or_violation(End::Stopped(stop));
                 }
                 while !rejected.words.is_empty() {
-                    let lack = Lack::of((rejected.words.len() / self.source.width()) as u64, for_nodes);
                     let lists = kept_bytes + level.bytes() + next.bytes();
                     let bytes = lists + bytes_of(&parents);
-                    let fits = self.grow(lack, [&mut level, &mut next], bytes, wants_references)? == Growth::Done
+                    let fits = self.grow([&mut level, &mut next], bytes, wants_references)? == Growth::Done
                         || (drop_parents(&mut parents)
-                            && self.grow(lack, [&mut level, &mut next], lists, wants_references)? == Growth::Done);
+                            && self.grow([&mut level, &mut next], lists, wants_references)? == Growth::Done);
                     if !fits {
                         break 'levels or_violation(End::Memory);
                     }
                     let before = next.words.len();
-                    (rejected, for_nodes) = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
+                    rejected = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
                     if let Some(parents) = &mut parents {
                         next.note(before / self.source.width(), parents);
                     }
@@ -190,7 +188,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
             match is_whole {
                 true => self.keep(checkpoints, counts, exploration.found.as_ref(), [&level, &next], done, &rejected.words),
-                false => checkpoints.fail(&counts, "there was no memory for all states of its level"),
+                false => checkpoints.fail(&counts, "no memory for all states of the level"),
             }
         }
         Ok(exploration)
@@ -202,7 +200,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         match begin {
             Begin::Initial(initial) => {
                 self.record(initial);
-                let Some(reference) = put_initial(self.table, initial, self.limits.bytes)? else { return Ok(None) };
+                let Some(reference) = put_initial(self.table, initial, self.limits.of_table(self.table, 0)?)? else {
+                    return Ok(None);
+                };
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
                 Ok(Some((Counts { states: 1, ..Counts::default() }, None, level, next)))
@@ -210,7 +210,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
                 if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
-                    bail!("there is no memory for the references of its states");
+                    bail!("no memory for the references of the states");
                 }
                 Ok(Some((resumed.counts, resumed.found, level, next)))
             }
@@ -232,8 +232,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     }
 
     /// Puts states for which only the parents are known, if these are kept. Adds the new ones to `new`. Returns the states that
-    /// found the table full, and how many of them lacked a node.
-    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<(Level, u64)> {
+    /// found the table full.
+    fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<Level> {
         self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
     }
 
@@ -247,14 +247,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         wants_references: bool,
         results: &mut Buffers,
         new: &mut Level,
-    ) -> Result<(Level, u64)> {
+    ) -> Result<Level> {
         let width = self.source.width();
         let mut request = Request::new().outcomes(true).references(wants_references).into(results);
         if let Some((parents, changed)) = changes {
             request = request.parents(parents).changed(changed);
         }
         // `outcomes(true)`: the table must not return an error for states that are `Full`.
-        let for_nodes = self.table.find_or_put_many_with(states, request)?.tally.full_nodes;
+        let _ = self.table.find_or_put_many_with(states, request)?; // the outcomes are in `results`
         let mut rejected = Level::default();
         for (at, outcome) in results.outcomes().iter().enumerate() {
             let state = &states[at * width..][..width];
@@ -271,7 +271,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 _ => {}
             }
         }
-        Ok((rejected, for_nodes))
+        Ok(rejected)
     }
 
     fn record(&self, states: &[u32]) {
@@ -298,14 +298,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         }
         if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
             // A refusal is no end: the table may be filled until it rejects states.
-            return Ok(self.grow(Lack::Slots, waiting, bytes, wants_references)? != Growth::Stuck);
+            return Ok(self.grow(waiting, bytes, wants_references)? != Growth::Stuck);
         }
         Ok(true)
     }
 
-    /// Doubles the slots of the table, or only its nodes if `lack` says that these are full. Refuses if there is no memory.
-    fn grow(&self, lack: Lack, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
-        if !grow_within(self.table, lack, [2], self.table.bytes(), self.limits.bytes.saturating_sub(bytes))? {
+    /// Grows the table, slots or nodes, whichever are fuller. Refuses if there is no memory.
+    fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
+        if !grow_within(self.table, self.limits.of_table(self.table, bytes)?)? {
             return Ok(Growth::Refused);
         }
         // References into an indexed table remain valid.
@@ -317,7 +317,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         for level in lists {
             let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
             level.references = places.into_iter().flatten().collect();
-            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table has lost states as it grew");
+            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table lost states while it grew");
         }
         Ok(Growth::Done)
     }

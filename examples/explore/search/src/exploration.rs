@@ -3,6 +3,7 @@
 use crate::checks::Violation;
 use crate::stopping::Stop;
 use anyhow::Result;
+use warpset::{MemoryLimit, Storage, VectorTable};
 
 /// Called between rounds with the counts so far. The exploration ends if it returns false.
 pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
@@ -16,6 +17,8 @@ pub struct Limits {
     pub levels: u64,
     /// Most bytes of the table and the waiting states. While a table grows, both the old and the new table count.
     pub bytes: u64,
+    /// Whether these bytes are for this search alone. Then the table takes them early, so that they hold states in the end.
+    pub is_reserved: bool,
     /// Only a fault ends the exploration; other violations do not.
     pub keep_going: bool,
     /// Asked several times a second. If it returns a reason, the search stops at once.
@@ -24,7 +27,21 @@ pub struct Limits {
 
 impl Limits {
     /// No limits: explores all states, whatever violation is found.
-    pub const NONE: Self = Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, keep_going: true, stop: || None };
+    pub const NONE: Self =
+        Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, is_reserved: false, keep_going: true, stop: || None };
+
+    /// Memory that a table may take while it grows, the old and the new one together, if the lists of states take `lists` bytes
+    /// now. Lists get longer as the table fills: this leaves memory for lists that take as many bytes for each state as now.
+    /// (Levels of a search get narrower in relation to all states, so that is enough.)
+    pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: u64) -> Result<MemoryLimit> {
+        let taken = table.bytes();
+        let used = taken as f64 * (table.len()? as f64 / table.slots() as f64).min(1.0);
+        let lists_a_byte = if used > 0.0 { lists as f64 / used } else { 0.0 };
+        let last = self.bytes.saturating_sub(taken) as f64 / (1.0 + lists_a_byte);
+        // While the table grows, old and new table and lists are there at once.
+        let bytes = (taken.saturating_add(last as u64)).min(self.bytes.saturating_sub(lists));
+        Ok(if self.is_reserved { MemoryLimit::Reserved(bytes) } else { MemoryLimit::Shared(bytes) })
+    }
 
     /// Whether a violation ends the search: a fault always does, any other unless `keep_going`.
     pub fn end_with(&self, found: Option<&Found>) -> bool {

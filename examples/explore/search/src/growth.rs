@@ -1,7 +1,7 @@
 //! Growth of tables, within limits of memory.
 
 use anyhow::{Result, ensure};
-use warpset::{Error, Reference, Request, Spec, Storage, VectorTable};
+use warpset::{Error, MemoryLimit, Reference, Request, Spec, Storage, VectorTable};
 
 /// Fill above which a table grows if it may, because its searches get long (`benches/README.md`).
 pub const GROW_AT_FILL: f64 = 0.85;
@@ -23,7 +23,7 @@ pub enum Growth {
 pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(Error::OutOfMemory { .. } | Error::TableFull { .. }) => Ok(None),
+        Err(Error::OutOfMemory { .. } | Error::MemoryLimit { .. } | Error::TableFull { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -67,10 +67,16 @@ impl Lack {
     }
 }
 
+/// Grows a table to the next size that the library's schedule gives within `limit`: twice as many slots or nodes, or all the rest
+/// of the memory. Returns false if the table stays as it is.
+pub fn grow_within<S: Storage>(table: &VectorTable<S>, limit: MemoryLimit) -> Result<bool> {
+    Ok(if_it_fits(table.grow_within(limit))?.unwrap_or(false))
+}
+
 /// Multiplies the size of a table by the first of the `factors` for which there is memory; few large growths cost less than many
-/// small ones. Returns false if the table stays as it is. The old and the new table together must stay within `limit` bytes.
-/// `taken`: bytes of the old table and of everything that grows with it.
-pub fn grow_within<S: Storage, const N: usize>(
+/// small ones. If none fits, the table takes the rest of the memory. Returns false if the table stays as it is. The old and the
+/// new table together must stay within `limit` bytes. `taken`: bytes of the old table and of everything that grows with it.
+pub fn grow_by_factors<S: Storage, const N: usize>(
     table: &VectorTable<S>,
     lack: Lack,
     factors: [u64; N],
@@ -90,20 +96,67 @@ pub fn grow_within<S: Storage, const N: usize>(
             return Ok(true);
         }
     }
-    Ok(false)
+    // Everything grows in proportion, so the table's share of the rest is its share of what is taken.
+    let rest = limit.min(taken.saturating_add(table.device().free_memory()?)).saturating_sub(taken);
+    let share = table.bytes() as f64 / taken.max(1) as f64;
+    grow_within(table, MemoryLimit::Shared(table.bytes() + (rest as f64 * share) as u64))
 }
 
-/// Puts the initial state into an empty table. A table without space for one state is made larger, within `limit` bytes. Returns
+/// Factor by which tables that have to grow alike may grow within `limit` bytes, the old and the new ones together, as the
+/// library's schedule says for one table. `None` if it is less than 1.25. `taken`: their bytes. `beside`: bytes of other memory
+/// within the limit. `is_reserved`: whether the limit is for this search alone.
+pub fn factor_within(taken: u64, beside: u64, limit: u64, is_reserved: bool) -> Option<f64> {
+    let (taken, limit) = (taken.max(1) as f64, limit.saturating_sub(beside) as f64);
+    let rest = (limit - taken) / taken;
+    let keeps = if is_reserved { 15.0 / 16.0 } else { 2.0 / 3.0 };
+    if rest >= 2.0 && limit - 2.0 * taken >= keeps * limit {
+        return Some(2.0);
+    }
+    // A margin for rounding: numbers of buckets are primes.
+    let rest = rest * 0.999;
+    (rest >= 1.25).then_some(rest)
+}
+
+/// Puts the initial state into an empty table. A table without space for one state is made larger, within `limit`. Returns
 /// `None` if there is no memory for that.
-pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: u64) -> Result<Option<Reference>> {
+pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: MemoryLimit) -> Result<Option<Reference>> {
     loop {
         let batch = table.find_or_put_many_with(initial, Request::new().references(true))?;
         if batch.tally.full == 0 {
             ensure!(batch.tally.new == 1, "the table is not empty");
             return Ok(batch.references[0]);
         }
-        if !grow_within(table, Lack::of(batch.tally.full, batch.tally.full_nodes), [2], table.bytes(), limit)? {
+        if !grow_within(table, limit)? {
             return Ok(None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_part_is_known_by_its_rejections() {
+        let lacks = [(0, 0), (3, 0), (3, 2), (3, 3)].map(|(rejected, for_nodes)| Lack::of(rejected, for_nodes));
+        assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
+    }
+
+    #[test]
+    fn tables_that_grow_alike_fill_their_memory() {
+        for is_reserved in [true, false] {
+            for first in [1u64 << 20, 3 << 18, 12_345_678] {
+                let (limit, beside, mut taken) = (1u64 << 30, 1 << 20, first);
+                while let Some(factor) = factor_within(taken, beside, limit, is_reserved) {
+                    let more = (taken as f64 * factor) as u64;
+                    assert!(factor >= 1.25 && beside + taken + more <= limit);
+                    taken = more;
+                }
+                let least = if is_reserved { 0.93 } else { 0.66 };
+                assert!(taken as f64 >= least * limit as f64, "{taken} of {limit} from {first}");
+            }
+        }
+        assert_eq!(factor_within(100, 0, u64::MAX, false), Some(2.0));
+        assert_eq!([factor_within(100, 0, 224, true), factor_within(100, 101, 100, true)], [None, None]);
     }
 }

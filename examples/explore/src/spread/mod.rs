@@ -6,6 +6,7 @@ mod rank_set;
 pub use rank_set::{RankPlan, RankSet};
 
 use crate::codegen::on_cpu::Compiled;
+use crate::encodings::NoRoom;
 use crate::exploration::{Explorer, Limits};
 use crate::options::{EngineKind, Options};
 use crate::progress::ProgressLine;
@@ -14,6 +15,7 @@ use crate::ranks::with_workers;
 use crate::ranks::{Ranks, Table, Worker, on_threads_of};
 use crate::report::Time;
 use crate::successors::Interpreted;
+use crate::survey::Survey;
 use crate::switching::Switching;
 use crate::warnings::Warnings;
 use crate::{Ending, Extras, Outputs};
@@ -83,11 +85,20 @@ impl Task<'_> {
             })?
         };
         time.explore = start.elapsed();
+        let model = interpreted.interpreter.model();
+        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| ranks.path(found, limits)) {
+            return Err(no_room.into());
+        }
+        let start = Instant::now();
+        let surveyed = Survey::of(model).map(|survey| ranks.survey(&survey, crate::stopping::asked)).transpose()?;
+        time.survey = start.elapsed();
         let numbers = ranks.numbers()?;
         let spec = ranks.spec()?;
         let engine = format!("{} on {} ranks", engine(), numbers.states.len());
         let ending = Ending {
             options,
+            text: None,
+            coverage: None,
             interpreted,
             conclusion: None,
             answer: None,
@@ -102,6 +113,7 @@ impl Task<'_> {
             known: None,
             reduction: None,
             exploration: &exploration,
+            surveyed,
         };
         ending.report(&mut ranks, None, limits, engine, time)
     }

@@ -1,8 +1,9 @@
 //! Reduced searches: their answers are those of whole searches, at the same depths, and what they cannot keep is refused.
 
+use crate::languages::network_of;
 use crate::{explore, file, json, json_on, model, written};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Depth of what was found; `None` if nothing was.
@@ -102,4 +103,70 @@ pub fn dependencies_are_written() {
     );
     assert!(lines("do not accord\tP_") > 0 && lines("may make true\tP_") > 0, "{text}");
     assert!(text.lines().all(|line| line.split('\t').count() >= 3), "{text}");
+}
+
+/// Most states of a model of a list: whole searches for paths take time.
+const MOST_STATES: u64 = if cfg!(debug_assertions) { 3_000 } else { 60_000 };
+
+/// Compares reduced searches with the numbers of a list of models. If a model has deadlocks, compares the depths of the first one
+/// and of a goal that holds there, too.
+fn models_of_a_list(list: &Path, file: impl Fn(&str) -> (PathBuf, &'static [&'static str])) {
+    let text = std::fs::read_to_string(list).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let [states, deadlocks] = ["states", "deadlocks"].map(|name| header.iter().position(|column| *column == name).unwrap());
+    let (mut compared, mut logarithms) = (0, 0.0);
+    for row in text.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let (Ok(states), Ok(deadlocks)) = (fields[states].parse::<u64>(), fields[deadlocks].parse::<u64>()) else { continue };
+        if states > MOST_STATES {
+            continue;
+        }
+        let (path, arguments) = file(fields[0]);
+        let json = |question: &[&str]| json(&path, &[arguments, question].concat());
+        let (code, report) = json(&["--reduce", "deadlocks"]);
+        if report["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("this model is not reduced") || error.contains("assertions"))
+        {
+            continue;
+        }
+        assert_eq!((code, report["deadlocks"].as_u64()), (Some(0), Some(deadlocks)), "{}", fields[0]);
+        compared += 1;
+        logarithms += (report["states"].as_f64().unwrap() / states as f64).ln();
+        if deadlocks > 0 {
+            let (_, whole) = json(&["--deadlock"]);
+            let (_, reduced) = json(&["--deadlock", "--reduce", "deadlocks"]);
+            assert_eq!(depth(&reduced), depth(&whole), "{}", fields[0]);
+            let locations = whole["state"]["locations"].as_object().into_iter().flatten();
+            let goal: Vec<String> = locations.map(|(process, at)| format!("{process}.{}", at.as_str().unwrap())).collect();
+            let question = ["--goal", &goal.join(" and ")];
+            let (code, whole) = json(&question);
+            if !goal.is_empty() && code == Some(1) {
+                let (_, reduced) = json(&[&question[..], &["--reduce", "goal"]].concat());
+                assert_eq!(depth(&reduced), depth(&whole), "{} {question:?}: {reduced}", fields[0]);
+            }
+        }
+    }
+    println!("{compared} models of {}: {:.3} of the states are left", list.display(), (logarithms / f64::from(compared)).exp());
+    assert!(compared > 0, "no model of {} is small enough", list.display());
+}
+
+pub fn of_beem(folder: &Path) {
+    let dve = |folder: PathBuf| move |name: &str| (folder.join(format!("{name}.dve")), &[][..]);
+    models_of_a_list(&folder.join("reduce/reduce.csv"), dve(folder.join("reduce")));
+    models_of_a_list(&folder.join("open.csv"), dve(folder.join("open")));
+}
+
+pub fn of_slco(folder: &Path) {
+    let slco = |sub: &str| {
+        let folder = folder.join(sub);
+        move |name: &str| (folder.join(format!("{name}.slco")), &[][..])
+    };
+    models_of_a_list(&folder.join("open.csv"), slco("open"));
+    models_of_a_list(&folder.join("constructs.csv"), slco("constructs"));
+}
+
+pub fn of_networks(folder: &Path) {
+    let written = TempDir::new().unwrap();
+    models_of_a_list(&folder.join("networks.csv"), network_of(folder, &written));
 }

@@ -5,6 +5,7 @@ use super::names::{Meaning, Names};
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{Expression, ProcessId, Span, StoreTarget, Variable};
+use crate::net::pnml::Index;
 use crate::parsing;
 use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
@@ -63,7 +64,7 @@ impl Scope<'_> {
         let span = span(&pair);
         match self.expression(pair)? {
             Expression::Constant(value) => Ok(value),
-            _ => Err(Diagnostic::new(span, "a constant is needed", "this depends on variables, or divides by zero")),
+            _ => Err(Diagnostic::new(span, "a constant is needed", "this depends on variables or divides by zero")),
         }
     }
 
@@ -76,7 +77,7 @@ impl Scope<'_> {
             Meaning::Variable(variable) => variable,
             Meaning::Constant(_) | Meaning::ConstantArray(_) => {
                 let message = format!("`{}` is a constant", name.as_str());
-                return Err(Diagnostic::new(at, message, "nothing can be stored in it"));
+                return Err(Diagnostic::new(at, message, "a constant cannot be assigned"));
             }
         };
         let brackets = parts.next();
@@ -93,7 +94,7 @@ impl Scope<'_> {
         let remaining =
             Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 1) };
         if remaining.nesting == 0 || remaining.depth == 0 {
-            let label = format!("more than {MAX_NESTING} brackets in brackets, or {MAX_DEPTH} operators");
+            let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
         let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
@@ -138,13 +139,15 @@ impl Scope<'_> {
                 .as_str()
                 .parse()
                 .map(Expression::Constant)
-                .map_err(|_| Diagnostic::new(at, "the number is too large", format!("numbers go up to {}", i32::MAX))),
+                .map_err(|_| Diagnostic::new(at, "the number is too large", format!("the largest number is {}", i32::MAX))),
             Rule::least => Ok(Expression::Constant(i32::MIN)),
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
             Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
             Rule::reference => self.reference(pair, remaining),
             Rule::enabled => self.enabled(pair),
+            Rule::tokens => self.tokens(pair),
+            Rule::fireable => self.fireable(pair),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
@@ -180,7 +183,7 @@ impl Scope<'_> {
         }
         if all.len() > MOST_LABELS {
             let message = format!("the gate `{text}` has more than {MOST_LABELS} labels");
-            return Err(Diagnostic::new(span(&written), message, "ask for some of its labels"));
+            return Err(Diagnostic::new(span(&written), message, "use single labels of the gate instead"));
         }
         let all = all.into_iter().map(Expression::Enabled).collect();
         Expression::joined(all, Binary::Or, at).ok_or_else(|| {
@@ -188,6 +191,31 @@ impl Scope<'_> {
             names.sort_unstable();
             parsing::unknown("label or gate of a step", text, span(&written), &names)
         })
+    }
+
+    /// Translates `tokens(p, ...)`: the tokens of these places together.
+    fn tokens(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let net = self.names.net.as_deref().ok_or_else(|| not_a_net(at, "tokens"))?;
+        let places = pair.into_inner().map(|name| element(&name, "place", &net.names.places));
+        let places: Vec<usize> = places.collect::<Result<_, _>>()?;
+        let most: u64 = places.iter().map(|place| u64::from(net.capacities[*place])).sum();
+        if most > i32::MAX as u64 {
+            let message = format!("these places may have {most} tokens together");
+            return Err(Diagnostic::new(at, message, format!("sums up to {} are computed", i32::MAX)));
+        }
+        let tokens = places.into_iter().map(|place| net.tokens[place].clone()).collect();
+        Ok(Expression::joined(tokens, Binary::Add, at).expect("a place is named"))
+    }
+
+    /// Translates `fireable(t, ...)`: whether one of these transitions is enabled.
+    fn fireable(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let at = span(&pair);
+        let net = self.names.net.as_deref().ok_or_else(|| not_a_net(at, "fireable"))?;
+        let transitions = pair.into_inner().map(|name| element(&name, "transition", &net.names.transitions));
+        let transitions = transitions.map(|transition| transition.map(Expression::Enabled));
+        let transitions: Vec<Expression> = transitions.collect::<Result<_, _>>()?;
+        Ok(Expression::joined(transitions, Binary::Or, at).expect("a transition is named"))
     }
 
     /// Resolves `P.state`, or a variable of another process.
@@ -258,17 +286,44 @@ impl Scope<'_> {
             let mut known = self.names.globals.names();
             known.extend(locals.map(|locals| locals.names()).unwrap_or_default());
             let error = unknown("variable or constant", name, &known);
-            let owners = || self.names.processes.names().into_iter();
-            let has = |owner: &&str| {
-                let process = self.names.processes.get(owner).copied().unwrap_or_default();
-                self.names.locals[process].get(name.as_str()).is_some()
+            let owners = |has: &dyn Fn(usize) -> bool| {
+                let processes = &self.names.processes;
+                let owners = processes.names().into_iter().filter(|owner| processes.get(owner).is_some_and(|id| has(*id)));
+                owners.map(|owner| format!("{owner}.{}", name.as_str())).collect::<Vec<_>>()
             };
-            match owners().find(has) {
-                Some(owner) => error.with_help(format!("a variable of process {owner} is written {owner}.{}", name.as_str())),
-                None => error,
+            let variables = owners(&|process| self.names.locals[process].get(name.as_str()).is_some());
+            let states = owners(&|process| self.names.states[process].get(name.as_str()).is_some());
+            match (&variables[..], &states[..]) {
+                ([], []) => error,
+                ([], states) => error.with_help(format!("a state is written with its process: {}", some(states))),
+                (variables, _) => error.with_help(format!("a variable of a process is written with it: {}", some(variables))),
             }
         })
     }
+}
+
+/// The first of some texts, as a list.
+fn some(texts: &[String]) -> String {
+    const MOST: usize = 4;
+    let more = if texts.len() > MOST { ", ..." } else { "" };
+    format!("{}{more}", texts[..texts.len().min(MOST)].join(", "))
+}
+
+/// The place or transition with a name, which may be in quotes.
+fn element(name: &Pair, kind: &str, of: &Index) -> Result<usize, Diagnostic> {
+    let text = name.as_str().trim_end();
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    of.get(text).ok_or_else(|| {
+        if of.is_ambiguous(text) {
+            let message = format!("several {kind}s have the name `{text}`");
+            return Diagnostic::new(span(name), message, "their identifiers tell them apart");
+        }
+        parsing::unknown(kind, text, span(name), &of.ids())
+    })
+}
+
+fn not_a_net(at: Span, what: &str) -> Diagnostic {
+    Diagnostic::new(at, format!("`{what}` is of Petri nets"), "the model is none")
 }
 
 /// An error for a name that is not declared, with the most similar declared name.
@@ -282,7 +337,7 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
 
 fn is_operand(rule: Rule) -> bool {
     use Rule::*;
-    matches!(rule, reference | enabled | number | least | parenthesised | true_value | false_value)
+    matches!(rule, reference | enabled | tokens | fireable | number | least | parenthesised | true_value | false_value)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::ir::{ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
+use crate::net::NetNames;
 pub use crate::parsing::Declared;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub struct Names {
     pub states: Vec<Declared<LocationId>>,
     /// Labels of the steps of a network, for conditions.
     pub labels: Arc<Texts>,
+    /// Places and transitions of a net, for conditions.
+    pub net: Option<Arc<NetNames>>,
 }
 
 /// The meaning of a name in an expression.

@@ -23,7 +23,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
-    /// 1 if a rule of the network with this label has a step, else 0. In conditions only, not in a guard or an effect.
+    /// 1 if a rule of the network with this label has a step, else 0; in a model with a net, 1 if the transition with this number
+    /// is enabled. In conditions only, not in a guard or an effect.
     Enabled(LabelId),
     Unary {
         operator: Unary,
@@ -183,6 +184,17 @@ impl Expression {
             }
             (one, other) => one == other,
         }
+    }
+
+    /// Whether `part` is this expression or a part of it, apart from spans.
+    pub fn has(&self, part: &Self) -> bool {
+        let is_below = match self {
+            Self::Element { index, .. } => index.has(part),
+            Self::Unary { operand, .. } => operand.has(part),
+            Self::Binary { operands, .. } => operands.iter().any(|operand| operand.has(part)),
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => false,
+        };
+        is_below || self.means(part)
     }
 
     /// Builds a unary operation; folds constants.

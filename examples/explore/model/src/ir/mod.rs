@@ -24,6 +24,7 @@
 //! 5. A state without any step is a deadlock.
 //!
 //! In addition, a model may have a [`Network`]: transition systems in tables. Any number of them take a step together by a rule.
+//! And it may have a [`Net`], whose enabled transitions are steps.
 //!
 //! # What a step does, in this order
 //!
@@ -52,6 +53,7 @@ pub mod bounds;
 pub mod expression;
 pub mod facts;
 pub mod layout;
+pub mod net;
 pub mod network;
 pub mod property;
 pub mod range;
@@ -59,6 +61,7 @@ pub mod texts;
 
 pub use expression::{Binary, Expression, Unary};
 pub use layout::{Field, Layout};
+pub use net::Net;
 pub use network::Network;
 pub use property::Property;
 pub use range::Range;
@@ -95,6 +98,8 @@ pub struct Model {
     pub assertions: Vec<Assertion>,
     /// Transition systems that take steps together, beside the processes.
     pub network: Option<Network>,
+    /// Places and transitions of a Petri net, beside the processes.
+    pub net: Option<Net>,
     /// The automaton of the forbidden runs, if the model has a property; states are [product states](property) then.
     pub property: Option<Property>,
     pub layout: Layout,
@@ -267,6 +272,11 @@ impl Model {
     /// Label of a rule of the network; empty if there is no network.
     pub fn rule_label(&self, rule: network::RuleId) -> &str {
         self.network.as_ref().map_or("", |network| network.labels.get(network.label_of(rule)))
+    }
+
+    /// Name of a transition of the net; empty if there is no net.
+    pub fn firing_name(&self, transition: TransitionId) -> &str {
+        self.net.as_ref().map_or("", |net| &net.transitions[transition].name)
     }
 
     /// The packed initial state.

@@ -67,8 +67,9 @@ impl Actions {
     ///
     /// # Errors
     ///
-    /// The model has too many actions; or it is one transition system, in which no two steps are independent.
+    /// The model has too many actions, is a Petri net, or is one transition system, in which no two steps are independent.
     pub fn of(model: &Model, tests: &mut Tests) -> Result<Self> {
+        ensure!(model.net.is_none(), "it is a Petri net, whose dependencies are not computed");
         let mut all = Vec::new();
         for (id, transition) in model.transitions.iter().enumerate() {
             match &transition.action {
@@ -137,6 +138,7 @@ impl Actions {
             Step::Transition { id, receiver: None } => self.alone[&id],
             Step::Transition { id, receiver: Some(receiver) } => self.pairs[&(id, receiver)],
             Step::Rule(rule) => self.first_rule + rule,
+            Step::Firing(_) => unreachable!("a net is not reduced"),
         }
     }
 

@@ -96,6 +96,9 @@ impl<'m> Stubborn<'m> {
         if model.property.is_some() {
             bail!("it has a property of runs, and a reduction would lose runs that violate it");
         }
+        if model.net.is_some() {
+            bail!("it is a Petri net, and which of its transitions depend on each other is not computed");
+        }
         let mut tests = Tests::default();
         let goal = kept.goals.then(|| {
             let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
@@ -209,10 +212,15 @@ impl Choice<'_, '_> {
                     None => return false,
                 },
             };
-            for new in needed.difference(set).collect::<Vec<_>>() {
-                set.insert(new);
-                enabled_in_set += usize::from(self.enabled.contains(new));
-                self.waiting.push(new);
+            let words = set.as_mut_slice().iter_mut().zip(needed.as_slice()).zip(self.enabled.as_slice());
+            for (at, ((set, needed), enabled)) in words.enumerate() {
+                let mut new = needed & !*set;
+                *set |= new;
+                enabled_in_set += (new & enabled).count_ones() as usize;
+                while new != 0 {
+                    self.waiting.push(at * usize::BITS as usize + new.trailing_zeros() as usize);
+                    new &= new - 1;
+                }
             }
         }
         enabled_in_set < fewest
@@ -225,9 +233,12 @@ impl Choice<'_, '_> {
             if self.value(test) != Value::Fails {
                 continue;
             }
-            let enablers = &self.of.dependencies.enablers[test];
-            let new = enablers.difference(set);
-            let cost: usize = new.map(|new| if self.enabled.contains(new) { COST_OF_ENABLED } else { 1 }).sum();
+            let words = self.of.dependencies.enablers[test].as_slice().iter().zip(set.as_slice()).zip(self.enabled.as_slice());
+            let cost_of = |((enablers, set), enabled): ((&usize, &usize), &usize)| {
+                let new = enablers & !set;
+                new.count_ones() as usize + (COST_OF_ENABLED - 1) * (new & enabled).count_ones() as usize
+            };
+            let cost: usize = words.map(cost_of).sum();
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, test));
             }

@@ -107,6 +107,7 @@ fn network() -> impl Strategy<Value = Model> {
             transitions: Vec::new(),
             assertions: Vec::new(),
             property: None,
+            net: None,
             network,
         };
         assembled(parts, &source("")).unwrap_or_else(|_| panic!("a small network"))

@@ -38,7 +38,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
             _ => {
                 let opened = Opened::open(&checkpoints.schedule.path).unwrap();
                 assert_eq!(opened.table_of(&identity(), dve.model.layout.words, None).unwrap(), TableKind::Tree);
-                let (table, resumed) = opened.load(&device, &interpreted, limits.bytes).unwrap();
+                let (table, resumed) = opened.load(&device, &interpreted, &limits).unwrap();
                 (table, Begin::Resumed(resumed))
             }
         };

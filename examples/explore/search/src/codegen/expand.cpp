@@ -54,9 +54,64 @@ struct Joint {
     }
 };
 
+// Mirrored by `Random` in simulation.rs.
+struct Random {
+    u64 state;
+
+    // A number below `count`, which is less than 2^32.
+    u64 below(u64 count)
+    {
+        state += 0x9e3779b97f4a7c15ull;
+        u64 mixed = state;
+        mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+        mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
+        mixed ^= mixed >> 31;
+        return (mixed >> 32) * count >> 32;
+    }
+};
+
+// Receives the successors of a state of a net, in rows of which `end` is the first that must not be kept.
+struct Rows {
+    const State& from;
+    State* rows;
+    explore::u32* sources;
+    const u64 at;
+    const u64 end;
+    const Joint& joint;
+    u64 next;
+    bool has_step = false;
+    bool is_full = false;
+
+    // A copy of the state.
+    State& row()
+    {
+        rows[next] = from;
+        return rows[next];
+    }
+
+    // Keeps the successor that was made of the copy.
+    void done()
+    {
+        has_step = true;
+        if (next + (explore::property_moves == 0 ? 1 : explore::property_moves) > end) {
+            is_full = true;
+            return;
+        }
+        sources[next] = static_cast<explore::u32>(at);
+        next += joint.add(at, rows + next, sources + next);
+    }
+};
+
 }  // namespace
 
 extern "C" {
+
+// Mirrored by `Walked` in on_cpu.rs.
+struct Walked {
+    u64 steps;
+    u64 overflows;
+    u64 ended;  // 0: after `most` steps; 1: in a state without any step; 2: at a violation or a fault
+};
 
 // Mirrored by `Counts` in on_cpu.rs.
 struct Counts {
@@ -73,17 +128,19 @@ constexpr u64 none = ~0ull;
 
 unsigned explore_width() { return explore::state_words; }
 
-// Most steps of a state.
+// Most steps of a state, without those of a net.
 u64 explore_most_steps()
 {
     u64 most = 0;
-    for (explore::u32 unit = 0; unit < explore::units; ++unit) most += explore::choices(unit);
+    for (explore::u32 unit = 0; unit < explore::units; ++unit)
+        if (unit != explore::net_unit) most += explore::choices(unit);
     if (explore::property_moves == 0) return most;
     return most == 0 ? explore::property_moves : most * explore::property_moves;
 }
 
-// Computes the successors of `count` states, one after another, until `room` rows might not suffice for the next state, or until
-// a state has a fault. `sources` gets for each row the number of the state that it is a successor of. The function may also write
+// Computes the successors of `count` states, one after another, until `room` rows do not suffice for the next state, or until
+// a state has a fault. If they do not suffice for the first state of a net, it expands none. `sources` gets for each row the
+// number of the state that it is a successor of. The function may also write
 // the row after the last one. `tables` are those of the model's network.
 void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
 {
@@ -97,7 +154,15 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
         if (violated(tables, from, notes) != conditions && counts->violating == none) counts->violating = at;
         bool has_step = false;
         const Joint joint(tables, from, notes);
+        if constexpr (net_unit != ~0u) {
+            Rows give{from, successors, sources, at, room, joint, row};
+            net_steps(tables, from, notes, give);
+            if (give.is_full) return;
+            has_step = give.has_step;
+            row = give.next;
+        }
         for (u32 unit = 0; unit < units; ++unit) {
+            if (unit == net_unit) continue;
             const u32 end = choices(unit);
             Cursor cursor(tables);
             for (u32 choice = 0; choice < end; ++choice) {
@@ -125,5 +190,43 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
         counts->states = at + 1;
         counts->rows = row;
     }
+}
+
+// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
+// a state and one more. For models without a property.
+void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
+{
+    using namespace explore;
+    *walked = {0, 0, 0};
+    State from = *state;
+    Random numbers = *random;
+    for (;;) {
+        Notes notes;
+        const bool violates = violated(tables, from, notes) != conditions;
+        u64 count = 0;
+        for (u32 unit = 0; unit < units; ++unit) {
+            const u32 end = choices(unit);
+            Cursor cursor(tables);
+            for (u32 choice = 0; choice < end; ++choice) {
+                rows[count] = from;
+                count += step(unit, choice, cursor, from, rows[count], notes);
+                if (unit >= first_component && !cursor.more()) break;
+            }
+        }
+        if (violates || notes.fault != 0) {
+            walked->ended = 2;
+            break;
+        }
+        if (count == 0) {
+            walked->ended = 1;
+            break;
+        }
+        if (walked->steps == most) break;
+        walked->overflows += notes.overflows;
+        from = rows[numbers.below(count)];
+        ++walked->steps;
+    }
+    *state = from;
+    *random = numbers;
 }
 }

@@ -52,6 +52,10 @@ impl Scope<'_> {
             Expression::At { process, location } => {
                 format!("(at_{}({}) == {location})", self.names.process(*process), self.state)
             }
+            Expression::Enabled(transition) if super::net::has_tables(self.model) => {
+                format!("fireable(tables, {transition}, {})", self.state)
+            }
+            Expression::Enabled(transition) if self.model.net.is_some() => format!("fireable_{transition}({})", self.state),
             Expression::Enabled(label) => format!("is_enabled_label(tables, {label}, {})", self.state),
             Expression::Unary { operator, operand } => self.unary(*operator, operand),
             Expression::Binary { operator, operands, .. } => match self.shared.and_then(|shared| shared.number(expression)) {

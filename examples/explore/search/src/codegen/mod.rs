@@ -17,6 +17,8 @@
 //! for a state and a unit; once `cursor.more()` is false, no further choice gives a step. All tables are data, whose address the
 //! cursor has: [`tables`].
 //!
+//! The last unit of a model with a net has the firings of its transitions (net.rs).
+//!
 //! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fails in a state.
 //!
 //! The text begins with state.cuh. The names of its functions contain the names of the model, and a comment at each choice gives
@@ -24,6 +26,7 @@
 
 mod expression;
 mod names;
+mod net;
 mod network;
 pub mod on_cpu;
 mod pairs;
@@ -37,7 +40,6 @@ pub mod tests;
 use crate::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
-pub use network::tables;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
@@ -46,6 +48,11 @@ use steps::Context;
 pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
     steps::ensure_fits(model)?;
     network::ensure_fits(model)
+}
+
+/// The words of a model's tables: of its network, or of a large net; empty if it has neither.
+pub fn tables(model: &Model) -> Vec<u32> {
+    if model.net.is_some() { net::tables(model) } else { network::tables(model) }
 }
 
 const PRELUDE: &str = include_str!("state.cuh");
@@ -62,7 +69,11 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
         model.layout.words
     )
     .unwrap();
-    source.push_str(&network::text(model));
+    // The cursor of a large net goes through its firings; all other nets have none.
+    if !net::has_tables(model) {
+        source.push_str(&network::text(model));
+    }
+    source.push_str(&net::text(model, model.processes.len()));
     source.push_str("namespace explore {\n\n");
     fields(model, &names, &mut source);
     let shared = &Shared::of_guards(model);
@@ -144,8 +155,9 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
 /// Generates `step` and `choices`.
 fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
     let of_components = model.network.iter().flat_map(|network| network.most_steps_led());
-    let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).collect();
-    let first_component = model.processes.len();
+    let choices: Vec<u64> = choices.iter().map(|count| *count as u64).chain(of_components).chain(net::choices(model)).collect();
+    // The firings of a large net are found by a cursor, as the steps of components are.
+    let first_component = model.processes.len() + usize::from(model.net.is_some() && !net::has_tables(model));
     writeln!(to, "constexpr u32 units = {}, first_component = {first_component};\n", choices.len()).unwrap();
     to.push_str("EXPLORE_FN u32 choices(u32 unit)\n{\n    switch (unit) {\n");
     for (unit, count) in choices.iter().enumerate() {
@@ -157,9 +169,16 @@ fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
         to.push_str("    if (unit >= first_component) {\n        if (choice == 0) cursor.begin(unit - first_component, from);\n");
         to.push_str("        return cursor.next(from, to);\n    }\n");
     }
+    if net::has_tables(model) {
+        to.push_str("    if (unit == net_unit) {\n        if (choice == 0) cursor.begin(0, from);\n");
+        to.push_str("        return cursor.next(from, to, notes);\n    }\n");
+    }
     to.push_str("    (void)cursor, (void)choice;\n    u32 result = no_step;\n    switch (unit) {\n");
     for unit in (0..model.processes.len()).filter(|unit| choices[*unit] > 0) {
         writeln!(to, "    case {unit}: result = steps_of_{}(choice, from, to, notes); break;", names.process(unit)).unwrap();
+    }
+    if model.net.is_some() && !net::has_tables(model) {
+        to.push_str("    case net_unit: result = steps_of_net(choice, from, to, notes); break;\n");
     }
     to.push_str("    }\n    if (result < first_pair) return result == a_step;\n");
     to.push_str("    return take_pair(result - first_pair, from, to, notes);\n}\n\n");

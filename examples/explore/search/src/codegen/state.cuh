@@ -12,7 +12,7 @@ using u32 = unsigned int;
 
 // Faults and overflows of a step.
 struct Notes {
-    u32 fault = 0;        // first fault: 1 an index outside its array, 2 a division by zero
+    u32 fault = 0;        // first fault: 1 an index outside its array, 2 a division by zero, 3 no room for tokens
     u32 transition = 0;   // the transition with that fault
     u32 overflows = 0;    // stores that changed the value
 };
@@ -26,7 +26,7 @@ struct Moves {
     EXPLORE_FN bool has(u32 move) const { return bits[move / 32] >> move % 32 & 1; }
 };
 
-constexpr u32 fault_index = 1, fault_division = 2;
+constexpr u32 fault_index = 1, fault_division = 2, fault_tokens = 3;
 
 // Result of a choice: no step, a step that was taken, or the number of a pair of processes that is still to try.
 constexpr u32 no_step = 0, a_step = 1, first_pair = 2;

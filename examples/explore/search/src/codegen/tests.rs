@@ -120,7 +120,7 @@ fn some_beem_models() -> Vec<PathBuf> {
 
 pub fn read_file(path: &Path) -> Text {
     let input = crate::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
-    let text = Text::read(Format::of(path), input, &Reading::default());
+    let text = Text::read(Format::of(path).unwrap(), input, &Reading::default());
     text.unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
 }
 
@@ -394,7 +394,11 @@ proptest! {
 #[test]
 fn nvrtc_takes_the_kernels() {
     use crate::gpu;
-    use warpset::{Bucket, Error, Indexed, Tree, gpu::compile_source};
+    use warpset::gpu::{Program, compile};
+    use warpset::{BucketTable, Error, IndexedTable, TreeTable};
+    fn own(source: &str) -> Program<'_> {
+        Program::Own { name: "explore.cu", source }
+    }
     let files = own_models().into_iter().chain(some_beem_models()).map(|path| read_file(&path).model().clone());
     let property = "process Runs { state q, r; init q; accept r; trans q -> q {}, q -> r { guard P_0.critical; }, r -> r {}, r -> q {}, r -> r {}, r -> q {};
         }\nsystem async property Runs;";
@@ -409,15 +413,15 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
-        let mut by_rows =
-            Some(compile_source::<Indexed>("explore.cu", &gpu::source_by_rows(&model, &checks, true), width, (9, 0)));
+        let by_rows = gpu::source_by_rows(&model, &checks, true);
+        let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
         let sources =
             [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
         for source in sources {
             let compiled = [
-                compile_source::<Bucket>("explore.cu", &source, width, (9, 0)),
-                compile_source::<Tree>("explore.cu", &source, width.max(3), (9, 0)),
-                compile_source::<Indexed>("explore.cu", &source, width, (9, 0)),
+                compile(&BucketTable::builder(width), own(&source), (9, 0)),
+                compile(&TreeTable::builder(width.max(3)), own(&source), (9, 0)),
+                compile(&IndexedTable::builder(width), own(&source), (9, 0)),
             ];
             let by_rows = by_rows.take();
             for (number, image) in

@@ -41,8 +41,6 @@ pub struct Findings {
     pub new: Level,
     /// Successors that found the table full.
     pub rejected: Level,
-    /// Number of rejected successors that lacked a node.
-    pub for_nodes: u64,
     pub transitions: u64,
     pub deadlocks: u64,
     pub overflows: u64,
@@ -56,7 +54,7 @@ impl Findings {
         self.new.clear();
         self.rejected.clear();
         self.violations.clear();
-        (self.transitions, self.deadlocks, self.overflows, self.for_nodes) = (0, 0, 0, 0);
+        (self.transitions, self.deadlocks, self.overflows) = (0, 0, 0);
     }
 }
 
@@ -144,8 +142,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             let changes = is_tree.then(|| (&parents[batch.clone()], &changed[batch.start * masks..batch.end * masks]));
             let successors = &expansion.successors[batch.start * width..batch.end * width];
             let found_from = |at: usize| keeps_parents.then(|| references[expansion.parents[batch.start + at] as usize].slot());
-            let (full, for_nodes) = self.put_with(successors, changes, found_from, wants_references, results, &mut found.new)?;
-            found.for_nodes += for_nodes;
+            let full = self.put_with(successors, changes, found_from, wants_references, results, &mut found.new)?;
             found.rejected.words.extend(full.words);
             found.rejected.parents.extend(full.parents);
         }

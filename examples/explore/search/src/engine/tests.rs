@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
-use warpset::{Bucket, CompactTree, Device, Indexed, Tree};
+use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree};
 use warpset_model::dve::{Dve, random};
 
 pub const NO_LIMITS: Limits = Limits::NONE;
@@ -145,15 +145,12 @@ fn nodes_grow_without_slots() {
         assert!(nodes < 50 && table.node_slots() > 4 * nodes, "{nodes} nodes, then {}", table.node_slots());
         // Memory is too short for more nodes, although it would do for slots.
         table = VectorTable::<S>::builder(dve.model.layout.words).capacity(100_000).build(table.device()).unwrap();
-        let limits = Limits { bytes: table.bytes() + 1, ..NO_LIMITS };
-        assert!(!grow_within(&table, Lack::Nodes, [2], table.bytes(), limits.bytes).unwrap());
+        assert!(!grow_within(&table, MemoryLimit::Reserved(table.bytes() + 1)).unwrap());
     }
     let words = wide_counters().model.layout.words;
     assert!(words > 2, "{words} words");
     grown(VectorTable::<Tree>::builder(words).nodes(20));
     grown(VectorTable::<CompactTree>::builder(words).nodes(20));
-    let lacks = [(0, 0), (3, 0), (3, 2), (3, 3)].map(|(rejected, for_nodes)| Lack::of(rejected, for_nodes));
-    assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
 }
 
 /// Explores in a table that begins with `slots` slots, and finds the path to the violation by its parents.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use warpset::{Result, Storage};
 
 /// Numbers that one collective call adds up.
-const NUMBERS: usize = 16;
+pub const NUMBERS: usize = 16;
 
 /// Whether a rank should stop, as numbers that can be added up over the ranks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,7 +15,16 @@ pub struct Stops([u64; 3]);
 
 impl Stops {
     pub fn own(limits: Limits) -> Self {
-        Self(match (limits.stop)() {
+        Self::of_reason((limits.stop)())
+    }
+
+    /// The numbers, for sums.
+    pub fn numbers(self) -> [u64; 3] {
+        self.0
+    }
+
+    pub fn of_reason(reason: Option<Stop>) -> Self {
+        Self(match reason {
             None => [0; 3],
             Some(Stop::Interrupted) => [1, 0, 0],
             Some(Stop::Time(most)) => [0, 1, most.as_nanos() as u64],

@@ -17,7 +17,10 @@ pub use worker::{Round, Worker};
 
 use crate::exploration::{Exploration, Explorer, Found, Limits, Observer};
 use crate::in_process::{OfAnother, first_error, on_all};
+use crate::stopping::Stop;
 use crate::successors::{Interpreted, Successors};
+use crate::survey::{Survey, Surveyed};
+use agreement::{NUMBERS, Stops, of_each};
 use anyhow::Result;
 use search::Member;
 use warpset::{Device, Spec, Storage};
@@ -62,6 +65,34 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
     /// The [`Numbers`] of all ranks.
     pub fn numbers(&mut self) -> Result<Numbers> {
         Ok(Numbers { devices: self.devices_text()?, ..self.agreed(Numbers::of)? })
+    }
+
+    /// Figures of a net over the states of all ranks. Collective: all processes must call it.
+    pub fn survey(&mut self, survey: &Survey, stop: fn() -> Option<Stop>) -> Result<Surveyed> {
+        self.agreed(|member| {
+            let own = member.table()?.local();
+            let own = survey.run(own, stop);
+            // Every rank learns of a failure before any goes on.
+            let [failures] = member.collect(|table| table.sum([u64::from(own.is_err())]))?;
+            let mut all = own?;
+            if failures > 0 {
+                return Err(OfAnother.into());
+            }
+            let most = |all: Vec<u64>| all.into_iter().max().unwrap_or(0);
+            all.max_in_place = most(member.collect(|table| of_each(table, all.max_in_place))?);
+            all.max_tokens = most(member.collect(|table| of_each(table, all.max_tokens))?);
+            [all.states] = member.collect(|table| table.sum([all.states]))?;
+            let mut firings = std::mem::take(&mut all.firings);
+            for part in firings.chunks_mut(NUMBERS) {
+                let mut own = [0u64; NUMBERS];
+                own.iter_mut().zip(&*part).for_each(|(number, firings)| *number = *firings);
+                let sums = member.collect(|table| table.sum(own))?;
+                part.iter_mut().zip(sums).for_each(|(firings, sum)| *firings = sum);
+            }
+            let own = Stops::of_reason(all.stopped);
+            all.stopped = Stops::of(member.collect(|table| table.sum(own.numbers()))?);
+            Ok(Surveyed { firings, ..all })
+        })
     }
 
     /// The devices of the ranks of this process, and the number of ranks in other processes, each on a device of its own.

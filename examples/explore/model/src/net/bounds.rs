@@ -1,0 +1,221 @@
+//! Bounds of the tokens in places, proved by invariants.
+//!
+//! A vector of weights y, none negative, with which no transition increases the weighted sum of all tokens, proves that a place p
+//! never has more than (y · initial marking) / y_p tokens. All such vectors are the non-negative combinations of some; these are
+//! found by the double description method (Motzkin 1953; for nets, Farkas' algorithm): begin with the vectors of one place each,
+//! and take the transitions one after another. Vectors with which the transition increases the sum are replaced by combinations
+//! with those with which it decreases it. There can be too many combinations; then only those that prove most are kept. Whatever
+//! is kept is a proof: a vector that is left is checked against all transitions.
+
+use crate::ir::net::{PlaceId, Transition};
+use std::collections::HashSet;
+
+/// Most vectors that are kept.
+const MOST_VECTORS: usize = 4_000;
+
+/// Most combinations for one transition.
+const MOST_COMBINATIONS: usize = 20_000;
+
+/// Work after which no more combinations are made, in entries of vectors: some tenths of a second.
+const MOST_WORK: usize = 60_000_000;
+
+/// Weights with which no transition increases the sum of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invariant {
+    /// The places with a weight, ascending.
+    pub weights: Vec<(PlaceId, u64)>,
+    /// The weighted sum of tokens in the initial marking.
+    pub tokens: u64,
+    /// Whether every firing keeps the sum.
+    pub is_constant: bool,
+}
+
+/// A vector, and by how much each transition that is still to be taken changes its sum.
+#[derive(Clone, Debug)]
+struct Row {
+    weights: Vec<(u32, i64)>,
+    changes: Vec<(u32, i64)>,
+    tokens: i128,
+    is_constant: bool,
+}
+
+/// Finds invariants of a net.
+pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant> {
+    let mut changes: Vec<Vec<(u32, i64)>> = vec![Vec::new(); initial.len()];
+    for (id, transition) in transitions.iter().enumerate() {
+        for (place, change) in change_of(transition) {
+            changes[place].push((id as u32, change));
+        }
+    }
+    let entries: usize = changes.iter().map(Vec::len).sum();
+    let mut rows: Vec<Row> = changes
+        .into_iter()
+        .enumerate()
+        .map(|(place, changes)| {
+            let tokens = i128::from(initial[place]);
+            Row { weights: vec![(place as u32, 1)], changes, tokens, is_constant: true }
+        })
+        .collect();
+    let mut work = 0;
+    // By transition: how many rows it increases, and decreases.
+    let mut signs = vec![[0i32; 2]; transitions.len()];
+    rows.iter().for_each(|row| count(row, &mut signs, 1));
+    let mut open: Vec<u32> = (0..transitions.len() as u32).collect();
+    if entries > MOST_WORK / 4 {
+        open.clear();
+    }
+    loop {
+        // The transition with the fewest combinations; one that increases nothing needs none.
+        open.retain(|transition| signs[*transition as usize][0] > 0);
+        work += open.len();
+        let cost = |transition: &u32| {
+            let [more, less] = signs[*transition as usize].map(i64::from);
+            more * less
+        };
+        let Some((at, _)) = open.iter().enumerate().min_by_key(|(_, transition)| cost(transition)) else { break };
+        if work > MOST_WORK {
+            break;
+        }
+        let transition = open.swap_remove(at);
+        let change_by =
+            |row: &Row| row.changes.binary_search_by_key(&transition, |(of, _)| *of).map_or(0, |at| row.changes[at].1);
+        work += rows.len() * 4;
+        let (increased, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| change_by(row) > 0);
+        rows = others;
+        let decreased: Vec<usize> = (0..rows.len()).filter(|at| change_by(&rows[*at]) < 0).collect();
+        let mut known: HashSet<Vec<(u32, i64)>> = HashSet::new();
+        let mut new = Vec::new();
+        'all: for row in &increased {
+            for other in &decreased {
+                let other = &rows[*other];
+                work += row.changes.len() + other.changes.len() + row.weights.len() + other.weights.len();
+                if new.len() >= MOST_COMBINATIONS || work > MOST_WORK {
+                    break 'all;
+                }
+                let joined = joined(row, change_by(row), other, change_by(other));
+                new.extend(joined.filter(|joined| known.insert(joined.weights.clone())));
+            }
+        }
+        increased.iter().for_each(|row| count(row, &mut signs, -1));
+        keep_smallest(&mut new);
+        new.iter().for_each(|row| count(row, &mut signs, 1));
+        rows.extend(new);
+        if rows.len() > MOST_VECTORS {
+            rows.sort_by_key(|row| (row.tokens, row.weights.len()));
+            rows.split_off(MOST_VECTORS).iter().for_each(|row| count(row, &mut signs, -1));
+        }
+    }
+    let is_invariant = |row: &&Row| row.changes.iter().all(|(_, change)| *change <= 0);
+    let invariants = rows.iter().filter(is_invariant).filter_map(|row| {
+        let weights = row.weights.iter().map(|(place, weight)| (*place as PlaceId, *weight as u64)).collect();
+        let tokens = u64::try_from(row.tokens).ok()?;
+        Some(Invariant { weights, tokens, is_constant: row.changes.is_empty() && row.is_constant })
+    });
+    invariants.collect()
+}
+
+/// Adds `by` to the numbers of rows that each transition increases, or decreases, for the transitions that change this row.
+fn count(row: &Row, signs: &mut [[i32; 2]], by: i32) {
+    for (transition, change) in &row.changes {
+        signs[*transition as usize][usize::from(*change < 0)] += by;
+    }
+}
+
+/// Keeps only rows whose places do not include all places of another one, as far as there are few rows.
+fn keep_smallest(rows: &mut Vec<Row>) {
+    const MOST_COMPARED: usize = 600;
+    rows.sort_by_key(|row| (row.weights.len(), row.tokens));
+    if rows.len() > MOST_COMPARED {
+        return;
+    }
+    let mut kept: Vec<Row> = Vec::new();
+    for row in rows.drain(..) {
+        let includes = |other: &Row| {
+            let mut places = row.weights.iter().map(|(place, _)| place);
+            other.changes.is_empty() && other.weights.iter().all(|(place, _)| places.any(|of| of == place))
+        };
+        if !kept.iter().any(includes) {
+            kept.push(row);
+        }
+    }
+    *rows = kept;
+}
+
+/// By how much a transition changes the tokens of each place that it changes.
+pub fn change_of(transition: &Transition) -> Vec<(PlaceId, i64)> {
+    let taken = transition.takes.iter().map(|(place, count)| (*place, -i64::from(*count)));
+    let put = transition.puts.iter().map(|(place, count)| (*place, i64::from(*count)));
+    let mut all: Vec<(PlaceId, i64)> = taken.chain(put).collect();
+    all.sort_unstable();
+    let sums = all.chunk_by(|one, other| one.0 == other.0).map(|part| (part[0].0, part.iter().map(|(_, by)| by).sum()));
+    sums.filter(|(_, change)| *change != 0).collect()
+}
+
+/// The combination of two rows that a transition does not change; `None` if its numbers are too large.
+fn joined(one: &Row, by: i64, other: &Row, by_other: i64) -> Option<Row> {
+    let divisor = gcd(by.unsigned_abs(), by_other.unsigned_abs()) as i64;
+    let (factor, factor_other) = (-by_other / divisor, by / divisor);
+    let mut weights = sum(&one.weights, factor, &other.weights, factor_other)?;
+    let mut changes = sum(&one.changes, factor, &other.changes, factor_other)?;
+    let mut tokens = one.tokens.checked_mul(factor.into())?.checked_add(other.tokens.checked_mul(factor_other.into())?)?;
+    let common = weights.iter().fold(0, |common, (_, weight)| gcd(common, weight.unsigned_abs())) as i64;
+    if common > 1 {
+        // The changes and the tokens are sums of these weights, each times a whole number.
+        weights.iter_mut().for_each(|(_, weight)| *weight /= common);
+        changes.iter_mut().for_each(|(_, change)| *change /= common);
+        tokens /= i128::from(common);
+    }
+    Some(Row { weights, changes, tokens, is_constant: one.is_constant && other.is_constant })
+}
+
+/// The sum of two sparse vectors, each times a factor. Entries that are 0 are left out.
+fn sum(one: &[(u32, i64)], factor: i64, other: &[(u32, i64)], factor_other: i64) -> Option<Vec<(u32, i64)>> {
+    let (mut all, mut one, mut other) = (Vec::with_capacity(one.len() + other.len()), one, other);
+    loop {
+        let (at, value) = match (one.first(), other.first()) {
+            (None, None) => return Some(all),
+            (Some((at, value)), None) => (*at, value.checked_mul(factor)?),
+            (None, Some((at, value))) => (*at, value.checked_mul(factor_other)?),
+            (Some((at, value)), Some((at_other, _))) if at < at_other => (*at, value.checked_mul(factor)?),
+            (Some((at, _)), Some((at_other, value))) if at > at_other => (*at_other, value.checked_mul(factor_other)?),
+            (Some((at, value)), Some((_, of_other))) => {
+                (*at, value.checked_mul(factor)?.checked_add(of_other.checked_mul(factor_other)?)?)
+            }
+        };
+        one = one.strip_prefix_at(at);
+        other = other.strip_prefix_at(at);
+        if value != 0 {
+            all.push((at, value));
+        }
+    }
+}
+
+/// The rest of a sparse vector behind an entry.
+trait Rest {
+    fn strip_prefix_at(self, at: u32) -> Self;
+}
+
+impl Rest for &[(u32, i64)] {
+    fn strip_prefix_at(self, at: u32) -> Self {
+        if self.first().is_some_and(|(first, _)| *first == at) { &self[1..] } else { self }
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The most tokens that each place can have, as far as an invariant proves it.
+pub fn bounds(places: usize, invariants: &[Invariant]) -> Vec<Option<u64>> {
+    let mut bounds: Vec<Option<u64>> = vec![None; places];
+    for Invariant { weights, tokens, .. } in invariants {
+        for (place, weight) in weights {
+            let bound = tokens / weight;
+            bounds[*place] = Some(bounds[*place].map_or(bound, |before| before.min(bound)));
+        }
+    }
+    bounds
+}

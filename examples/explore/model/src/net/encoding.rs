@@ -1,0 +1,223 @@
+//! Chooses where the tokens of each place are in a state.
+//!
+//! Places of which at most one is marked share a field, if its values take fewer bits than a bit for each place: the places of a
+//! NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
+//! without a proved bound begins with 8 bits; see [`Encoding`].
+
+use super::bounds::{self, Invariant};
+use super::pnml::Pnml;
+use crate::ir::net::{Holder, Place, PlaceId};
+use crate::ir::{Range, Type, Variable};
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+
+/// Widest field. Values are 32-bit integers with a sign.
+const MOST_BITS: u32 = 31;
+
+/// The claims and guesses that an encoding rests on. A search in which one of them turns out wrong begins again with the next
+/// encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoding {
+    /// Bits of a place without a proved bound.
+    pub bits: u32,
+    /// Whether the NUPN section is believed. Every firing checks what it says, unless invariants prove it.
+    pub believes_units: bool,
+}
+
+impl Encoding {
+    pub const FIRST: Self = Self { bits: 8, believes_units: true };
+
+    /// All encodings, from the smallest on.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [true, false].into_iter().flat_map(|believes_units| [8, 16, MOST_BITS].map(|bits| Self { bits, believes_units }))
+    }
+
+    /// The next encoding with wider fields; `None` if there is none.
+    pub fn wider(self) -> Option<Self> {
+        [16, MOST_BITS].into_iter().find(|bits| *bits > self.bits).map(|bits| Self { bits, ..self })
+    }
+}
+
+/// Places that share a field.
+struct Unit {
+    name: String,
+    places: Vec<PlaceId>,
+    /// In every reachable marking one of all places is marked, so no value means none.
+    has_always_one: bool,
+    is_proved: bool,
+    is_nupn: bool,
+}
+
+impl Unit {
+    /// Values of the field.
+    fn values(&self) -> usize {
+        self.places.len() + usize::from(!self.has_always_one)
+    }
+
+    /// Bits of the field.
+    fn bits(&self) -> usize {
+        (usize::BITS - (self.values() - 1).leading_zeros()).max(1) as usize
+    }
+
+    /// Bits that the field saves.
+    fn saves(&self) -> usize {
+        self.places.len().saturating_sub(self.bits())
+    }
+}
+
+/// Numbers of places by their encoding, for the report.
+#[derive(Default)]
+struct Told {
+    constant: usize,
+    /// Fields, bits and places of units: of NUPN, and of invariants.
+    units: [[usize; 3]; 2],
+    /// Places of one bit: by NUPN, and by invariants.
+    bits: [usize; 2],
+    /// Places with wider fields by invariants, and the bits of all.
+    bounded: [usize; 2],
+    /// Places without a bound, and the bits of all.
+    unbounded: [usize; 2],
+}
+
+/// The places with their holders, the variables, and the encoding in words.
+pub fn encoded(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> (Vec<Place>, Vec<Variable>, String) {
+    let count = pnml.places.len();
+    let bounds = bounds::bounds(count, invariants);
+    let mut changes = vec![false; count];
+    let mut heaviest = vec![0; count];
+    for transition in &pnml.transitions {
+        bounds::change_of(transition).iter().for_each(|(place, _)| changes[*place] = true);
+        transition.puts.iter().for_each(|(place, weight)| heaviest[*place] = (*weight).max(heaviest[*place]));
+    }
+    let is_constant = |place: PlaceId| !changes[place] || bounds[place] == Some(0);
+    let mut is_claimed = vec![false; count];
+    if encoding.believes_units {
+        // A unit with two tokens, or a place with several, in the initial marking contradicts the section.
+        pnml.units.iter().flat_map(|unit| &unit.places).for_each(|place| is_claimed[*place] = true);
+    }
+    let mut told = Told::default();
+    let mut holders = vec![Holder::Constant; count];
+    let mut variables: Vec<Variable> = Vec::new();
+    let mut new = |name: &str, bits: u32, initial: u32, most: u32| {
+        let ty = Type { bits: bits as u8, signed: false };
+        let mut variable = Variable::new(name.into(), None, ty, false, vec![initial as i32]);
+        variable.is_written = true;
+        variable.values = Range { low: 0, high: most.into() };
+        variables.push(variable);
+        variables.len() - 1
+    };
+    let mut is_placed: Vec<bool> = (0..count).map(is_constant).collect();
+    told.constant = is_placed.iter().filter(|is_placed| **is_placed).count();
+    for unit in units(pnml, invariants, encoding, &is_placed) {
+        let first = u32::from(!unit.has_always_one);
+        let marked = unit.places.iter().position(|place| pnml.places[*place].initial > 0);
+        let initial = marked.map_or(0, |at| at as u32 + first);
+        let variable = new(&unit.name, unit.bits() as u32, initial, unit.values() as u32 - 1);
+        for (at, place) in unit.places.iter().enumerate() {
+            is_placed[*place] = true;
+            holders[*place] = Holder::Code { variable, code: at as u32 + first, is_proved: unit.is_proved };
+        }
+        let sums = &mut told.units[usize::from(!unit.is_nupn)];
+        [1, unit.bits(), unit.places.len()].into_iter().zip(sums).for_each(|(more, sum)| *sum += more);
+    }
+    for (place, of) in pnml.places.iter().enumerate().filter(|(place, _)| !is_placed[*place]) {
+        let fits = |bound: &u64| Range { low: 0, high: *bound as i64 }.bits() <= MOST_BITS;
+        let bound = bounds[place].filter(fits);
+        let needed = |tokens: u32| Range { low: 0, high: tokens.into() }.bits();
+        let (bits, is_proved) = match bound {
+            Some(1) => (1, true),
+            _ if is_claimed[place] && of.initial <= 1 => (1, false),
+            Some(bound) => (needed(bound as u32), true),
+            None => (encoding.bits.max(needed(of.initial.max(heaviest[place]))), false),
+        };
+        let capacity = u32::MAX >> (32 - bits);
+        let variable = new(&of.id, bits, of.initial, bound.filter(|_| is_proved).map_or(capacity, |bound| bound as u32));
+        holders[place] = Holder::Number { variable, capacity, is_proved };
+        match (bits, is_proved) {
+            (1, _) => told.bits[usize::from(is_proved)] += 1,
+            (_, true) => told.bounded = [told.bounded[0] + 1, told.bounded[1] + bits as usize],
+            (_, false) => told.unbounded = [told.unbounded[0] + 1, told.unbounded[1] + bits as usize],
+        }
+    }
+    let places = pnml.places.iter().zip(holders);
+    let places = places.map(|(place, holder)| Place { name: place.id.clone(), initial: place.initial, holder }).collect();
+    (places, variables, told.text())
+}
+
+/// The units that share fields, the most useful ones first; no place is in two of them.
+fn units(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding, is_placed: &[bool]) -> Vec<Unit> {
+    let mut all: Vec<Unit> = Vec::new();
+    for (number, invariant) in invariants.iter().enumerate() {
+        let is_one = invariant.tokens == 1 && invariant.weights.iter().all(|(_, weight)| *weight == 1);
+        if is_one && invariant.weights.len() > 2 {
+            let places = invariant.weights.iter().map(|(place, _)| *place).collect();
+            let name = format!("invariant_{number}");
+            all.push(Unit { name, places, has_always_one: invariant.is_constant, is_proved: true, is_nupn: false });
+        }
+    }
+    if encoding.believes_units {
+        for unit in &pnml.units {
+            let tokens: u64 = unit.places.iter().map(|place| u64::from(pnml.places[*place].initial)).sum();
+            let (name, places) = (unit.name.clone(), unit.places.clone());
+            if tokens <= 1 {
+                all.push(Unit { name, places, has_always_one: false, is_proved: false, is_nupn: true });
+            }
+        }
+    }
+    let mut is_placed = is_placed.to_vec();
+    let mut waiting: BinaryHeap<(usize, bool, usize)> =
+        all.iter().enumerate().map(|(number, unit)| (unit.saves(), unit.is_proved, number)).collect();
+    let mut chosen = Vec::new();
+    while let Some((saves, is_proved, number)) = waiting.pop() {
+        let unit = &mut all[number];
+        let before = unit.places.len();
+        unit.places.retain(|place| !is_placed[*place]);
+        unit.places.dedup();
+        unit.has_always_one &= unit.places.len() == before;
+        let now = unit.saves();
+        if now == 0 {
+            continue;
+        }
+        if now < saves {
+            waiting.push((now, is_proved, number));
+            continue;
+        }
+        unit.places.iter().for_each(|place| is_placed[*place] = true);
+        chosen.push(number);
+    }
+    let mut all: Vec<Option<Unit>> = all.into_iter().map(Some).collect();
+    let mut chosen: Vec<Unit> = chosen.into_iter().filter_map(|number| all[number].take()).collect();
+    chosen.sort_by_key(|unit| unit.places[0]);
+    chosen
+}
+
+impl Told {
+    fn text(&self) -> String {
+        let places = |count: usize| if count == 1 { "1 place".into() } else { format!("{count} places") };
+        let fields = |count: usize| if count == 1 { "1 number".into() } else { format!("{count} numbers") };
+        let mut parts: Vec<String> = Vec::new();
+        for ([units, bits, of], why) in self.units.into_iter().zip(["units of the NUPN section", "invariants of one token"]) {
+            if units > 0 {
+                parts.push(format!("{} in {} of {bits} bits together ({why})", places(of), fields(units)));
+            }
+        }
+        for (of, why) in self.bits.into_iter().zip(["safe by the NUPN section", "safe by invariants"]) {
+            if of > 0 {
+                parts.push(format!("{} in a bit each ({why})", places(of)));
+            }
+        }
+        for ([of, bits], why) in
+            [(self.bounded, "bounded by invariants"), (self.unbounded, "no bound is proved: each firing is checked")]
+        {
+            if of > 0 {
+                parts.push(format!("{} in {bits} bits together ({why})", places(of)));
+            }
+        }
+        if self.constant > 0 {
+            parts.push(format!("{} that never change", places(self.constant)));
+        }
+        let mut text = String::new();
+        write!(text, "{}", if parts.is_empty() { "no places".into() } else { parts.join("; ") }).expect("text can be written");
+        text
+    }
+}

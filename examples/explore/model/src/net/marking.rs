@@ -1,0 +1,197 @@
+//! Sums of tokens and conditions on markings, computed from packed states.
+
+use crate::ir::net::{Firings, Holder, Net, PlaceId};
+use crate::ir::{Binary, Expression, Layout, Span, TransitionId, Unary};
+use std::collections::BTreeMap;
+
+/// The tokens of some places together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    constant: u64,
+    /// Words and masks: each bit is a token.
+    bits: Vec<(u32, u32)>,
+    /// Words, lowest bits and masks of numbers of tokens.
+    numbers: Vec<(u32, u32, u32)>,
+    /// Words, masks and values: a token where the part has the value.
+    equal: Vec<(u32, u32, u32)>,
+    /// Words and masks: a token where the part is not 0.
+    marked: Vec<(u32, u32)>,
+}
+
+/// A condition on a marking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    Constant(bool),
+    /// The first amount is at most the second.
+    AtMost(Box<[Amount; 2]>),
+    /// One of these transitions is enabled.
+    Fireable(Vec<TransitionId>),
+    /// No transition is enabled.
+    Deadlock,
+    Not(Box<Condition>),
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Amount {
+    Constant(u64),
+    /// The tokens of these places together; a place may occur more than once.
+    Tokens(Vec<PlaceId>),
+}
+
+/// A condition in terms of packed states.
+#[derive(Clone, Debug)]
+pub enum Check {
+    Constant(bool),
+    AtMost(Box<[Sum; 2]>),
+    Fireable(Vec<TransitionId>),
+    Deadlock,
+    Not(Box<Check>),
+    And(Vec<Check>),
+    Or(Vec<Check>),
+}
+
+impl Sum {
+    pub fn of(net: &Net, layout: &Layout, places: &[PlaceId]) -> Self {
+        let mut sum = Self::default();
+        // By variable: the values for which one of the places has a token, each once for each time that the place occurs.
+        let mut codes: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for place in places {
+            match net.places[*place].holder {
+                Holder::Constant => sum.constant += u64::from(net.places[*place].initial),
+                Holder::Code { variable, code, .. } => codes.entry(variable).or_default().push(code),
+                Holder::Number { variable, capacity, .. } => {
+                    let field = layout.variables[variable].expect("a place that changes has a field");
+                    let (word, shift) = (field.bit / 32, field.bit % 32);
+                    let free = |(of, mask): &&mut (u32, u32)| *of == word && *mask >> shift & 1 == 0;
+                    match (capacity, sum.bits.iter_mut().find(free)) {
+                        (1, Some((_, mask))) => *mask |= 1 << shift,
+                        (1, None) => sum.bits.push((word, 1 << shift)),
+                        _ => sum.numbers.push((word, shift, u32::MAX >> (32 - field.bits))),
+                    }
+                }
+            }
+        }
+        for (variable, mut all) in codes {
+            let field = layout.variables[variable].expect("a place that changes has a field");
+            let (word, shift, mask) = (field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits) << (field.bit % 32));
+            let count = all.len();
+            all.sort_unstable();
+            all.dedup();
+            let is_all = all.len() == count && count == net.places_of(variable).count();
+            match is_all {
+                true if all[0] == 0 => sum.constant += 1,
+                true => sum.marked.push((word, mask)),
+                false => {
+                    let of_place = places.iter().filter_map(|place| match net.places[*place].holder {
+                        Holder::Code { variable: of, code, .. } if of == variable => Some((word, mask, code << shift)),
+                        _ => None,
+                    });
+                    sum.equal.extend(of_place);
+                }
+            }
+        }
+        sum
+    }
+
+    pub fn constant(constant: u64) -> Self {
+        Self { constant, ..Self::default() }
+    }
+
+    /// The tokens in a state.
+    pub fn value(&self, state: &[u32]) -> u64 {
+        let bits = self.bits.iter().map(|(word, mask)| u64::from((state[*word as usize] & mask).count_ones()));
+        let numbers = self.numbers.iter().map(|(word, shift, mask)| u64::from(state[*word as usize] >> shift & mask));
+        let equal = self.equal.iter().map(|(word, mask, value)| u64::from(state[*word as usize] & mask == *value));
+        let marked = self.marked.iter().map(|(word, mask)| u64::from(state[*word as usize] & mask != 0));
+        self.constant + bits.sum::<u64>() + numbers.sum::<u64>() + equal.sum::<u64>() + marked.sum::<u64>()
+    }
+}
+
+impl Condition {
+    pub fn negated(self) -> Self {
+        match self {
+            Self::Constant(truth) => Self::Constant(!truth),
+            Self::Not(inner) => *inner,
+            other => Self::Not(Box::new(other)),
+        }
+    }
+
+    pub fn check(&self, net: &Net, layout: &Layout) -> Check {
+        let all = |of: &[Self]| of.iter().map(|part| part.check(net, layout)).collect();
+        match self {
+            Self::Constant(truth) => Check::Constant(*truth),
+            Self::AtMost(amounts) => Check::AtMost(Box::new([0, 1].map(|at| amounts[at].sum(net, layout)))),
+            Self::Fireable(transitions) => Check::Fireable(transitions.clone()),
+            Self::Deadlock => Check::Deadlock,
+            Self::Not(inner) => Check::Not(Box::new(inner.check(net, layout))),
+            Self::And(parts) => Check::And(all(parts)),
+            Self::Or(parts) => Check::Or(all(parts)),
+        }
+    }
+
+    /// The condition as an expression, which is 1 where it holds. `None` if a sum may be too large for one.
+    pub fn expression(&self, net: &Net) -> Option<Expression> {
+        let at = Span::default();
+        let all = |parts: &[Self], operator, none| {
+            let parts: Option<Vec<Expression>> = parts.iter().map(|part| part.expression(net)).collect();
+            Some(Expression::joined(parts?, operator, at).unwrap_or(Expression::Constant(none)))
+        };
+        let fireable = |transitions: &[TransitionId]| {
+            let transitions = transitions.iter().map(|transition| Expression::Enabled(*transition)).collect();
+            Expression::joined(transitions, Binary::Or, at).unwrap_or(Expression::Constant(0))
+        };
+        match self {
+            Self::Constant(truth) => Some(Expression::Constant((*truth).into())),
+            Self::AtMost(amounts) => {
+                let [left, right] = [amounts[0].expression(net)?, amounts[1].expression(net)?];
+                Some(Expression::binary(Binary::LessOrEqual, left, right, at))
+            }
+            Self::Fireable(transitions) => Some(fireable(transitions)),
+            Self::Deadlock => {
+                let all: Vec<TransitionId> = (0..net.transitions.len()).collect();
+                Some(Expression::unary(Unary::Not, fireable(&all)))
+            }
+            Self::Not(inner) => Some(Expression::unary(Unary::Not, inner.expression(net)?)),
+            Self::And(parts) => all(parts, Binary::And, 1),
+            Self::Or(parts) => all(parts, Binary::Or, 0),
+        }
+    }
+}
+
+impl Amount {
+    fn sum(&self, net: &Net, layout: &Layout) -> Sum {
+        match self {
+            Self::Constant(number) => Sum::constant(*number),
+            Self::Tokens(places) => Sum::of(net, layout, places),
+        }
+    }
+
+    fn expression(&self, net: &Net) -> Option<Expression> {
+        match self {
+            Self::Constant(number) => Some(Expression::Constant(i32::try_from(*number).unwrap_or(i32::MAX))),
+            Self::Tokens(places) => {
+                let most: u64 = places.iter().map(|place| u64::from(net.capacity(*place))).sum();
+                let tokens = places.iter().map(|place| net.tokens_of(*place)).collect();
+                // A larger constant is cut to the largest number, which no sum exceeds.
+                (most < i32::MAX as u64)
+                    .then(|| Expression::joined(tokens, Binary::Add, Span::default()).unwrap_or(Expression::Constant(0)))
+            }
+        }
+    }
+}
+
+impl Check {
+    pub fn holds(&self, firings: &Firings, state: &[u32]) -> bool {
+        match self {
+            Self::Constant(truth) => *truth,
+            Self::AtMost(sums) => sums[0].value(state) <= sums[1].value(state),
+            Self::Fireable(transitions) => transitions.iter().any(|transition| firings.is_enabled(*transition, state)),
+            Self::Deadlock => firings.enabled(state, |_| Err(())).is_ok(),
+            Self::Not(inner) => !inner.holds(firings, state),
+            Self::And(parts) => parts.iter().all(|part| part.holds(firings, state)),
+            Self::Or(parts) => parts.iter().any(|part| part.holds(firings, state)),
+        }
+    }
+}

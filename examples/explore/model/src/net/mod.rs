@@ -1,0 +1,174 @@
+//! The front end for place/transition nets in PNML, as the Model Checking Contest has them: pages, references, weights of arcs,
+//! the initial marking, and the units of the NUPN tool section.
+//!
+//! Other kinds of nets are refused, and so is every element that may change what a net does: inhibitor and reset arcs,
+//! capacities, priorities, times.
+//!
+//! # How it is lowered
+//!
+//! - A net is a construct of the intermediate form ([`ir::net`](crate::ir::net)): places, transitions, and where the tokens of a
+//!   place are in a state. Places that no transition changes are constants.
+//! - Invariants bound the tokens of places ([`bounds`]), and with the NUPN section decide how they are held ([`encoding`]).
+//! - Conditions are DVE's expressions over `tokens(place)`, the sum `tokens(p, q)`, and `fireable(transition)`, which is 1 if a
+//!   transition, or one of several, is enabled. A name of letters, digits and `_` may stand as it is; others are in quotes.
+//! - Elements are named by their identifiers, `id`. A condition may also use a `name` that only one element has.
+
+pub mod bounds;
+pub mod encoding;
+pub mod marking;
+pub mod pnml;
+pub mod properties;
+#[cfg(test)]
+mod tests;
+
+use crate::assembly::{Parts, assembled};
+use crate::diagnostic::{Diagnostic, Located};
+use crate::dve;
+use crate::dve::Names;
+use crate::ir::net::{self, Holder, Net, PlaceId};
+use crate::ir::range::{range, unbounded};
+use crate::ir::{Expression, Model, Range, Source, Span, TransitionId, Type};
+use crate::warnings::Warning;
+use bounds::Invariant;
+use encoding::Encoding;
+use pnml::Pnml;
+use std::sync::Arc;
+
+/// Markings visited by a random walk to see which places are rarely marked.
+const MOST_WALK: usize = 2_000;
+
+/// Work of the walk: transitions looked at.
+const WALK_WORK: usize = 20_000_000;
+
+/// A net, with the names for conditions about it.
+#[derive(Clone, Debug)]
+pub struct Nets {
+    pub model: Model,
+    pub encoding: Encoding,
+    /// The weighted arcs, places and units of the text.
+    pub pnml: Arc<Pnml>,
+    pub warnings: Vec<Warning>,
+    /// A transition that takes no tokens and puts some: the net is unbounded.
+    pub source_transition: Option<TransitionId>,
+    invariants: Arc<Vec<Invariant>>,
+    names: Names,
+}
+
+/// Names of a net's elements in conditions, and the expressions that they stand for.
+#[derive(Clone, Debug, Default)]
+pub struct NetNames {
+    pub names: pnml::Names,
+    /// Tokens of each place.
+    pub tokens: Vec<Expression>,
+    /// Most tokens of each place.
+    pub capacities: Vec<u32>,
+}
+
+impl Nets {
+    /// Reads a net.
+    ///
+    /// # Errors
+    ///
+    /// The first error in the text, with its place, or states that are too long.
+    pub fn read(source: Source, encoding: Encoding) -> Result<Self, Box<Located>> {
+        let read = || {
+            let pnml = pnml::read(&source)?;
+            let initial: Vec<u32> = pnml.places.iter().map(|place| place.initial).collect();
+            let invariants = bounds::invariants(&initial, &pnml.transitions);
+            let source_transition =
+                pnml.transitions.iter().position(|transition| transition.takes.is_empty() && !transition.puts.is_empty());
+            let mut warnings = Vec::new();
+            if let Some(id) = source_transition {
+                let message = format!("the transition `{}` takes no tokens and puts some", pnml.transitions[id].name);
+                let diagnostic = Diagnostic::new(pnml.transitions[id].span, message, "so the net has infinitely many markings");
+                warnings.push(Warning { diagnostic, values: 0 });
+            }
+            let (pnml, invariants) = (Arc::new(pnml), Arc::new(invariants));
+            let (model, names) = lowered(&source, &pnml, &invariants, encoding)?;
+            Ok(Self { model, encoding, pnml, warnings, source_transition, invariants, names })
+        };
+        read().map_err(|error: Diagnostic| Box::new(error.of(&source)))
+    }
+
+    /// Encodes the states in another way. Conditions that were read before are no longer valid.
+    ///
+    /// # Errors
+    ///
+    /// States that are too long.
+    pub fn encode(&mut self, encoding: Encoding) -> Result<(), Box<Located>> {
+        let source = self.model.source.clone();
+        let lowered = lowered(&source, &self.pnml, &self.invariants, encoding);
+        let (model, names) = lowered.map_err(|error| Box::new(error.of(&source)))?;
+        (self.model, self.names, self.encoding) = (model, names, encoding);
+        Ok(())
+    }
+
+    /// Reads a condition on markings.
+    ///
+    /// # Errors
+    ///
+    /// The first error in the condition, with its place.
+    pub fn condition(&self, source: &Source) -> Result<(Expression, Vec<Warning>), Box<Located>> {
+        let (condition, warnings) = dve::condition(&self.names, &self.model.variables, source)?;
+        match inexact(&self.model, &condition) {
+            None => Ok((condition, warnings)),
+            Some(span) => {
+                let message = "this may exceed 32 bits, because places may have that many tokens";
+                Err(Box::new(Diagnostic::new(span, message, "larger numbers are not computed").of(source)))
+            }
+        }
+    }
+}
+
+/// The first operation whose result may wrap around.
+fn inexact(model: &Model, expression: &Expression) -> Option<Span> {
+    match expression {
+        Expression::Binary { operator, operands, span } => {
+            let inner = operands.iter().find_map(|operand| inexact(model, operand));
+            let [left, right] = [range(model, &operands[0]), range(model, &operands[1])];
+            let wraps = !unbounded(*operator, left, right).is_in(Range::of_type(Type::WORD));
+            inner.or(Some(*span).filter(|_| wraps))
+        }
+        Expression::Unary { operand, .. } => inexact(model, operand),
+        _ => None,
+    }
+}
+
+/// Lowers a net to a model, with the names for conditions.
+fn lowered(source: &Source, pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> Result<(Model, Names), Diagnostic> {
+    let (places, variables, text) = encoding::encoded(pnml, invariants, encoding);
+    let mut net = Net { places, transitions: pnml.transitions.clone(), groups: Vec::new(), encoding: text };
+    net.groups = net::groups(&net.places, &net.transitions, &shares(&net));
+    let tokens = (0..net.places.len()).map(|place| net.tokens_of(place)).collect();
+    let capacity = |place: PlaceId| match net.places[place].holder {
+        Holder::Number { variable, .. } => variables[variable].values.high as u32,
+        _ => net.capacity(place),
+    };
+    let capacities = (0..net.places.len()).map(capacity).collect();
+    let of_net = NetNames { names: pnml.names.clone(), tokens, capacities };
+    let names = Names { net: Some(Arc::new(of_net)), ..Names::default() };
+    let model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)?;
+    Ok((model, names))
+}
+
+/// The share of markings in which each place has tokens, by a random walk.
+fn shares(net: &Net) -> Vec<f64> {
+    let initial: Vec<u32> = net.places.iter().map(|place| place.initial).collect();
+    let steps = (WALK_WORK / net.transitions.len().max(1)).min(MOST_WALK);
+    let mut marked = vec![0u32; net.places.len()];
+    let mut marking = initial.clone();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..steps {
+        marking.iter().zip(&mut marked).for_each(|(tokens, marked)| *marked += u32::from(*tokens > 0));
+        let is_enabled = |transition: &&net::Transition| transition.takes.iter().all(|(place, count)| marking[*place] >= *count);
+        let enabled: Vec<&net::Transition> = net.transitions.iter().filter(is_enabled).collect();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let Some(transition) = enabled.get((random >> 33) as usize % enabled.len().max(1)) else {
+            marking.clone_from(&initial);
+            continue;
+        };
+        transition.takes.iter().for_each(|(place, count)| marking[*place] -= count);
+        transition.puts.iter().for_each(|(place, count)| marking[*place] = marking[*place].saturating_add(*count));
+    }
+    marked.into_iter().map(|marked| f64::from(marked) / steps.max(1) as f64).collect()
+}

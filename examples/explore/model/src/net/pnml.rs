@@ -1,0 +1,461 @@
+//! Reads place/transition nets in PNML (ISO/IEC 15909-2): the XML text becomes places, transitions and units, with all references
+//! resolved.
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::net::{PlaceId, Transition};
+use crate::ir::{Source, Span};
+use roxmltree::{Document, Node, ParsingOptions};
+use std::collections::HashMap;
+
+/// Most tokens of a place, and the largest weight of an arc.
+const MOST_TOKENS: u64 = i32::MAX as u64;
+
+/// The net of a file.
+#[derive(Debug, Default)]
+pub struct Pnml {
+    pub places: Vec<Place>,
+    pub transitions: Vec<Transition>,
+    pub arcs: usize,
+    /// The units of the NUPN tool section, if it says that the net is safe.
+    pub units: Vec<Unit>,
+    pub names: Names,
+}
+
+#[derive(Debug)]
+pub struct Place {
+    pub id: String,
+    pub span: Span,
+    pub initial: u32,
+}
+
+/// A unit of a nested-unit Petri net: at most one of its own places is marked.
+#[derive(Debug)]
+pub struct Unit {
+    pub name: String,
+    pub places: Vec<PlaceId>,
+}
+
+/// The identifiers of a net, and the names that identify one element only.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub places: Index,
+    pub transitions: Index,
+}
+
+/// Elements of one kind by identifier, and by name.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    of_ids: HashMap<String, usize>,
+    /// By name; `None` if several elements have it.
+    of_names: HashMap<String, Option<usize>>,
+}
+
+impl Index {
+    /// The element with this identifier, or else the only one with this name.
+    pub fn get(&self, name: &str) -> Option<usize> {
+        self.of_ids.get(name).copied().or_else(|| self.of_names.get(name).copied().flatten())
+    }
+
+    /// The element with this identifier.
+    pub fn of_id(&self, id: &str) -> Option<usize> {
+        self.of_ids.get(id).copied()
+    }
+
+    /// Whether several elements have this name, and none has it as its identifier.
+    pub fn is_ambiguous(&self, name: &str) -> bool {
+        !self.of_ids.contains_key(name) && matches!(self.of_names.get(name), Some(None))
+    }
+
+    /// All identifiers, in alphabetical order.
+    pub fn ids(&self) -> Vec<&str> {
+        let mut ids: Vec<&str> = self.of_ids.keys().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn name(&mut self, name: Option<String>, of: usize) {
+        if let Some(name) = name {
+            self.of_names.entry(name).and_modify(|known| *known = None).or_insert(Some(of));
+        }
+    }
+}
+
+/// Reads the net of a PNML file.
+///
+/// # Errors
+///
+/// The first error in the text, with its place.
+pub fn read(source: &Source) -> Result<Pnml, Diagnostic> {
+    let text = &*source.text;
+    let lines = Lines::of(text);
+    let options = ParsingOptions { allow_dtd: false, nodes_limit: u32::MAX, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(text, options).map_err(|error| {
+        let at = lines.at(error.pos().row, error.pos().col);
+        Diagnostic::new(at, "this is no XML that can be read", error.to_string())
+    })?;
+    let root = document.root_element();
+    let mut reader = Reader::new(&lines);
+    if root.tag_name().name() != "pnml" {
+        let message = format!("the file begins with `{}`", root.tag_name().name());
+        return Err(Diagnostic::new(reader.span(root), message, "a PNML file begins with `pnml`"));
+    }
+    let mut net = None;
+    for child in elements(root) {
+        match child.tag_name().name() {
+            "net" if net.is_some() => {
+                return Err(Diagnostic::new(reader.span(child), "a second net", "only files with one net are read"));
+            }
+            "net" => net = Some(child),
+            "name" | "toolspecific" => {}
+            other => return Err(reader.unknown(child, other)),
+        }
+    }
+    let net = net.ok_or_else(|| Diagnostic::new(reader.span(root), "no net", "a `net` is needed in here"))?;
+    reader.ensure_kind(net)?;
+    reader.container(net, 0)?;
+    reader.finish()
+}
+
+/// Starts of lines, to find the line and column of an offset.
+pub struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    pub fn of(text: &'t str) -> Self {
+        let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        Self { text, starts: starts.collect() }
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        let line = self.starts.partition_point(|first| *first <= start);
+        let before = &self.text[self.starts[line - 1]..start];
+        // A line may have the whole text; counting each column from its beginning would take quadratic time.
+        let column = if before.len() > 10_000 { before.len() } else { before.chars().count() };
+        Span { start: start as u32, end: end as u32, line: line as u32, column: 1 + column as u32 }
+    }
+
+    /// The span of an element's start tag.
+    pub fn tag(&self, node: Node) -> Span {
+        let range = node.range();
+        let text = &self.text[range.clone()];
+        let first = text.find('>').map_or(text.len(), |at| at + 1);
+        self.span(range.start, range.start + first)
+    }
+
+    /// Span of the character in a line and column, counted from 1.
+    pub fn at(&self, line: u32, column: u32) -> Span {
+        let first = self.starts.get(line.saturating_sub(1) as usize).copied().unwrap_or(0);
+        let rest = &self.text[first..];
+        let before: usize = rest.chars().take(column.saturating_sub(1) as usize).map(char::len_utf8).sum();
+        let start = first + before;
+        let length = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        self.span(start, start + length)
+    }
+}
+
+/// Deepest nesting of pages.
+const MAX_PAGES: usize = 100;
+
+struct Reader<'t, 'd> {
+    lines: &'t Lines<'t>,
+    pnml: Pnml,
+    /// The elements that references name, by the reference's identifier.
+    place_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
+    transition_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
+    arcs: Vec<Node<'d, 'd>>,
+    tools: Vec<Node<'d, 'd>>,
+}
+
+impl<'t, 'd> Reader<'t, 'd> {
+    fn new(lines: &'t Lines<'t>) -> Self {
+        let (place_references, transition_references) = (HashMap::new(), HashMap::new());
+        Self { lines, pnml: Pnml::default(), place_references, transition_references, arcs: Vec::new(), tools: Vec::new() }
+    }
+
+    fn span(&self, node: Node) -> Span {
+        self.lines.tag(node)
+    }
+
+    fn unknown(&self, node: Node, name: &str) -> Diagnostic {
+        let message = format!("`{name}` is no part of a place/transition net that is read");
+        Diagnostic::new(self.span(node), message, "nets with it are refused, because it may change what the net does")
+    }
+
+    fn ensure_kind(&self, net: Node) -> Result<(), Diagnostic> {
+        let kind = net.attribute("type").unwrap_or("");
+        let last = kind.rsplit('/').next().unwrap_or("");
+        if last.eq_ignore_ascii_case("ptnet") || kind == "P/T net" {
+            return Ok(());
+        }
+        let message = if kind.is_empty() { "a net without a type".into() } else { format!("a net of the type `{kind}`") };
+        Err(Diagnostic::new(self.span(net), message, "only place/transition nets (`ptnet`) are read"))
+    }
+
+    fn id(&self, node: Node<'d, 'd>) -> Result<&'d str, Diagnostic> {
+        let kind = node.tag_name().name();
+        node.attribute("id").ok_or_else(|| Diagnostic::new(self.span(node), format!("`{kind}` without `id`"), "it is needed"))
+    }
+
+    /// Reads the elements of a net or of a page.
+    fn container(&mut self, node: Node<'d, 'd>, depth: usize) -> Result<(), Diagnostic> {
+        if depth > MAX_PAGES {
+            let message = format!("more than {MAX_PAGES} pages in each other");
+            return Err(Diagnostic::new(self.span(node), message, "the net is too deep"));
+        }
+        for child in elements(node) {
+            match child.tag_name().name() {
+                "page" => self.container(child, depth + 1)?,
+                "place" => self.place(child)?,
+                "transition" => self.transition(child)?,
+                "arc" => self.arcs.push(child),
+                "referencePlace" | "referenceTransition" => self.reference(child)?,
+                "toolspecific" => self.tools.push(child),
+                "name" | "graphics" => {}
+                other => return Err(self.unknown(child, other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
+        let (id, span) = (self.id(node)?, self.span(node));
+        let mut initial = None;
+        let mut name = None;
+        for child in elements(node) {
+            match child.tag_name().name() {
+                "initialMarking" if initial.is_some() => {
+                    return Err(Diagnostic::new(self.span(child), "a second initial marking", "a place has one"));
+                }
+                "initialMarking" => initial = Some(self.number(child, "a number of tokens", 0)?),
+                "name" => name = text_of(child),
+                "graphics" | "toolspecific" => {}
+                other => return Err(self.unknown(child, other)),
+            }
+        }
+        let number = self.pnml.places.len();
+        let places = &mut self.pnml.names.places;
+        places.name(name, number);
+        if let Some(before) = places.of_ids.insert(id.into(), number) {
+            let before = self.pnml.places.get(before).map_or(span, |place| place.span);
+            return Err(twice(span, before, "place", id));
+        }
+        self.pnml.places.push(Place { id: id.into(), span, initial: initial.unwrap_or(0) });
+        Ok(())
+    }
+
+    fn transition(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
+        let (id, span) = (self.id(node)?, self.span(node));
+        let mut name = None;
+        for child in elements(node) {
+            match child.tag_name().name() {
+                "name" => name = text_of(child),
+                "graphics" | "toolspecific" => {}
+                other => return Err(self.unknown(child, other)),
+            }
+        }
+        let number = self.pnml.transitions.len();
+        let transitions = &mut self.pnml.names.transitions;
+        transitions.name(name, number);
+        if let Some(before) = transitions.of_ids.insert(id.into(), number) {
+            let before = self.pnml.transitions.get(before).map_or(span, |transition| transition.span);
+            return Err(twice(span, before, "transition", id));
+        }
+        self.pnml.transitions.push(Transition { name: id.into(), span, takes: Vec::new(), puts: Vec::new() });
+        Ok(())
+    }
+
+    fn reference(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
+        let id = self.id(node)?;
+        let kind = node.tag_name().name();
+        let Some(to) = node.attribute("ref") else {
+            return Err(Diagnostic::new(self.span(node), format!("`{kind}` without `ref`"), "it is needed"));
+        };
+        let all = if kind == "referencePlace" { &mut self.place_references } else { &mut self.transition_references };
+        match all.insert(id, (node, to)) {
+            Some((before, _)) => Err(twice(self.span(node), self.span(before), "reference", id)),
+            None => Ok(()),
+        }
+    }
+
+    /// The number in the text of an annotation, at least `least`.
+    fn number(&self, node: Node<'d, 'd>, what: &str, least: u64) -> Result<u32, Diagnostic> {
+        let text = text_of(node).unwrap_or_default();
+        let text = text.trim();
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: Option<u64> = if is_number { Some(text.parse().unwrap_or(u64::MAX)) } else { None };
+        match number {
+            Some(number) if number >= least && number <= MOST_TOKENS => Ok(number as u32),
+            Some(number) if number >= least => {
+                let message = format!("{text} is {what} that is too large");
+                Err(Diagnostic::new(self.span(node), message, format!("numbers go up to {MOST_TOKENS}")))
+            }
+            _ => Err(Diagnostic::new(self.span(node), format!("`{text}` is not {what}"), format!("numbers begin with {least}"))),
+        }
+    }
+
+    /// The element that an identifier names, possibly by references.
+    fn resolved(
+        &self,
+        id: &'d str,
+        of: &Index,
+        references: &HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
+    ) -> Result<Option<usize>, Diagnostic> {
+        let mut at = id;
+        for _ in 0..=references.len() {
+            match (of.of_id(at), references.get(at)) {
+                (Some(number), _) => return Ok(Some(number)),
+                (None, Some((_, to))) => at = to,
+                (None, None) if at == id => return Ok(None),
+                (None, None) => {
+                    let node = references[id].0;
+                    let message = format!("the reference `{id}` leads to `{at}`, which does not exist");
+                    return Err(Diagnostic::new(self.span(node), message, "a broken reference"));
+                }
+            }
+        }
+        let node = references[id].0;
+        Err(Diagnostic::new(self.span(node), format!("the reference `{id}` leads back to itself"), "a circle of references"))
+    }
+
+    fn arc(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
+        let mut weight = None;
+        for child in elements(node) {
+            match child.tag_name().name() {
+                "inscription" if weight.is_some() => {
+                    return Err(Diagnostic::new(self.span(child), "a second inscription", "an arc has one weight"));
+                }
+                "inscription" => weight = Some(self.number(child, "the weight of an arc", 1)?),
+                "name" | "graphics" | "toolspecific" => {}
+                "type" | "arctype" => {
+                    let kind = child.attribute("value").map(String::from).or_else(|| text_of(child)).unwrap_or_default();
+                    if kind.trim() != "normal" {
+                        let message = format!("an arc of the kind `{}`", kind.trim());
+                        return Err(Diagnostic::new(self.span(child), message, "only ordinary arcs are read"));
+                    }
+                }
+                other => return Err(self.unknown(child, other)),
+            }
+        }
+        if let Some(kind) = node.attribute("type").filter(|kind| *kind != "normal") {
+            return Err(Diagnostic::new(self.span(node), format!("an arc of the kind `{kind}`"), "only ordinary arcs are read"));
+        }
+        let weight = weight.unwrap_or(1);
+        let end = |name: &str| {
+            node.attribute(name)
+                .ok_or_else(|| Diagnostic::new(self.span(node), format!("an arc without `{name}`"), "it is needed"))
+        };
+        let (source, target) = (end("source")?, end("target")?);
+        let names = &self.pnml.names;
+        let place = |id| self.resolved(id, &names.places, &self.place_references);
+        let transition = |id| self.resolved(id, &names.transitions, &self.transition_references);
+        let (from_place, from_transition) = (place(source)?, transition(source)?);
+        let (to_place, to_transition) = (place(target)?, transition(target)?);
+        for (id, is_known) in
+            [(source, from_place.is_some() || from_transition.is_some()), (target, to_place.is_some() || to_transition.is_some())]
+        {
+            if !is_known {
+                let message = format!("there is no place and no transition `{id}`");
+                return Err(Diagnostic::new(self.span(node), message, "this arc needs it"));
+            }
+        }
+        let (takes, puts) = (from_place.zip(to_transition), from_transition.zip(to_place));
+        let (transition, place, is_taken) = match (takes, puts) {
+            (Some(_), Some(_)) => {
+                let message = format!("`{source}` and `{target}` are both a place and a transition");
+                return Err(Diagnostic::new(self.span(node), message, "it is not clear which way this arc goes"));
+            }
+            (Some((place, transition)), None) => (transition, place, true),
+            (None, Some((transition, place))) => (transition, place, false),
+            (None, None) => {
+                let kind = if from_place.is_some() { "two places" } else { "two transitions" };
+                let message = format!("the arc from `{source}` to `{target}` is between {kind}");
+                return Err(Diagnostic::new(self.span(node), message, "an arc joins a place and a transition"));
+            }
+        };
+        let transition = &mut self.pnml.transitions[transition];
+        let list = if is_taken { &mut transition.takes } else { &mut transition.puts };
+        list.push((place, weight));
+        self.pnml.arcs += 1;
+        Ok(())
+    }
+
+    /// Reads the units of a NUPN section.
+    fn units(&mut self, tool: Node<'d, 'd>) -> Result<(), Diagnostic> {
+        for structure in elements(tool).filter(|node| node.tag_name().name() == "structure") {
+            if structure.attribute("safe") != Some("true") {
+                continue;
+            }
+            for unit in elements(structure).filter(|node| node.tag_name().name() == "unit") {
+                let mut places = Vec::new();
+                for list in elements(unit).filter(|node| node.tag_name().name() == "places") {
+                    for id in list.text().unwrap_or("").split_ascii_whitespace() {
+                        let place = self.pnml.names.places.of_id(id);
+                        places.push(place.ok_or_else(|| {
+                            Diagnostic::new(self.span(unit), format!("the unit has a place `{id}`"), "there is no such place")
+                        })?);
+                    }
+                }
+                let name = unit.attribute("id").unwrap_or("unit").into();
+                self.pnml.units.push(Unit { name, places });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Pnml, Diagnostic> {
+        for id in self.place_references.keys() {
+            if self.resolved(id, &self.pnml.names.places, &self.place_references)?.is_none() {
+                let span = self.span(self.place_references[id].0);
+                return Err(Diagnostic::new(span, format!("the reference `{id}` leads nowhere"), "a broken reference"));
+            }
+        }
+        for id in self.transition_references.keys() {
+            self.resolved(id, &self.pnml.names.transitions, &self.transition_references)?;
+        }
+        for arc in std::mem::take(&mut self.arcs) {
+            self.arc(arc)?;
+        }
+        for tool in std::mem::take(&mut self.tools) {
+            if tool.attribute("tool") == Some("nupn") {
+                self.units(tool)?;
+            }
+        }
+        for Transition { takes, puts, name, span } in &mut self.pnml.transitions {
+            for list in [takes, puts] {
+                *list = summed(std::mem::take(list)).ok_or_else(|| {
+                    let message = format!("arcs of `{name}` to one place weigh too much together");
+                    Diagnostic::new(*span, message, format!("{MOST_TOKENS} are possible"))
+                })?;
+            }
+        }
+        Ok(self.pnml)
+    }
+}
+
+/// The arcs to each place as one, with the sum of their weights; ascending. `None` if a sum is too large.
+fn summed(mut arcs: Vec<(PlaceId, u32)>) -> Option<Vec<(PlaceId, u32)>> {
+    arcs.sort_unstable();
+    let of_place = arcs.chunk_by(|one, other| one.0 == other.0).map(|arcs| {
+        let sum: u64 = arcs.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        (sum <= MOST_TOKENS).then_some((arcs[0].0, sum as u32))
+    });
+    of_place.collect()
+}
+
+/// The elements in an element.
+fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(Node::is_element)
+}
+
+/// The text of an annotation: of its element `text`.
+fn text_of(node: Node) -> Option<String> {
+    let text = elements(node).find(|child| child.tag_name().name() == "text")?;
+    let parts = text.children().filter(Node::is_text).filter_map(|part| part.text());
+    Some(parts.collect::<String>())
+}
+
+fn twice(span: Span, before: Span, what: &str, id: &str) -> Diagnostic {
+    Diagnostic::new(span, format!("a second {what} `{id}`"), "identifiers are unique").with_related(before, "this is the first")
+}

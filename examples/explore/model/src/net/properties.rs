@@ -1,0 +1,325 @@
+//! Reads properties of nets in the XML format of the Model Checking Contest.
+//!
+//! Read are conditions that are reachable (`exists-path`/`finally`) or hold everywhere (`all-paths`/`globally`), bounds of places
+//! (`place-bound`), and formulas of linear temporal logic (`all-paths` or `exists-path` around any formula without further path
+//! quantifiers). A formula with path quantifiers in others is one of CTL, and is declined.
+
+use super::marking::{Amount, Condition};
+use super::pnml::{Index, Lines, Names};
+use crate::diagnostic::{Diagnostic, Located};
+use crate::ir::net::PlaceId;
+use crate::ir::{Source, Span};
+use crate::ltl::formula::Formula;
+use crate::parsing;
+use roxmltree::{Document, Node, ParsingOptions};
+
+/// Deepest nesting of a formula, which is walked by recursion.
+const MAX_DEPTH: usize = 400;
+
+/// A property of a file.
+#[derive(Clone, Debug)]
+pub struct Property {
+    pub name: String,
+    pub question: Question,
+}
+
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Whether a marking can be reached in which the condition holds. The property has the verdict `if_reached` if one can.
+    Reach {
+        condition: Condition,
+        if_reached: bool,
+    },
+    /// Whether the condition holds in the initial marking.
+    Initial(Condition),
+    /// The most tokens that these places have together.
+    Bound(Vec<PlaceId>),
+    /// Whether all runs satisfy a formula over the conditions. The property is the contrary if `is_negated`.
+    Runs {
+        formula: Formula,
+        conditions: Vec<Condition>,
+        is_negated: bool,
+    },
+    Global(Global),
+    /// No answer, and why.
+    Declined(String),
+}
+
+/// Properties of nets as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Global {
+    /// Some reachable marking enables no transition.
+    ReachabilityDeadlock,
+    /// No place ever has more than one token.
+    OneSafe,
+    /// Each transition can fire.
+    QuasiLiveness,
+    /// Some place always has the same number of tokens.
+    StableMarking,
+    /// Each transition can fire again, whatever happens before.
+    Liveness,
+}
+
+impl Global {
+    pub const ALL: [Self; 5] =
+        [Self::ReachabilityDeadlock, Self::OneSafe, Self::QuasiLiveness, Self::StableMarking, Self::Liveness];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReachabilityDeadlock => "ReachabilityDeadlock",
+            Self::OneSafe => "OneSafe",
+            Self::QuasiLiveness => "QuasiLiveness",
+            Self::StableMarking => "StableMarking",
+            Self::Liveness => "Liveness",
+        }
+    }
+
+    /// The property with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|global| global.name() == name)
+    }
+}
+
+/// Reads the properties of a file.
+///
+/// # Errors
+///
+/// The first error in the text, with its place.
+pub fn read(source: &Source, names: &Names) -> Result<Vec<Property>, Box<Located>> {
+    let read = || {
+        let lines = Lines::of(&source.text);
+        let options = ParsingOptions { allow_dtd: false, nodes_limit: u32::MAX, ..ParsingOptions::default() };
+        let document = Document::parse_with_options(&source.text, options).map_err(|error| {
+            let at = lines.at(error.pos().row, error.pos().col);
+            Diagnostic::new(at, "this is no XML that can be read", error.to_string())
+        })?;
+        let reader = Reader { lines: &lines, names };
+        let root = document.root_element();
+        if root.tag_name().name() != "property-set" {
+            return Err(reader.error(root, "a file of properties begins with `property-set`"));
+        }
+        elements(root).map(|node| reader.property(node)).collect()
+    };
+    read().map_err(|error: Diagnostic| Box::new(error.of(source)))
+}
+
+struct Reader<'t> {
+    lines: &'t Lines<'t>,
+    names: &'t Names,
+}
+
+/// The conditions of a formula, each once.
+#[derive(Default)]
+struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    fn proposition(&mut self, condition: Condition) -> Formula {
+        if let Condition::Constant(truth) = condition {
+            return Formula::Constant(truth);
+        }
+        let known = self.0.iter().position(|known| *known == condition);
+        Formula::Proposition(known.unwrap_or_else(|| {
+            self.0.push(condition);
+            self.0.len() - 1
+        }))
+    }
+}
+
+impl Reader<'_> {
+    fn span(&self, node: Node) -> Span {
+        self.lines.tag(node)
+    }
+
+    fn error(&self, node: Node, label: &str) -> Diagnostic {
+        Diagnostic::new(self.span(node), format!("`{}` is not expected here", node.tag_name().name()), label)
+    }
+
+    fn property(&self, node: Node) -> Result<Property, Diagnostic> {
+        if node.tag_name().name() != "property" {
+            return Err(self.error(node, "a `property` was expected"));
+        }
+        let (mut name, mut formula) = (None, None);
+        for child in elements(node) {
+            match child.tag_name().name() {
+                "id" => name = Some(text_of(child)),
+                "formula" => formula = Some(child),
+                "description" | "tags" => {}
+                _ => return Err(self.error(child, "a property has `id`, `description` and `formula`")),
+            }
+        }
+        let missing = |what: &str| Diagnostic::new(self.span(node), format!("a property without `{what}`"), "it is needed");
+        let (name, formula) = (name.ok_or_else(|| missing("id"))?, formula.ok_or_else(|| missing("formula"))?);
+        let question = self.question(self.only(formula)?)?;
+        Ok(Property { name, question })
+    }
+
+    fn question(&self, node: Node) -> Result<Question, Diagnostic> {
+        match node.tag_name().name() {
+            "place-bound" => Ok(Question::Bound(self.all(node, "place", &self.names.places)?)),
+            quantifier @ ("all-paths" | "exists-path") if !has_quantifier(self.only(node)?) => {
+                let (inner, is_all) = (self.only(node)?, quantifier == "all-paths");
+                let operator = if is_all { "globally" } else { "finally" };
+                if inner.tag_name().name() == operator && !is_temporal(self.only(inner)?) {
+                    let condition = self.condition(self.only(inner)?, 0)?;
+                    // A condition holds everywhere if its negation cannot be reached.
+                    let condition = if is_all { condition.negated() } else { condition };
+                    return Ok(Question::Reach { condition, if_reached: !is_all });
+                }
+                let mut conditions = Conditions::default();
+                let formula = self.formula(inner, &mut conditions, 0)?;
+                let formula = if is_all { formula } else { formula.negated() };
+                Ok(Question::Runs { formula, conditions: conditions.0, is_negated: !is_all })
+            }
+            "negation" => Ok(match self.question(self.only(node)?)? {
+                Question::Reach { condition, if_reached } => Question::Reach { condition, if_reached: !if_reached },
+                Question::Initial(condition) => Question::Initial(condition.negated()),
+                Question::Runs { formula, conditions, is_negated } => {
+                    Question::Runs { formula, conditions, is_negated: !is_negated }
+                }
+                Question::Bound(_) => return Err(self.error(node, "a number has no negation")),
+                other => other,
+            }),
+            _ if has_quantifier(node) => {
+                // The names must exist, whether there is an answer or not.
+                self.look_at(node, 0)?;
+                Ok(Question::Declined("formulas of CTL, with path quantifiers in others, have no answer here".into()))
+            }
+            _ if is_temporal(node) => Err(self.error(node, "`all-paths` or `exists-path` must be around it")),
+            _ => Ok(Question::Initial(self.condition(node, 0)?)),
+        }
+    }
+
+    /// Checks the conditions in a formula that has no answer.
+    fn look_at(&self, node: Node, depth: usize) -> Result<(), Diagnostic> {
+        self.ensure_depth(node, depth)?;
+        match node.tag_name().name() {
+            "all-paths" | "exists-path" | "globally" | "finally" | "next" | "until" | "before" | "reach" | "negation"
+            | "conjunction" | "disjunction" => elements(node).try_for_each(|child| self.look_at(child, depth + 1)),
+            _ => self.condition(node, depth).map(drop),
+        }
+    }
+
+    fn ensure_depth(&self, node: Node, depth: usize) -> Result<(), Diagnostic> {
+        match depth < MAX_DEPTH {
+            true => Ok(()),
+            false => Err(Diagnostic::new(self.span(node), "the formula is too deep", format!("{MAX_DEPTH} levels are possible"))),
+        }
+    }
+
+    /// A formula over runs.
+    fn formula(&self, node: Node, conditions: &mut Conditions, depth: usize) -> Result<Formula, Diagnostic> {
+        self.ensure_depth(node, depth)?;
+        if !is_temporal(node) {
+            let condition = self.condition(node, depth)?;
+            return Ok(split(condition, conditions));
+        }
+        let mut inner = |node: Node| self.formula(node, conditions, depth + 1);
+        match node.tag_name().name() {
+            "globally" => Ok(inner(self.only(node)?)?.globally()),
+            "finally" => Ok(inner(self.only(node)?)?.finally()),
+            "next" => Ok(inner(self.only(node)?)?.next()),
+            "until" => {
+                let part = |name: &str| {
+                    let part = elements(node).find(|part| part.tag_name().name() == name);
+                    part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))
+                };
+                let before = inner(self.only(part("before")?)?)?;
+                Ok(before.until(inner(self.only(part("reach")?)?)?))
+            }
+            "negation" => Ok(inner(self.only(node)?)?.negated()),
+            name @ ("conjunction" | "disjunction") => {
+                let mut all = elements(node).map(inner);
+                let first = all.next().unwrap_or(Ok(Formula::Constant(name == "conjunction")))?;
+                all.try_fold(first, |all, part| Ok(if name == "conjunction" { all.and(part?) } else { all.or(part?) }))
+            }
+            _ => Err(self.error(node, "an operator of temporal logic was expected")),
+        }
+    }
+
+    /// A condition on a marking.
+    fn condition(&self, node: Node, depth: usize) -> Result<Condition, Diagnostic> {
+        self.ensure_depth(node, depth)?;
+        let inner = |node: Node| self.condition(node, depth + 1);
+        match node.tag_name().name() {
+            "true" => Ok(Condition::Constant(true)),
+            "false" => Ok(Condition::Constant(false)),
+            "negation" => Ok(inner(self.only(node)?)?.negated()),
+            "conjunction" => Ok(Condition::And(elements(node).map(inner).collect::<Result<_, _>>()?)),
+            "disjunction" => Ok(Condition::Or(elements(node).map(inner).collect::<Result<_, _>>()?)),
+            "integer-le" => {
+                let amounts: Vec<Amount> = elements(node).map(|amount| self.amount(amount)).collect::<Result<_, _>>()?;
+                let amounts: [Amount; 2] = amounts.try_into().map_err(|_| self.error(node, "it compares two numbers"))?;
+                Ok(Condition::AtMost(Box::new(amounts)))
+            }
+            "is-fireable" => Ok(Condition::Fireable(self.all(node, "transition", &self.names.transitions)?)),
+            "deadlock" | "is-deadlock" => Ok(Condition::Deadlock),
+            _ => Err(self.error(node, "a condition on a marking was expected")),
+        }
+    }
+
+    fn amount(&self, node: Node) -> Result<Amount, Diagnostic> {
+        match node.tag_name().name() {
+            "integer-constant" => {
+                let text = text_of(node);
+                let number = text.parse().map_err(|_| {
+                    let message = format!("`{text}` is not a natural number of 64 bits");
+                    Diagnostic::new(self.span(node), message, "a constant was expected")
+                });
+                number.map(Amount::Constant)
+            }
+            "tokens-count" => Ok(Amount::Tokens(self.all(node, "place", &self.names.places)?)),
+            _ => Err(self.error(node, "`integer-constant` or `tokens-count` was expected")),
+        }
+    }
+
+    /// The elements that an element names.
+    fn all(&self, node: Node, kind: &str, of: &Index) -> Result<Vec<usize>, Diagnostic> {
+        let one = |child: Node| {
+            if child.tag_name().name() != kind {
+                return Err(self.error(child, &format!("a `{kind}` was expected")));
+            }
+            let name = text_of(child);
+            of.of_id(&name).or_else(|| of.get(&name)).ok_or_else(|| parsing::unknown(kind, &name, self.span(child), &of.ids()))
+        };
+        elements(node).map(one).collect()
+    }
+
+    /// The only element in an element.
+    fn only<'a, 'i>(&self, node: Node<'a, 'i>) -> Result<Node<'a, 'i>, Diagnostic> {
+        let mut all = elements(node);
+        match (all.next(), all.next()) {
+            (Some(only), None) => Ok(only),
+            _ => {
+                let message = format!("`{}` needs one element", node.tag_name().name());
+                Err(Diagnostic::new(self.span(node), message, "there is none, or more than one"))
+            }
+        }
+    }
+}
+
+/// A condition as a formula: conjunctions, disjunctions and negations are those of the formula.
+fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
+    match condition {
+        Condition::Not(inner) => split(*inner, conditions).negated(),
+        other => conditions.proposition(other),
+    }
+}
+
+/// Whether there is a path quantifier in or at an element.
+fn has_quantifier(node: Node) -> bool {
+    node.descendants().any(|node| matches!(node.tag_name().name(), "all-paths" | "exists-path"))
+}
+
+/// Whether there is a temporal operator in or at an element.
+fn is_temporal(node: Node) -> bool {
+    node.descendants().any(|node| matches!(node.tag_name().name(), "globally" | "finally" | "next" | "until"))
+}
+
+fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(Node::is_element)
+}
+
+fn text_of(node: Node) -> String {
+    let parts = node.children().filter(Node::is_text).filter_map(|part| part.text());
+    parts.collect::<String>().trim().into()
+}

@@ -1,0 +1,223 @@
+//! Figures of a net over all states in a table: how often each transition fires, the most tokens, and where conditions hold.
+//!
+//! All of them are functions of the set of states, whoever has found it: threads, a GPU or several ranks. So they are computed by
+//! one pass over a table when the search has ended, and no engine has to count them. One thread fetches states, and all threads
+//! evaluate them. The pass needs no compiled code.
+
+use crate::stopping::Stop;
+use anyhow::Result;
+use rayon::prelude::*;
+use warpset::{Storage, VectorTable};
+use warpset_model::ir::Model;
+use warpset_model::ir::net::{Firings, Holder, Net, PlaceId};
+use warpset_model::net::marking::{Check, Sum};
+
+/// States that are fetched before they are evaluated.
+const PART: usize = 1 << 15;
+
+/// States that a thread evaluates at a time.
+const PIECE: usize = 1 << 10;
+
+/// What to find out about the states of a net.
+pub struct Survey<'m> {
+    net: &'m Net,
+    firings: Firings,
+    /// Tokens of all places.
+    tokens: Sum,
+    /// Words, lowest bits and masks of fields with numbers of tokens, with their places.
+    numbers: Vec<(u32, u32, u32, PlaceId)>,
+    /// Words, lowest bits and masks of fields that places share, and where the entries of their values begin.
+    codes: Vec<(u32, u32, u32, usize)>,
+    /// Places of the entries of shared fields; `None`: no place has the value.
+    code_places: Vec<Option<PlaceId>>,
+    /// Sums whose largest values are wanted.
+    pub sums: Vec<Sum>,
+    /// Conditions of which a state is wanted in which they hold.
+    pub conditions: Vec<Check>,
+    /// Look for these states only, and end as soon as each condition has one.
+    pub only_conditions: bool,
+}
+
+/// What was found in the states.
+#[derive(Clone, Debug, Default)]
+pub struct Surveyed {
+    pub states: u64,
+    /// Firings, by transition.
+    pub firings: Vec<u64>,
+    /// Most tokens of one place in one state.
+    pub max_in_place: u64,
+    /// Most tokens of one state.
+    pub max_tokens: u64,
+    /// Whether each place has different numbers of tokens in different states.
+    pub changes: Vec<bool>,
+    /// The largest value of each sum.
+    pub sums: Vec<u64>,
+    /// A state in which each condition holds, if there is one.
+    pub holds: Vec<Option<Vec<u32>>>,
+    /// Why the pass ended before all states were evaluated.
+    pub stopped: Option<Stop>,
+}
+
+/// Figures of some states.
+#[derive(Clone)]
+struct Part {
+    states: u64,
+    firings: Vec<u64>,
+    max_tokens: u64,
+    /// Least and most tokens, by number field.
+    numbers: Vec<[u32; 2]>,
+    /// Whether each value of shared fields occurred.
+    codes: Vec<bool>,
+    sums: Vec<u64>,
+    holds: Vec<Option<Vec<u32>>>,
+}
+
+impl<'m> Survey<'m> {
+    /// A survey of the firings and tokens; `None` if the model is no net, or has a property.
+    pub fn of(model: &'m Model) -> Option<Self> {
+        let net = model.net.as_ref().filter(|_| model.property.is_none())?;
+        let layout = &model.layout;
+        let all: Vec<PlaceId> = (0..net.places.len()).collect();
+        let (mut numbers, mut codes, mut code_places): (Vec<_>, Vec<_>, Vec<Option<PlaceId>>) = Default::default();
+        let mut first_of: Vec<Option<usize>> = vec![None; model.variables.len()];
+        for (place, of) in net.places.iter().enumerate() {
+            match of.holder {
+                Holder::Constant => {}
+                Holder::Number { variable, .. } => {
+                    let field = layout.variables[variable].expect("a place that changes has a field");
+                    numbers.push((field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits), place));
+                }
+                Holder::Code { variable, code, .. } => {
+                    let field = layout.variables[variable].expect("a place that changes has a field");
+                    let first = *first_of[variable].get_or_insert_with(|| {
+                        let first = code_places.len();
+                        codes.push((field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits), first));
+                        code_places.resize(first + (1 << field.bits), None);
+                        first
+                    });
+                    code_places[first + code as usize] = Some(place);
+                }
+            }
+        }
+        let (firings, tokens) = (Firings::of(net, layout), Sum::of(net, layout, &all));
+        let (sums, conditions) = (Vec::new(), Vec::new());
+        Some(Self { net, firings, tokens, numbers, codes, code_places, sums, conditions, only_conditions: false })
+    }
+
+    /// Evaluates all states of a table. No other thread may change the table meanwhile.
+    pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<Surveyed> {
+        let width = table.width();
+        let mut all = self.nothing();
+        let mut stopped = None;
+        let mut states: Vec<u32> = Vec::with_capacity(PART * width);
+        let mut rows = table.iter();
+        loop {
+            states.clear();
+            for row in rows.by_ref().take(PART) {
+                states.extend_from_slice(&row?.1);
+            }
+            if states.is_empty() {
+                break;
+            }
+            stopped = stop();
+            if stopped.is_some() {
+                break;
+            }
+            let known = &all.holds;
+            let parts = states.par_chunks(PIECE * width).map(|states| self.evaluate(states, width, known));
+            let part = parts.reduce(|| self.nothing(), |one, other| self.joined(one, other));
+            all = self.joined(all, part);
+            if self.only_conditions && all.holds.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        Ok(self.surveyed(all, stopped))
+    }
+
+    fn nothing(&self) -> Part {
+        Part {
+            states: 0,
+            firings: vec![0; if self.only_conditions { 0 } else { self.firings.all.len() }],
+            max_tokens: 0,
+            numbers: vec![[u32::MAX, 0]; self.numbers.len()],
+            codes: vec![false; self.code_places.len()],
+            sums: vec![0; self.sums.len()],
+            holds: vec![None; self.conditions.len()],
+        }
+    }
+
+    fn evaluate(&self, states: &[u32], width: usize, known: &[Option<Vec<u32>>]) -> Part {
+        let mut part = self.nothing();
+        for state in states.chunks_exact(width) {
+            part.states += 1;
+            for (at, condition) in self.conditions.iter().enumerate() {
+                if known[at].is_none() && part.holds[at].is_none() && condition.holds(&self.firings, state) {
+                    part.holds[at] = Some(state.to_vec());
+                }
+            }
+            if self.only_conditions {
+                continue;
+            }
+            self.count_firings(state, &mut part.firings);
+            part.max_tokens = part.max_tokens.max(self.tokens.value(state));
+            for ((word, shift, mask, _), seen) in self.numbers.iter().zip(&mut part.numbers) {
+                let tokens = state[*word as usize] >> shift & mask;
+                *seen = [seen[0].min(tokens), seen[1].max(tokens)];
+            }
+            for (word, shift, mask, first) in &self.codes {
+                part.codes[first + (state[*word as usize] >> shift & mask) as usize] = true;
+            }
+            for (sum, most) in self.sums.iter().zip(&mut part.sums) {
+                *most = (*most).max(sum.value(state));
+            }
+        }
+        part
+    }
+
+    fn count_firings(&self, state: &[u32], counts: &mut [u64]) {
+        for group in &self.firings.groups {
+            let part = group.test.part(state);
+            if if group.is_equal { part == group.test.value } else { part >= group.test.value } {
+                let firings = &self.firings.all[group.firings.clone()];
+                for (firing, count) in firings.iter().zip(&mut counts[group.firings.clone()]) {
+                    *count += u64::from(firing.is_enabled(state));
+                }
+            }
+        }
+    }
+
+    fn joined(&self, mut one: Part, other: Part) -> Part {
+        one.states += other.states;
+        one.firings.iter_mut().zip(other.firings).for_each(|(sum, more)| *sum += more);
+        one.max_tokens = one.max_tokens.max(other.max_tokens);
+        one.numbers.iter_mut().zip(other.numbers).for_each(|(seen, more)| *seen = [seen[0].min(more[0]), seen[1].max(more[1])]);
+        one.codes.iter_mut().zip(other.codes).for_each(|(seen, more)| *seen |= more);
+        one.sums.iter_mut().zip(other.sums).for_each(|(most, more)| *most = (*most).max(more));
+        one.holds.iter_mut().zip(other.holds).for_each(|(state, other)| *state = state.take().or(other));
+        one
+    }
+
+    fn surveyed(&self, part: Part, stopped: Option<Stop>) -> Surveyed {
+        let Part { states, firings: of_firings, max_tokens, numbers, codes, sums, holds } = part;
+        let mut firings = vec![0; self.net.transitions.len()];
+        self.firings.all.iter().zip(of_firings).for_each(|(firing, count)| firings[firing.transition] = count);
+        let constants = self.net.places.iter().filter(|place| place.holder == Holder::Constant);
+        let mut max_in_place = constants.map(|place| u64::from(place.initial)).max().unwrap_or(0);
+        let mut changes = vec![false; self.net.places.len()];
+        for ((.., place), [least, most]) in self.numbers.iter().zip(numbers) {
+            changes[*place] = least < most;
+            max_in_place = max_in_place.max(most.into());
+        }
+        for (_, _, mask, first) in &self.codes {
+            let values = *first..first + *mask as usize + 1;
+            let seen = codes[values.clone()].iter().filter(|seen| **seen).count();
+            for value in values.filter(|value| codes[*value]) {
+                if let Some(place) = self.code_places[value] {
+                    changes[place] = seen > 1;
+                    max_in_place = max_in_place.max(1);
+                }
+            }
+        }
+        Surveyed { states, firings, max_in_place, max_tokens, changes, sums, holds, stopped }
+    }
+}

@@ -1,0 +1,110 @@
+//! Searches of nets that begin again with wider fields, when a place gets more tokens than its field holds.
+
+use crate::checks::Violation;
+use crate::exit;
+use crate::exploration::Found;
+use crate::interpreter::Wrong;
+use crate::ir::Model;
+use crate::ir::net::{Holder, PlaceId};
+use crate::language::Text;
+use crate::program::{self, Ended};
+use crate::spread::RankPlan;
+use anyhow::{Error, Result};
+use std::fmt;
+use warpset_model::net::encoding::Encoding;
+
+/// A search that ended because a place has no room for its tokens.
+#[derive(Debug)]
+pub struct NoRoom {
+    place: PlaceId,
+    /// Why no encoding has room, if that is known.
+    unbounded: Option<String>,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "place number {} gets more tokens than the state has room for", self.place)
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+impl NoRoom {
+    /// The error, if an exploration ended because of it. `path` finds the states before the one in which it happened.
+    pub fn of(model: &Model, found: Option<&Found>, path: impl FnOnce(&Found) -> Result<Vec<Vec<u32>>>) -> Option<Self> {
+        let found = found?;
+        let Violation::Fault(fault) = &found.violation else { return None };
+        let Wrong::Tokens { place } = fault.what else { return None };
+        let unbounded = path(found).ok().and_then(|states| growth(model, &states));
+        Some(Self { place, unbounded })
+    }
+}
+
+/// Describes how markings grow along a path: if a marking has at least the tokens of an earlier one in each place, and more in
+/// one, the steps between them can be repeated for ever.
+fn growth(model: &Model, states: &[Vec<u32>]) -> Option<String> {
+    /// Most comparisons of tokens.
+    const MOST_WORK: usize = 200_000_000;
+    let net = model.net.as_ref()?;
+    let tokens =
+        |state: &Vec<u32>| -> Vec<u32> { (0..net.places.len()).map(|place| net.tokens(&model.layout, state, place)).collect() };
+    let markings: Vec<Vec<u32>> = states.iter().map(tokens).collect();
+    let mut work = 0;
+    for (later, after) in markings.iter().enumerate().rev() {
+        for (earlier, before) in markings[..later].iter().enumerate() {
+            work += net.places.len();
+            if work > MOST_WORK {
+                return None;
+            }
+            if before != after && before.iter().zip(after).all(|(before, after)| before <= after) {
+                let grows = before.iter().zip(after).position(|(before, after)| before < after)?;
+                let name = &net.places[grows].name;
+                return Some(format!(
+                    "the net is unbounded: the marking after {later} steps has all tokens of that after {earlier} steps, and more in \
+                     the place {name}, so the steps between them can be repeated for ever"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Encodes the states of a net with more room after an attempt that ended with this error. Other errors are returned.
+pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
+    let Some(NoRoom { place, unbounded }) = error.downcast_ref() else { return Err(error) };
+    let Text::Net(net) = text else { return Err(error) };
+    let of = net.model.net.as_ref().expect("a net has places");
+    let (name, capacity) = (&of.places[*place].name, of.capacity(*place));
+    let ended = |why: String| Error::from(Ended { code: exit::INCOMPLETE, why });
+    if let Some(why) = unbounded {
+        return Err(ended(why.clone()));
+    }
+    if let Some(id) = net.source_transition {
+        let source = &of.transitions[id].name;
+        return Err(ended(format!("the net is unbounded: its transition {source} takes no tokens and puts some")));
+    }
+    let is_claimed = match of.places[*place].holder {
+        Holder::Code { .. } => true,
+        Holder::Number { capacity, .. } => capacity == 1,
+        Holder::Constant => false,
+    };
+    let next = if is_claimed && net.encoding.believes_units {
+        program::print_warning(&format!(
+            "warning: the NUPN section says that the place {name} is safe, or alone in its unit, and it is not: the search begins \
+             again without that section\n"
+        ));
+        Encoding { believes_units: false, ..net.encoding }
+    } else {
+        let wider = net.encoding.wider();
+        wider
+            .ok_or_else(|| ended(format!("the place {name} gets more than {capacity} tokens, which is more than can be held")))?
+    };
+    if matches!(plan, RankPlan::Process(_)) {
+        return Err(ended(format!(
+            "the place {name} gets more than {capacity} tokens: processes begin again only with --token-bits {}",
+            next.bits
+        )));
+    }
+    net.encode(next)?;
+    Ok(())
+}

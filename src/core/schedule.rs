@@ -1,0 +1,224 @@
+//! Sizes by which a table grows, so that in the end it fills the memory that it may take.
+//!
+//! Growth needs the old and the new table at once. A table that doubles for as long as it can ends with a third to two thirds of
+//! its memory: if it takes more than a third, twice as much does not fit beside it. So the last growth has to start from a table
+//! that is small against the limit, and may then take all the rest: from a sixteenth of the limit to fifteen sixteenths.
+//!
+//! The schedule changes no kernel, no reference and no view, and serves every kind of table. Two other designs were considered:
+//!
+//! - *A frozen segment and a live one.* Nothing is copied, and references stay valid. But each lookup of a new vector searches
+//!   two tables, each kernel of a user and each file needs two views, and a batch under way when the segment freezes may put the
+//!   same vector into both unless every put waits for it. It would gain the sixteenth that the schedule leaves.
+//! - *Growth in place*, by splitting buckets upwards in memory that is mapped behind the table. It needs a hash whose buckets
+//!   split (these have prime numbers of buckets), and keys away from their home bucket need a second pass. It would gain as much.
+//!
+//! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
+//! used. So it is early only within memory that is named as the table's own.
+
+use crate::layout::size::Size;
+use std::num::NonZeroU64;
+
+/// Bytes that a table of some size takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bytes {
+    /// Bytes that growth to this size allocates.
+    pub new: u64,
+    /// Bytes of a table of this size when it grows next, so that it holds them during that growth.
+    pub until_next: u64,
+    /// Bytes of the table when it is full.
+    pub full: u64,
+}
+
+/// How the table chooses between doubling and taking all the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taste {
+    /// Doubling must leave fifteen sixteenths of the limit for the last table.
+    Early,
+    /// Doubling must leave two thirds: that is, the table can double once more, or more.
+    Late,
+}
+
+impl Taste {
+    /// Fraction of the largest possible table that doubling must leave possible.
+    fn least_share(self) -> f64 {
+        match self {
+            Self::Early => 15.0 / 16.0,
+            Self::Late => 2.0 / 3.0,
+        }
+    }
+}
+
+/// A table that is to grow, and its memory.
+pub(super) struct Schedule<'a> {
+    /// Bytes that the old and the new table may take together.
+    pub limit: u64,
+    pub taste: Taste,
+    /// Bytes that the table has now, and keeps until it has grown.
+    pub held: u64,
+    /// Bytes of a table of some size. `None` if no table has this size.
+    pub bytes: &'a dyn Fn(Size) -> Option<Bytes>,
+    /// Size of a table of so many slots: how many nodes it should have.
+    pub of_slots: &'a dyn Fn(NonZeroU64) -> Size,
+}
+
+impl Schedule<'_> {
+    /// Size to grow to: `doubled`, or all the rest of the memory if that leaves more in the end. `None` if there is none that
+    /// `helps`.
+    pub(super) fn next(&self, doubled: Size, helps: impl Fn(Size) -> bool) -> Option<Size> {
+        if self.doubles(doubled) {
+            return Some(doubled);
+        }
+        self.largest(self.held).filter(|rest| helps(*rest))
+    }
+
+    /// Whether a table may grow to this size beside the present one.
+    pub(super) fn fits(&self, to: Size) -> bool {
+        (self.bytes)(to).is_some_and(|bytes| self.fits_beside(self.held, bytes))
+    }
+
+    fn doubles(&self, doubled: Size) -> bool {
+        let Some(bytes) = (self.bytes)(doubled).filter(|bytes| self.fits_beside(self.held, *bytes)) else { return false };
+        // Far from the limit the answer needs no search.
+        if bytes.until_next <= self.limit / 64 {
+            return true;
+        }
+        let slots = |held| self.largest(held).map_or(0, |size| size.slots) as f64;
+        let (after, best) = (slots(bytes.until_next), slots(0));
+        // A limit that no table reaches: there is nothing to save for.
+        best == 0.0 || after >= self.taste.least_share() * best
+    }
+
+    fn fits_beside(&self, held: u64, bytes: Bytes) -> bool {
+        held.saturating_add(bytes.new) <= self.limit && bytes.full <= self.limit
+    }
+
+    /// Largest size, within 1/1,000, of a table that can be made while `held` bytes are taken.
+    fn largest(&self, held: u64) -> Option<Size> {
+        // A slot has two bytes or more. From above, because tables of more slots may have smaller ones.
+        let mut slots = NonZeroU64::new((self.limit.saturating_sub(held) / 2).min(crate::layout::limits::MAX_CAPACITY))?;
+        loop {
+            let size = (self.of_slots)(slots);
+            let next = match (self.bytes)(size) {
+                Some(bytes) if self.fits_beside(held, bytes) => return Some(size),
+                // Bytes are proportional to slots, or nearly so.
+                Some(Bytes { new, full, .. }) => {
+                    let share = |may: u64, bytes: u64| may as f64 / bytes.max(1) as f64;
+                    let share = share(self.limit.saturating_sub(held), new).min(share(self.limit, full));
+                    (slots.get() as f64 * share) as u64
+                }
+                None => slots.get() / 8 * 7,
+            };
+            slots = NonZeroU64::new(next.min(slots.get() - slots.get().div_ceil(2048)))?;
+        }
+    }
+}
+
+/// Number of nodes of a table with `vectors` vectors, after that of its nodes at two earlier sizes, as (vectors, nodes).
+///
+/// Vectors share subtrees, and the more vectors there are, the fewer new subtrees each brings: nodes grow as a power of vectors
+/// (for words of texts this is known as Heaps' law). The exponent is that between the two sizes, at most 1; without an earlier
+/// size nodes are in proportion.
+pub(super) fn forecast_nodes(earlier: [u64; 2], now: [u64; 2], vectors: f64) -> f64 {
+    let [vectors_before, nodes_before] = earlier.map(|count| count as f64);
+    let [vectors_now, nodes_now] = now.map(|count| (count as f64).max(1.0));
+    let is_known = vectors_before >= 64.0 && nodes_before >= 1.0 && vectors_now >= 1.5 * vectors_before;
+    let exponent = if is_known { (nodes_now / nodes_before).ln() / (vectors_now / vectors_before).ln() } else { 1.0 };
+    nodes_now * (vectors / vectors_now).powf(exponent.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes of a table of slots and nodes of these bytes; rows besides if it has an index.
+    fn bytes_of(slot: u64, node: u64, row: u64) -> impl Fn(Size) -> Option<Bytes> {
+        move |size| {
+            let new = size.slots.checked_mul(slot)?.checked_add(size.nodes.checked_mul(node)?)?;
+            let full = new.checked_add(size.slots.checked_mul(row)?)?;
+            Some(Bytes { new, until_next: new + size.slots * row / 100 * 85, full })
+        }
+    }
+
+    /// Grows a table from `slots` slots on until it cannot grow. Returns its last size and the most bytes that it had at once.
+    fn grow(limit: u64, taste: Taste, slots: u64, [slot, node, row]: [u64; 3], ratio: u64) -> (Size, u64) {
+        let of_slots = |slots: NonZeroU64| Size { slots: slots.get(), nodes: slots.get() / ratio };
+        let mut size = of_slots(NonZeroU64::new(slots).unwrap());
+        let mut peak = 0;
+        for _ in 0..64 {
+            let bytes = bytes_of(slot, node, row);
+            let held = bytes(size).unwrap().until_next;
+            let schedule = Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots };
+            let least = size.slots + size.slots / 32;
+            let Some(next) = schedule.next(of_slots(NonZeroU64::new(2 * size.slots).unwrap()), |to| to.slots > least) else {
+                return (size, peak);
+            };
+            assert!(next.slots > size.slots && schedule.fits(next));
+            peak = peak.max(held + bytes(next).unwrap().new);
+            size = next;
+        }
+        panic!("the table grows for ever");
+    }
+
+    proptest! {
+        /// The last table takes 15/16 of the limit but for rounding, and never more than the limit.
+        #[test]
+        fn reserved_memory_is_filled(
+            limit in 1_000_000u64..1 << 41, first in 1u64..100, slot in 2u64..300, node in 0u64..9, ratio in 1u64..10,
+        ) {
+            let bytes = [slot, node, 0];
+            let (size, peak) = grow(limit, Taste::Early, (limit / 16 / (slot + node) * first / 100).max(1), bytes, ratio);
+            let taken = size.slots * slot + size.nodes * node;
+            prop_assert!(peak <= limit && taken as f64 >= 0.935 * limit as f64, "{taken} of {limit}, {peak}");
+        }
+
+        #[test]
+        fn shared_memory_is_filled_by_two_thirds(limit in 1_000_000u64..1 << 41, first in 1u64..100, slot in 2u64..300) {
+            let (size, peak) = grow(limit, Taste::Late, (limit / 6 / slot * first / 100).max(1), [slot, 0, 0], 1);
+            let taken = size.slots * slot;
+            prop_assert!(peak <= limit && taken as f64 >= 0.665 * limit as f64, "{taken} of {limit}, {peak}");
+        }
+
+        /// Rows stay where they are, so only the index is there twice, and nearly everything can be used.
+        #[test]
+        fn rows_of_an_index_leave_nothing(limit in 1_000_000u64..1 << 41, first in 1u64..100, row in 8u64..300) {
+            let slots = (limit / 20 / (8 + row) * first / 100).max(1);
+            let (size, peak) = grow(limit, Taste::Early, slots, [8, 0, row], 1);
+            let taken = size.slots * (8 + row);
+            prop_assert!(peak <= limit && taken as f64 >= 0.9 * limit as f64, "{taken} of {limit}, {peak}");
+        }
+
+        /// A table that begins too large for the schedule still takes what is left.
+        #[test]
+        fn a_table_of_any_size_takes_the_rest(limit in 1_000_000u64..1 << 41, first in 1u64..490) {
+            let slots = limit / 8 * first / 1000;
+            for taste in [Taste::Early, Taste::Late] {
+                let (size, peak) = grow(limit, taste, slots, [8, 0, 0], 1);
+                prop_assert!(peak <= limit && size.slots as f64 >= 0.99 * (limit / 8 - slots) as f64 * 2.0 / 3.0);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_fits_nothing() {
+        let (bytes, of_slots) = (bytes_of(8, 0, 0), |slots: NonZeroU64| Size { slots: slots.get(), nodes: 0 });
+        for (limit, held) in [(0, 0), (7, 0), (800, 800), (800, 900)] {
+            let schedule = Schedule { limit, taste: Taste::Early, held, bytes: &bytes, of_slots: &of_slots };
+            assert_eq!(schedule.next(Size { slots: 200, nodes: 0 }, |to| to.slots > 100), None, "{limit} {held}");
+        }
+        let never = |_: Size| None;
+        let schedule = Schedule { limit: 1 << 40, taste: Taste::Late, held: 0, bytes: &never, of_slots: &of_slots };
+        assert_eq!(schedule.next(Size { slots: 200, nodes: 0 }, |_| true), None);
+    }
+
+    #[test]
+    fn nodes_follow_a_power_of_vectors() {
+        let forecast = |earlier, now, vectors: f64| forecast_nodes(earlier, now, vectors).round();
+        assert_eq!(forecast([0, 0], [1000, 300], 4000.0), 1200.0);
+        assert_eq!(forecast([1000, 100], [4000, 200], 16_000.0), 400.0);
+        // Two counts that are too near to each other say nothing; and nodes never grow faster than vectors.
+        assert_eq!(forecast([1000, 100], [1100, 200], 2200.0), 400.0);
+        assert_eq!(forecast([1000, 100], [2000, 400], 4000.0), 800.0);
+        assert_eq!(forecast([1000, 400], [2000, 400], 4000.0), 400.0);
+    }
+}

@@ -1,0 +1,96 @@
+//! Batches that change values beside the rows of an indexed table.
+//!
+//! Values have memory for every number that the table can give before a part of the batch is searched for, so no kernel meets a
+//! value that has none. A vector that is rejected has changed nothing: it takes its operand along when it is offered again.
+
+use super::arrays::{Renumbering, locked};
+use super::request::Request;
+use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::values::{Array, Memory};
+use crate::layout::Upsert;
+use crate::layout::rows::HoleClosing;
+use crate::layout::upsert::{Combine, Number};
+use crate::{Batch, Error, Result};
+use bytemuck::Pod;
+use std::sync::Arc;
+
+/// Values that a batch changes beside its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Changes<'a> {
+    pub upsert: Upsert<'a>,
+    pub array: &'a dyn Beside,
+}
+
+/// An array that a batch changes. The caller borrows it exclusively.
+pub(super) trait Beside {
+    /// Makes the values of all numbers that the table can give usable, and what they must be before.
+    fn make_all(&self, sized: &Sized) -> Result<()>;
+
+    /// The batch has put its vectors, and no row has moved since.
+    fn put(&self);
+
+    /// Moves values with the rows that have moved to holes, before anything else is done with the array.
+    fn rows_moved(&self, closing: &HoleClosing) -> Result<()>;
+}
+
+impl<V: Pod> Beside for Array<V> {
+    fn make_all(&self, sized: &Sized) -> Result<()> {
+        let numbers = self.table.references_of(sized);
+        let mut memory = self.open(sized, numbers)?;
+        // Whatever happens from now on, any of them may have been written.
+        memory.used = memory.used.max(numbers);
+        Ok(())
+    }
+
+    fn put(&self) {
+        // While this is held, no number is taken back. If some have been since, or the GPU does not say, all count as written.
+        let sized = self.table.look();
+        let mut memory = self.lock();
+        let is_as_it_was = *locked(&self.renumbering) == Renumbering::none();
+        if let (true, Ok([_, given])) = (is_as_it_was, sized.store.stored()) {
+            memory.used = memory.used.min(given);
+        }
+    }
+
+    fn rows_moved(&self, closing: &HoleClosing) -> Result<()> {
+        let sized = self.table.sized(FIND_OR_PUT)?;
+        let mut memory = self.lock();
+        let Memory { values, used, .. } = &mut *memory;
+        let value_bytes = size_of::<V>();
+        if let Some(bytes) = values.host_bytes_mut(Self::bytes_of(*used)) {
+            for moved in &closing.moves {
+                let (from, to) = (moved.from as usize * value_bytes, moved.to as usize * value_bytes);
+                bytes.copy_within(from..from + value_bytes, to);
+            }
+            return Ok(());
+        }
+        let (from, to): (Vec<u64>, Vec<u64>) = closing.moves.iter().map(|moved| (moved.from, moved.to)).unzip();
+        let mut moving = crate::host::zeroed::<u8>(from.len() * value_bytes)?;
+        values.gather(&*sized.store, &from, value_bytes, &mut moving)?;
+        values.scatter(&*sized.store, &to, value_bytes, &moving)
+    }
+}
+
+impl<V: Number> Array<V> {
+    /// Puts vectors into the array's table, and combines operands with the values of the stored ones: one for each, or
+    /// one for all.
+    pub(crate) fn upsert(
+        &mut self,
+        table: &Arc<RawTable>,
+        words: &[u32],
+        operands: &[V],
+        combine: Combine,
+        request: Request<'_>,
+    ) -> Result<Batch> {
+        if !Arc::ptr_eq(table, &self.table) {
+            return Err(Error::ForeignValues);
+        }
+        let count = table.count(words)?;
+        let is_one = operands.len() == 1;
+        if !is_one && operands.len() != count {
+            return Err(Error::Rows { what: "operands", given: operands.len(), needed: count });
+        }
+        let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
+        table.upsert(words, request, Some(Changes { upsert, array: self }))
+    }
+}

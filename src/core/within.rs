@@ -1,0 +1,199 @@
+//! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
+
+use super::growth::GROW_AT_FILL;
+use super::schedule::{Bytes, Schedule, Taste, forecast_nodes};
+use super::table::RawTable;
+use crate::layout::memory::MemoryLimit;
+use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
+use crate::{Error, Result};
+use std::num::NonZeroU64;
+
+/// Fill up to which every vector finds a slot.
+const FULL: f64 = 0.95;
+
+/// Fill from which a table is nearly full, so that a growth by little is better than none.
+const NEARLY_FULL: f64 = 0.94;
+
+/// Least factor of a growth ahead of vectors: it moves all vectors, and those to come still find slots without it.
+pub(super) const WORTH_WHILE: f64 = 1.25;
+
+/// Least factor of a growth for vectors that found no slot.
+pub(super) const LEAST_GROWTH: f64 = 1.0 + 1.0 / 32.0;
+
+/// A growth that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    from: Size,
+    doubled: Size,
+    lacks_slots: bool,
+    lacks_nodes: bool,
+    /// Least factor by which the part that is full must grow.
+    least: f64,
+}
+
+impl Growth {
+    /// Growth of a table that lacks slots, nodes or both. `None` if it lacks neither.
+    pub(super) fn of(from: Size, lacks_slots: bool, lacks_nodes: bool) -> Option<Self> {
+        let twice = |now: u64, lacks: bool| if lacks { now.saturating_mul(2) } else { now };
+        let doubled = Size { slots: twice(from.slots, lacks_slots), nodes: twice(from.nodes, lacks_nodes).min(MAX_NODES) };
+        (lacks_slots || lacks_nodes).then_some(Self { from, doubled, lacks_slots, lacks_nodes, least: LEAST_GROWTH })
+    }
+
+    pub(super) fn of_slots(from: Size) -> Self {
+        Self::of(from, true, false).expect("it lacks slots")
+    }
+
+    pub(super) fn of_nodes(from: Size) -> Self {
+        Self::of(from, false, true).expect("it lacks nodes")
+    }
+
+    /// As this growth, with another least factor.
+    pub(super) fn at_least(self, least: f64) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Whether a table of this size has enough more of what the present one lacks.
+    fn helps(&self, to: Size) -> bool {
+        let is_more = |lacks: bool, now: u64, to: u64| !lacks || (to > now && to as f64 >= self.least * now as f64);
+        is_more(self.lacks_slots, self.from.slots, to.slots) && is_more(self.lacks_nodes, self.from.nodes, to.nodes)
+    }
+
+    /// Size in the middle between the present one and another.
+    fn halfway(&self, to: Size) -> Size {
+        let middle = |now: u64, to: u64| ((u128::from(now) + u128::from(to)) / 2) as u64;
+        Size { slots: middle(self.from.slots, to.slots), nodes: middle(self.from.nodes, to.nodes) }
+    }
+
+    /// Smallest size that helps.
+    fn smallest(&self) -> Size {
+        let more = |lacks: bool, now: u64| if lacks { ((now as f64 * self.least) as u64).max(now + 1) } else { now };
+        Size { slots: more(self.lacks_slots, self.from.slots), nodes: more(self.lacks_nodes, self.from.nodes).min(MAX_NODES) }
+    }
+}
+
+/// Memory of a table that is to grow.
+struct Budget {
+    /// Bytes that the old and the new table may take.
+    limit: u64,
+    taste: Taste,
+    /// Bytes that the table takes now.
+    held: u64,
+    /// Whether the limit is the device's, not the user's.
+    is_of_device: bool,
+}
+
+impl RawTable {
+    fn budget(&self, limit: MemoryLimit) -> Result<Budget> {
+        let held = self.bytes();
+        Ok(match limit {
+            MemoryLimit::Reserved(limit) => Budget { limit, taste: Taste::Early, held, is_of_device: false },
+            MemoryLimit::Shared(limit) => {
+                let free = held.saturating_add(self.device.free_memory()? / 8 * 7);
+                Budget { limit: limit.min(free), taste: Taste::Late, held, is_of_device: free < limit }
+            }
+        })
+    }
+
+    /// Bytes of a table of some size with the options of this one. `None` if there can be none.
+    fn bytes_for(&self, to: Size) -> Option<Bytes> {
+        let (spec, buckets) = self.fitting(to).ok()?;
+        let node_buckets = if spec.is_tree() { size::node_buckets(to.nodes).ok()? } else { 0 };
+        let geometry = self.geometry.of_spec(spec);
+        let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?;
+        let (slots, row) = (spec.slots(&geometry, buckets), if spec.is_indexed() { spec.row_bytes(1) } else { 0 });
+        // A GPU lists the rows of an index that it makes, by 8 bytes each.
+        let list = if spec.is_indexed() && self.device.is_gpu() { slots.checked_mul(8)? } else { 0 };
+        Some(Bytes {
+            new: of_slots.checked_add(list)?,
+            until_next: of_slots + (slots as f64 * GROW_AT_FILL) as u64 * row,
+            full: of_slots.checked_add(slots.checked_mul(row)?)?,
+        })
+    }
+
+    /// Calls `with` with the schedule of this table's growth.
+    fn with_schedule<T>(&self, budget: &Budget, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
+        let (now, earlier) = {
+            let sized = self.look();
+            (sized.stored()?, sized.grew_with)
+        };
+        let has_nodes = self.size().nodes > 0;
+        let of_slots = |slots: NonZeroU64| {
+            let slots = slots.get();
+            let needed = forecast_nodes(earlier, now, slots as f64 * FULL) / FULL;
+            // Nodes that are there must not make the table grow at once.
+            let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
+            Size { slots, nodes: if has_nodes { nodes } else { 0 } }
+        };
+        let bytes = |to: Size| self.bytes_for(to);
+        let &Budget { limit, taste, held, .. } = budget;
+        Ok(with(&Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots }))
+    }
+
+    /// Grows to the next size of the schedule, or to less if there is less memory than there seemed to be. Returns false if the
+    /// limit permits none that helps.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory, as the device says, or the vectors do not fit the larger table. The table is as it was.
+    pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
+        let budget = self.budget(limit)?;
+        self.with_schedule(&budget, |schedule| {
+            let Some(mut to) = schedule.next(growth.doubled, |to| growth.helps(to)) else { return Ok(false) };
+            loop {
+                match self.grow_by_itself_if(call, growth.from, to, &|to| schedule.fits(to)) {
+                    Err(error @ (Error::OutOfMemory { .. } | Error::Allocation { .. })) => {
+                        to = growth.halfway(to);
+                        if !growth.helps(to) {
+                            return Err(error);
+                        }
+                    }
+                    grown => return grown.map(|()| true),
+                }
+            }
+        })?
+    }
+
+    /// As [`grow_within`](Self::grow_within), with an error that has the numbers instead of false.
+    pub(super) fn grow_or_say_why(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<()> {
+        if self.grow_within(call, limit, growth)? {
+            return Ok(());
+        }
+        let Budget { limit, held: taken, is_of_device, .. } = self.budget(limit)?;
+        let needed = self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
+        if is_of_device {
+            let (device, free) = (self.device.to_string(), self.device.free_memory()?);
+            return Err(Error::OutOfMemory { device, asked: needed, free });
+        }
+        Err(Error::MemoryLimit { taken, needed, limit })
+    }
+
+    /// Grows a table to the next size of the schedule: more slots, or nodes, whichever are fuller. Returns whether it has.
+    pub(crate) fn grow_next(&self, limit: MemoryLimit) -> Result<bool> {
+        const CALL: &str = "grow_within";
+        let (size, [stored, nodes]) = (self.size(), self.stored(CALL)?);
+        let fill = |taken: u64, of: u64| taken as f64 / of.max(1) as f64;
+        let (of_slots, of_nodes) = (fill(stored, size.slots), fill(nodes, size.nodes));
+        let growth = if of_nodes > of_slots && size.nodes < MAX_NODES { Growth::of_nodes(size) } else { Growth::of_slots(size) };
+        let is_nearly_full = of_slots.max(of_nodes) > NEARLY_FULL;
+        self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
+    }
+
+    /// Number of vectors that the table holds when it has grown as far as the limit permits.
+    pub(crate) fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
+        let mut budget = self.budget(limit)?;
+        let mut size = self.size();
+        // It doubles, and once takes the rest.
+        for _ in 0..u64::BITS {
+            let next = |schedule: &Schedule<'_>| {
+                let growth = Growth::of_slots(size);
+                // The nodes of the sizes to come follow from the slots.
+                let slots = NonZeroU64::new(growth.doubled.slots)?;
+                let next = schedule.next((schedule.of_slots)(slots), |to| growth.helps(to))?;
+                Some((next, self.bytes_for(next)?))
+            };
+            let Some((next, bytes)) = self.with_schedule(&budget, next)? else { break };
+            (size, budget.held) = (next, bytes.until_next);
+        }
+        Ok((size.slots as f64 * FULL) as u64)
+    }
+}

@@ -1,0 +1,131 @@
+//! Vectors that come as columns: one array for each field.
+
+use super::key::elements;
+use super::{Key, Storage, Table};
+use crate::host::{Workers, zeroed};
+use crate::{Error, Result};
+use bytemuck::NoUninit;
+use std::fmt;
+
+/// Rows of a piece of the work that threads share.
+const PIECE_ROWS: usize = 4096;
+
+/// Vectors as columns, a *structure of arrays*: column c has field c of every vector. [`Table::from_columns`] makes vectors of
+/// them.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// use warpset::{Columns, Device, TypedTable};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct Sale {
+///     day: u32,
+///     shop: u16,
+///     article: [u8; 6],
+/// }
+///
+/// let (days, shops, articles) = ([1, 1, 2], [7, 7, 7], [*b"apples", *b"apples", *b"apples"]);
+/// let sales = TypedTable::<Sale>::new(&Device::cpu(), 100)?;
+/// let keys = sales.from_columns(&Columns::new().column::<u32>(&days).column::<u16>(&shops).column(&articles))?;
+/// assert_eq!(keys[2], Sale { day: 2, shop: 7, article: *b"apples" });
+/// assert_eq!(sales.find_or_put_many(&keys)?.complete(&sales)?.new, 2);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "columns are nothing until `Table::from_columns` makes vectors of them"]
+pub struct Columns<'a> {
+    /// Bytes of a column, and of a field.
+    columns: Vec<(&'a [u8], usize)>,
+}
+
+impl<'a> Columns<'a> {
+    /// No columns yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a column of fields of any plain data type. Fields of a vector lie one after another in the order of their columns,
+    /// without gaps.
+    pub fn column<T: NoUninit>(mut self, fields: &'a [T]) -> Self {
+        self.columns.push((bytemuck::cast_slice(fields), size_of::<T>()));
+        self
+    }
+
+    /// Bytes of the fields of one vector.
+    pub fn bytes_per_vector(&self) -> usize {
+        self.columns.iter().map(|(_, size)| size).sum()
+    }
+
+    /// Number of vectors; an error unless all columns have as many fields.
+    fn count(&self) -> Result<usize> {
+        let lengths = || self.columns.iter().filter(|(_, size)| *size > 0).map(|(bytes, size)| bytes.len() / size);
+        let needed = lengths().next().unwrap_or(0);
+        match lengths().find(|given| *given != needed) {
+            Some(given) => Err(Error::Rows { what: "fields of a column", given, needed }),
+            None => Ok(needed),
+        }
+    }
+
+    /// Words of the vectors, `width` of them for each.
+    fn words(&self, width: usize) -> Result<Vec<u32>> {
+        let mut words = zeroed::<u32>(self.count()? * width)?;
+        let mut pieces: Vec<&mut [u32]> = words.chunks_mut(PIECE_ROWS * width).collect();
+        let starts: Vec<(usize, std::sync::Mutex<&mut [u32]>)> =
+            pieces.drain(..).enumerate().map(|(piece, words)| (piece * PIECE_ROWS, std::sync::Mutex::new(words))).collect();
+        Workers::get().run(starts.len(), |piece| {
+            let (first, words) = &starts[piece];
+            // Each piece is done once, so no thread waits for the lock.
+            let mut words = words.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let rows: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+            let mut offset = 0;
+            for (bytes, size) in &self.columns {
+                if *size > 0 {
+                    let fields = bytes[first * size..].chunks_exact(*size);
+                    let to = rows.chunks_exact_mut(width * 4).map(|row| &mut row[offset..offset + size]);
+                    to.zip(fields).for_each(|(to, field)| to.copy_from_slice(field));
+                }
+                offset += size;
+            }
+        });
+        Ok(words)
+    }
+}
+
+impl fmt::Debug for Columns<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Columns").field("field_bytes", &self.columns.iter().map(|(_, size)| size).collect::<Vec<_>>()).finish()
+    }
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// Makes vectors for this table of columns in host memory, for any call that takes a batch. The threads of the library copy
+    /// the fields to one vector after another; if their bytes are not whole words, zero bytes fill the last word.
+    ///
+    /// A call costs a copy of the batch. Columns in device memory are gathered by a kernel of your own.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{BucketTable, Columns, Device};
+    ///
+    /// let table = BucketTable::new(&Device::cpu(), 3, 100)?;
+    /// let words = table.from_columns(&Columns::new().column(&[1u64, 2]).column(&[7u32, 8]))?;
+    /// assert_eq!(words, [1, 0, 7, /**/ 2, 0, 8]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector have not the bytes of a key (of a
+    /// table of words: more bytes than `width` words, or 4 or more bytes fewer). [`Allocation`](Error::Allocation).
+    #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
+    pub fn from_columns(&self, columns: &Columns<'_>) -> Result<Vec<K::Element>> {
+        let (given, width) = (columns.bytes_per_vector(), self.width());
+        let needed = K::BYTES.unwrap_or(width * 4);
+        let fits = if K::BYTES.is_some() { given == needed } else { given.div_ceil(4) == width };
+        match fits {
+            true => Ok(elements(columns.words(width)?)),
+            false => Err(Error::Rows { what: "bytes of the fields of one vector", given, needed }),
+        }
+    }
+}

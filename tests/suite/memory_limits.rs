@@ -1,0 +1,208 @@
+//! Tables that grow within a limit of memory: they fill it, they never take more, and every outcome at the limit is true.
+
+use crate::common::checker::{Checker, OrFail};
+use crate::common::kinds::Kind;
+use crate::common::vectors::{Pool, Random, distinct};
+use crate::common::{scaled, tests_of_all_kinds};
+use std::collections::HashSet;
+use std::thread;
+use warpset::{Device, Error, MemoryLimit, Outcome, Request, VectorTable, faults};
+
+tests_of_all_kinds![
+    tables_fill_their_memory,
+    tiny_limits_are_kept,
+    four_threads_reach_the_limit,
+    each_allocation_of_the_last_growth_fails,
+    tables_without_a_limit_grow_as_before,
+    growth_by_hand_keeps_the_limit,
+];
+
+/// On a GPU rows get memory in pages of 2 MiB, so that limits of less cannot be kept.
+fn has_coarse_rows<S: Kind>(device: &Device) -> bool {
+    S::IN_ORDER && device.is_gpu()
+}
+
+fn limited<S: Kind>(device: &Device, width: usize, capacity: u64, limit: MemoryLimit) -> VectorTable<S> {
+    let builder = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(capacity), capacity);
+    builder.grows(true).memory(limit).build(device).unwrap()
+}
+
+/// Share of the limit that holds vectors: their slots, nodes or rows.
+fn used<S: Kind>(table: &VectorTable<S>, limit: u64) -> f64 {
+    let stats = table.stats().unwrap();
+    let of_nodes = stats.nodes as f64 * 8.0;
+    let rows = if S::IN_ORDER { stats.stored as f64 * stats.width as f64 * 4.0 } else { 0.0 };
+    let of_slots = (stats.bytes as f64 - stats.node_slots as f64 * 8.0 - rows) * stats.fill();
+    (of_slots + of_nodes + rows) / limit as f64
+}
+
+/// 95 % of the slots of a table that takes 15/16 of its memory.
+fn tables_fill_their_memory<S: Kind>(device: &Device) {
+    if has_coarse_rows::<S>(device) {
+        return;
+    }
+    for width in [1, 3, 4, 8] {
+        let limit = scaled(1 << 20, 300_000);
+        let table = limited::<S>(device, width, 500, MemoryLimit::Reserved(limit));
+        let words = distinct(width, 0, limit as usize / (2 * width));
+        let (mut new, mut last) = (0, None);
+        for part in words.chunks(width * 1000) {
+            let estimate = table.vectors_within(MemoryLimit::Reserved(limit)).unwrap();
+            let batch = table.find_or_put_many(part).unwrap();
+            assert!(table.bytes() <= limit, "width {width}: {} bytes", table.bytes());
+            new += batch.tally.new;
+            if batch.tally.full > 0 {
+                assert!(matches!(batch.error, Some(Error::MemoryLimit { limit: of, .. }) if of == limit), "{:?}", batch.error);
+                last = Some(estimate);
+                break;
+            }
+            assert!(batch.error.is_none(), "width {width}: {:?}", batch.error);
+        }
+        let estimate = last.expect("vectors of twice the limit are rejected");
+        let used = used(&table, limit);
+        assert!(used > 0.855, "width {width}: {used:.3} of the limit is used, {:?}", table.stats().unwrap());
+        assert_eq!(table.len().unwrap(), new, "width {width}");
+        assert!(new as f64 > 0.9 * estimate as f64 && (new as f64) < 1.1 * estimate as f64, "{new}, not {estimate}");
+        // Offered again, all are found, and nothing is New.
+        let stored: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
+        assert_eq!(table.find_or_put_many(&stored).unwrap().tally.seen, new, "width {width}");
+    }
+}
+
+/// Limits from nothing on, of both kinds, and tables that are larger than their limit from the beginning.
+fn tiny_limits_are_kept<S: Kind>(device: &Device) {
+    let mut random = Random::new(31);
+    for turn in 0..scaled(60, 10) {
+        let width = [1, 2, 3, 5, 8, 33][turn % 6];
+        let bytes = random.number_below(1 << (4 + turn % 14));
+        let limit = if turn % 3 == 0 { MemoryLimit::Shared(bytes) } else { MemoryLimit::Reserved(bytes) };
+        let table = limited::<S>(device, width, 1 + random.number_below(100), limit);
+        let first = table.bytes();
+        let pool = Pool::distinct(width, 1500);
+        let mut checker = Checker::of_small(&table, &pool);
+        for part in pool.shuffled(2, turn as u64).chunks(1 + random.below(700)) {
+            let _ = checker.offer(part).or_fail(width);
+        }
+        checker.check().or_fail(width);
+        let taken = table.bytes();
+        // Rows of an index come as vectors do, also without growth.
+        let most = bytes.max(first) + if S::IN_ORDER { 4 * width as u64 * table.slots() } else { 0 };
+        assert!(taken <= most || has_coarse_rows::<S>(device), "turn {turn}: {taken} bytes, limit {limit:?}, at first {first}");
+    }
+}
+
+/// Vectors that are stored before are Seen by all threads. Each other one is New for one thread at most, and for exactly one if
+/// it is stored in the end. Whoever was told Full may find the vector stored later, by another thread.
+fn four_threads_reach_the_limit<S: Kind>(device: &Device) {
+    let (width, count) = (4, scaled(12_000, 3000));
+    let limit = MemoryLimit::Reserved(count as u64 * 16);
+    for round in 0..scaled(4, 1) {
+        let table = limited::<S>(device, width, 100, limit);
+        let words = distinct(width, round << 32, count);
+        let before = 300;
+        let batch = table.find_or_put_many(&words[..before * width]).unwrap();
+        assert_eq!(batch.complete(&table).unwrap().new, before as u64);
+        let outcomes: Vec<Vec<(usize, Outcome)>> = thread::scope(|scope| {
+            let put = |thread: usize| {
+                let (table, words) = (&table, &words);
+                move || {
+                    let mut outcomes = Vec::new();
+                    // Each thread begins elsewhere and goes all the way round.
+                    for first in (0..count).step_by(500).map(|at| (at + thread * count / 4) % count / 500 * 500) {
+                        let batch = table.find_or_put_many(&words[first * width..][..500 * width]).unwrap();
+                        outcomes.extend((first..).zip(batch.outcomes.iter().copied()));
+                    }
+                    outcomes
+                }
+            };
+            let threads: Vec<_> = (0..4).map(|thread| scope.spawn(put(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let contained = table.contains_many(&words).unwrap();
+        let mut new = vec![0; count];
+        for (at, outcome) in outcomes.into_iter().flatten() {
+            new[at] += u32::from(outcome == Outcome::New);
+            assert!(at >= before || outcome == Outcome::Seen, "vector {at}, stored before, is {outcome}");
+            assert!(contained[at] || outcome == Outcome::Full, "vector {at} is {outcome}, but not stored");
+        }
+        for at in before..count {
+            assert_eq!(new[at], u32::from(contained[at]), "vector {at}: number of times that it was New");
+        }
+        let stored = contained.iter().filter(|stored| **stored).count() as u64;
+        assert_eq!(table.len().unwrap(), stored);
+        assert!(stored < count as u64 || has_coarse_rows::<S>(device), "the limit was not reached");
+        // After that: what is stored is Seen, and the rest is as Full as before.
+        let after = table.find_or_put_many(&words).unwrap();
+        for at in 0..count {
+            assert_eq!(contained[at], after.outcomes[at] == Outcome::Seen, "vector {at} is {} afterwards", after.outcomes[at]);
+        }
+    }
+}
+
+/// A growth into the rest of the memory is tried with less when memory is refused. In the end nothing is lost, and the next
+/// growth succeeds.
+fn each_allocation_of_the_last_growth_fails<S: Kind>(device: &Device) {
+    let (width, limit) = (4, MemoryLimit::Reserved(400_000));
+    let words = distinct(width, 0, 800);
+    let prepared = || {
+        let table = limited::<S>(device, width, 1000, limit);
+        table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+        table
+    };
+    let table = prepared();
+    let (grown, calls) = faults::count(|| table.grow_within(limit));
+    assert!(grown.unwrap() || has_coarse_rows::<S>(device));
+    for call in 0..calls {
+        for last in [call + 1, u64::MAX] {
+            let (table, about) = (prepared(), format!("calls {call} to {last} of {calls} fail"));
+            let before = table.slots();
+            let (grown, _) = faults::fail(call..last, || table.grow_within(limit));
+            match grown {
+                Ok(grown) => assert!(grown || table.slots() == before, "{about}"),
+                Err(error) => assert_eq!(table.slots(), before, "{about}: {error}"),
+            }
+            assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored), "{about}: something is lost");
+            let more = distinct(width, 0, 1600);
+            let batch = table.find_or_put_many_with(&more, Request::new().references(true)).unwrap();
+            assert_eq!((batch.tally.new, batch.tally.seen), (800, 800), "{about}");
+            let references: Vec<_> = batch.references.iter().flatten().copied().collect();
+            assert_eq!(table.get_many(&references).unwrap(), more, "{about}");
+        }
+    }
+}
+
+/// Memory that is free is far more than these tables need: each growth doubles them.
+fn tables_without_a_limit_grow_as_before<S: Kind>(device: &Device) {
+    let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(100), 100).grows(true).build(device).unwrap();
+    let words = distinct(4, 0, scaled(5000, 1000));
+    let mut sizes = HashSet::new();
+    for part in words.chunks(4 * 50) {
+        let _ = table.find_or_put_many(part).unwrap().complete(&table).unwrap();
+        sizes.insert(table.slots());
+    }
+    let mut sizes: Vec<u64> = sizes.into_iter().collect();
+    sizes.sort_unstable();
+    assert!(sizes.windows(2).all(|pair| pair[1] >= 2 * pair[0] && pair[1] < 3 * pair[0]), "{sizes:?}");
+    assert!(sizes.len() >= 3, "{sizes:?}");
+}
+
+fn growth_by_hand_keeps_the_limit<S: Kind>(device: &Device) {
+    if has_coarse_rows::<S>(device) {
+        return;
+    }
+    for limit in [1u64 << 14, 100_000, 1 << 20] {
+        let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(10), 10).build(device).unwrap();
+        table.find_or_put_many(&distinct(4, 0, 2)).unwrap().complete(&table).unwrap();
+        let first = table.bytes();
+        let mut growths = 0;
+        while table.grow_within(MemoryLimit::Reserved(limit)).unwrap() {
+            growths += 1;
+            assert!(table.bytes() <= limit && growths < 40, "{limit}: {} bytes", table.bytes());
+        }
+        assert!(growths > 0 || first > limit / 2, "{limit}");
+        assert!(table.contains_many(&distinct(4, 0, 2)).unwrap().iter().all(|stored| *stored));
+        assert!(!table.grow_within(MemoryLimit::Reserved(0)).unwrap());
+        let error = table.grow(table.slots()).unwrap_err();
+        assert!(matches!(error, Error::NotLarger { .. }), "growth by number is as before: {error}");
+    }
+}
