@@ -34,8 +34,8 @@ const FILL: f64 = 0.8;
 const AFTER_HELP: &str = "\
 Exit codes:
   0  everything was counted
-  1  by --verify, a difference
-  2  an error: the command line, the file, the machine";
+  1  --verify found a difference
+  2  an error in the command line, the file or the machine";
 
 /// Counts the lines, k-mers or rows of a file.
 ///
@@ -43,15 +43,15 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "count", after_help = AFTER_HELP)]
 struct Options {
-    /// Input file. Without `--kmers` and `--rows` it is a text, and its lines are counted, of up to 1,023 bytes.
+    /// Input file: a text whose lines are counted, unless --kmers or --rows says otherwise.
     file: PathBuf,
 
-    /// Count words of K letters A, C, G, T, of 1 to 4,096, in the sequences of a FASTA file. Words with other letters are left
-    /// out, and case does not matter. A word and its reverse complement count separately.
+    /// Count the k-mers of a FASTA file: words of K letters A, C, G, T, with K from 1 to 4,096. Words with other letters are
+    /// left out; case does not matter. A word and its reverse complement count separately.
     #[arg(long, value_name = "K", conflicts_with = "rows", value_parser = clap::value_parser!(u16).range(1..=4096))]
     kmers: Option<u16>,
 
-    /// Count rows of this many bytes, 1 to 1,024; without a number, the rows of a .npy file.
+    /// Count rows of this many bytes, 1 to 1,024. Without a number: the rows of the array in a .npy file.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = OF_NPY, value_parser = parse_rows)]
     rows: Option<Rows>,
 
@@ -59,7 +59,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value = "10")]
     top: usize,
 
-    /// best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
+    /// Device of the table: best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
     #[arg(long, default_value = "best")]
     device: device::DeviceChoice,
 
@@ -67,7 +67,7 @@ struct Options {
     #[arg(long)]
     host: bool,
 
-    /// Compare all counts with those of a `HashMap`.
+    /// Compare all counts with those of a HashMap.
     #[arg(long)]
     verify: bool,
 }
@@ -87,9 +87,9 @@ const OF_NPY: &str = "npy";
 fn parse_rows(text: &str) -> Result<Rows, String> {
     match text.parse() {
         _ if text == OF_NPY => Ok(Rows::OfNpy),
-        Ok(0) => Err("a row has 1 byte or more".into()),
+        Ok(0) => Err("a row has at least 1 byte".into()),
         Ok(bytes) => Ok(Rows::Bytes(bytes)),
-        Err(_) => Err("it is no number of bytes".into()),
+        Err(_) => Err("not a whole number of bytes".into()),
     }
 }
 
@@ -146,10 +146,10 @@ fn run(options: &Options) -> Result<u8> {
 fn verify(items: &Items, data: &[u8], found: &[(Vec<u8>, u64)]) -> Result<()> {
     let (what, mut expected) = (items.name(), HashMap::<&[u8], u64>::new());
     items.of(data).for_each(|item| *expected.entry(item).or_default() += 1);
-    ensure!(expected.len() == found.len(), "a HashMap has {} distinct {what}, the table {}", expected.len(), found.len());
+    ensure!(expected.len() == found.len(), "a HashMap has {} distinct {what}, but the table has {}", expected.len(), found.len());
     for (item, count) in found {
         let right = expected.get(&item[..]).copied().unwrap_or(0);
-        ensure!(right == *count, "a HashMap counts {} {right} times, the table {count} times", items.text(item));
+        ensure!(right == *count, "a HashMap counts {} {right} times, but the table {count} times", items.text(item));
     }
     Ok(())
 }
@@ -175,14 +175,18 @@ fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
         _ => Items::Lines,
     };
     if let Items::Rows(bytes) = items {
-        ensure!(data.len().is_multiple_of(bytes), "{} bytes are no whole number of rows of {bytes}", data.len());
+        ensure!(
+            data.len().is_multiple_of(bytes),
+            "the file's {} bytes are not a whole number of rows of {bytes} bytes",
+            data.len()
+        );
     }
     Ok((items, data))
 }
 
 /// The sequences of a FASTA file in capitals, each joined to one line, with a line feed between them.
 fn sequences(data: &[u8]) -> Result<Vec<u8>> {
-    ensure!(!data.starts_with(b"@"), "it looks like FASTQ, which is not read here: FASTA is");
+    ensure!(!data.starts_with(b"@"), "this looks like FASTQ, which is not supported; convert it to FASTA");
     let mut joined = Vec::with_capacity(data.len());
     for line in data.split(|byte| *byte == b'\n') {
         match line.first() {
@@ -224,13 +228,15 @@ impl Items {
         };
         let most = 4 * Spec::MAX_WIDTH;
         if bytes > most {
-            let why = format!("a vector has up to {most}");
+            let why = format!("a vector has at most {most} bytes");
             match self.of(data).position(|line| line.len() + 1 == bytes) {
                 Some(at) => {
                     let (line, length, most) = (at + 1, bytes - 1, most - 1);
-                    bail!("line {line} has {length} bytes: {most} are the most, as {why}, one of them for the line's end")
+                    bail!(
+                        "line {line} has {length} bytes, but at most {most} are possible: {why}, and one of them marks the line's end"
+                    )
                 }
-                None => bail!("a row has {bytes} bytes: {most} are the most, as {why}"),
+                None => bail!("a row has {bytes} bytes, but at most {most} are possible: {why}"),
             }
         }
         Ok(bytes.div_ceil(4))

@@ -34,11 +34,11 @@ struct Options {
     #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(2..=4))]
     columns: u32,
 
-    /// Slots of the table [default: so many that the states fill 70 % of them]
+    /// Slots of the table [default: as many as make the table 70 % full at the end]
     #[arg(long, value_name = "SLOTS")]
     capacity: Option<u64>,
 
-    /// Go through the host API, also where there is a GPU.
+    /// Use the host API even if there is a GPU.
     #[arg(long)]
     host: bool,
 }
@@ -100,26 +100,27 @@ fn search_all(search: &mut dyn Expander, table: &TypedTable<State>) -> Result<Ve
     }
 }
 
-/// One step of the search, in either way. The current level starts as the solved puzzle, which is in the table.
+/// A search that advances level by level: by a kernel, or through the host API. At first, the current level has one state, the
+/// solved puzzle, which is already in the table.
 trait Expander {
-    /// Offers the successors of all states of the current level to the table. Those that are new are the current level then.
+    /// Offers the successors of all states of the current level to the table. The new ones become the current level.
     fn expand(&mut self) -> Result<Expanded>;
 }
 
-/// What became of a level's successors. Mirrored in puzzle.cu.
+/// Counts of a level's successors. puzzle.cu has the same struct.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Expanded {
-    /// How many are in the next level.
+    /// Successors that were not in the table before: the states of the next level.
     new_states: u64,
-    /// How many the table had no room for.
+    /// Successors that the table had no free slot for: the search is then incomplete.
     rejected: u64,
 }
 
 /// The tile on cell `c`, in rows from the top left, is bits `4c .. 4c + 4`; 0 is the blank. Two words of a table.
 type State = u64;
 
-/// As in puzzle.cu, where the same functions are in CUDA C++.
+/// Size of the puzzle. puzzle.cu has the same struct, with the same functions in CUDA C++.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Puzzle {

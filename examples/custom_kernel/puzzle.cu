@@ -1,20 +1,20 @@
-// One level of a breadth-first search over the states of a sliding-tile puzzle: a kernel of a user's own that calls find-or-put.
+// One level of a breadth-first search over the states of a sliding-tile puzzle: a user-written kernel that calls find-or-put.
 //
-// The graph is nowhere in memory. A thread takes one state of the level, makes its successors in registers, and offers each to
-// the table. Of all threads that ever offer a state exactly one is told New, in this launch or another; it appends the state to
-// the next level. So no level holds a state twice, and there is no lock, no sort and no second pass.
+// The graph is never in memory. Each thread takes one state of the level, computes its successors in registers, and offers each
+// to the table. If many threads offer the same state, in this launch or another, exactly one of them gets the outcome New; that
+// thread appends the state to the next level. So no level holds a state twice, without a lock, a sort or a second pass.
 //
-// What a kernel needs to know of the table:
+// A kernel uses the table like this:
 //   - `#include "warpset/table.cuh"` declares `warpset::Table`, the type of the table that this source is compiled for
 //     (`BucketTable::compile` in Rust); WARPSET_WIDTH is its width in words. No other header is needed, and NVRTC has none
 //     of the system's at hand.
-//   - The kernel takes a `warpset::TableView` by value. That is addresses and sizes: it is copied into each launch and owns
-//     nothing. It is good until the table grows or is dropped, so take a new one after a growth (`BucketTable::kernel_argument`).
-//   - Any thread may call `find_or_put` at any time, in divergent code too: threads do not wait for each other in it. Other
-//     kernels and the host may use the table meanwhile, but must not clear it or make it grow.
+//   - The kernel takes a `warpset::TableView` by value. The view holds addresses and sizes and owns nothing; each launch gets a
+//     copy. It is valid until the table grows or is dropped: take a new one after each growth (`BucketTable::kernel_argument`).
+//   - Any thread may call `find_or_put` at any time, also in divergent code, because no thread waits for another in it. Other
+//     kernels and the host may use the table at the same time, but must not clear it or make it grow.
 //   - A New state is stored when the call returns. Launches on one stream run one after the other, and each sees all that the
-//     ones before it wrote, in the table and in buffers. Within a launch, threads see each other's states in the table (that is
-//     what Seen means), but no order of anything else: a level is therefore read by the launch after the one that writes it.
+//     ones before it wrote, in the table and in buffers. Within a launch, threads see each other's states in the table (they
+//     get the outcome Seen), but nothing else is ordered: a level is therefore read by the launch after the one that wrote it.
 #include "warpset/table.cuh"
 
 using warpset::u32;
@@ -59,16 +59,16 @@ __device__ State slide(State state, u32 from, u32 blank)
     return state ^ tile << 4 * from ^ tile << 4 * blank;
 }
 
-// What became of a level's successors. Mirrored in main.rs.
+// Counts of a level's successors. main.rs has the same struct.
 struct Expanded {
     u64 new_states;  // appended to the next level
     u64 rejected;    // the table had no room for them: the search is not complete
 };
 
-static_assert(sizeof(Puzzle) == 8 && sizeof(Expanded) == 16, "their sizes in main.rs");
+static_assert(sizeof(Puzzle) == 8 && sizeof(Expanded) == 16, "the sizes in main.rs");
 
-// Appends the states of the lanes that pass `is_new`: by one addition a warp, not one a state. All lanes of a warp call it
-// together.
+// Appends the states of the lanes that pass `is_new` to `next`, with one atomic addition per warp instead of one per state. All
+// lanes of a warp must call it together.
 __device__ void append(bool is_new, State state, State* next, Expanded* expanded)
 {
     const u32 lanes = __ballot_sync(~0u, is_new), lane = threadIdx.x % 32;
@@ -81,15 +81,15 @@ __device__ void append(bool is_new, State state, State* next, Expanded* expanded
     if (is_new) next[first + __popc(lanes & ((1u << lane) - 1))] = state;
 }
 
-// Offers the successors of the `length` states of `level` to the table. Appends those that are new to `next`, which has room for
-// `directions` times `length`, and counts in `expanded`, which starts from zeros.
-// A thread a state, in one dimension; blocks of 256 threads, the last of which may have no state.
+// Offers the successors of the `length` states of `level` to the table. Appends the new ones to `next`, which has room for
+// `directions` times `length` states, and counts in `expanded`, which must be zero before the launch.
+// Launched with one thread per state, in one dimension, in blocks of 256 threads. The last threads may have no state.
 extern "C" __global__ void __launch_bounds__(256)
 expand(warpset::TableView view, Puzzle puzzle, const State* level, u64 length, State* next, Expanded* expanded)
 {
     const warpset::Table table = warpset::table(view);
     const u64 thread = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x;
-    const bool has_state = thread < length;  // a thread without one stays, because `append` is for whole warps
+    const bool has_state = thread < length;  // a thread without a state does not return, because all lanes call `append`
     const State state = has_state ? level[thread] : 0;
     const u32 blank = puzzle.blank(state);
 

@@ -24,22 +24,22 @@ use warpset_support::{device, exit, npy_header, npy_rows, npy_writer, output, pr
 const AFTER_HELP: &str = "\
 Exit codes:
   0  everything was written
-  2  an error: the command line, a file, the machine";
+  2  an error in the command line, a file or the machine";
 
 /// Numbers the distinct rows of an array.
 #[derive(Debug, Parser)]
 #[command(name = "factorize", after_help = AFTER_HELP)]
 struct Options {
-    /// A .npy file, with rows of up to 1,024 bytes.
+    /// Input array: a .npy file with rows of at most 1,024 bytes.
     array: PathBuf,
 
-    /// Output for the number of each row: .npy, of `<u8`. The three files must differ.
+    /// Output: the number of each row's distinct row, a .npy file of dtype `<u8`. The three files must differ.
     numbers: PathBuf,
 
-    /// Output for the distinct rows: .npy, of the array's dtype.
+    /// Output: the distinct rows, a .npy file with the dtype of the array.
     distinct: PathBuf,
 
-    /// best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
+    /// Device of the table: best, cpu, cpu:THREADS, gpu or gpu:NUMBER.
     #[arg(long, default_value = "best")]
     device: device::DeviceChoice,
 }
@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<()> {
     let (mut data, identity) = read(&options.array).with_context(about)?;
     let (header, row_bytes) = npy_rows::split_header(&mut data).with_context(about)?;
     let most = 4 * Spec::MAX_WIDTH;
-    ensure!(row_bytes <= most, "{}: a row has {row_bytes} bytes: {most} are the most, as a vector has no more", about());
+    ensure!(row_bytes <= most, "{}: a row has {row_bytes} bytes, but at most {most} are possible", about());
     let open = |name, path| {
         let output = Output::open(name, path)?;
         output.ensure_is_not("the array", identity.as_ref())?;

@@ -67,7 +67,7 @@ pub fn placement_floor_gops<S: Storage>(
         return Ok(None);
     }
     let references = table.locate_many(&vectors.words)?;
-    let stored = references.into_iter().map(|reference| reference.context("a vector that was put is not found"));
+    let stored = references.into_iter().map(|reference| reference.context("a vector that was put into the table is not found"));
     let tasks = batch.outcomes.iter().zip(stored).map(|(outcome, at)| Ok::<_, anyhow::Error>(Task::new(*outcome, at?)));
     let (Some(mut told), Some(mut outcomes)) = (allocate(vectors.count()), allocate(vectors.count())) else { return Ok(None) };
     for task in tasks {

@@ -27,19 +27,19 @@ pub fn read(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<Vec
 /// Reads the words, their width, and the name of the array in an `.npz` file.
 fn read_file(path: &Path, array: Option<&str>, memory: Option<u64>) -> Result<(Vec<u32>, usize, Option<String>)> {
     let metadata = std::fs::metadata(path)?;
-    ensure!(metadata.is_file(), "it is not a regular file");
+    ensure!(metadata.is_file(), "not a regular file");
     let mut file = File::open(path)?;
     let mut start = Vec::new();
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start)?;
     file.rewind()?;
     let reader = BufReader::with_capacity(1 << 20, file);
     if start == MAGIC {
-        ensure!(array.is_none(), "it is a .npy file, which holds one array without a name: leave out --array");
+        ensure!(array.is_none(), "a .npy file has one array without a name: leave out --array");
         let (words, width) = npy::read_vectors(reader, metadata.len(), memory)?;
         return Ok((words, width, None));
     }
-    ensure!(ZIP_MAGICS.iter().any(|magic| start.starts_with(magic)), "it is neither a .npy nor an .npz file");
-    let mut archive = ZipArchive::new(reader).context("it is not a complete .npz file")?;
+    ensure!(ZIP_MAGICS.iter().any(|magic| start.starts_with(magic)), "neither a .npy nor an .npz file");
+    let mut archive = ZipArchive::new(reader).context("not a complete .npz file")?;
     let name = choose(&array_names(&archive), array)?;
     let (words, width) = read_entry(&mut archive, &name, memory).with_context(|| format!("array `{name}`"))?;
     Ok((words, width, Some(name)))
@@ -58,11 +58,11 @@ fn array_names(archive: &ZipArchive<impl Read + Seek>) -> Vec<String> {
 fn choose(names: &[String], wanted: Option<&str>) -> Result<String> {
     let has = |name: &str| names.iter().any(|other| other == name);
     match (names, wanted) {
-        ([], _) => bail!("it holds no arrays: no entry of the archive ends in .npy"),
+        ([], _) => bail!("the file has no arrays: no entry of the archive ends in .npy"),
         (_, Some(wanted)) if has(wanted) => Ok(wanted.into()),
-        (_, Some(wanted)) => bail!("it has no array `{wanted}`; it has {}", names.join(", ")),
+        (_, Some(wanted)) => bail!("the file has no array `{wanted}`, only {}", names.join(", ")),
         ([only], None) => Ok(only.clone()),
         (_, None) if has(DEFAULT_ARRAY) => Ok(DEFAULT_ARRAY.into()),
-        (_, None) => bail!("it holds {} arrays ({}): choose one with --array", names.len(), names.join(", ")),
+        (_, None) => bail!("the file has {} arrays ({}): choose one with --array", names.len(), names.join(", ")),
     }
 }

@@ -21,6 +21,7 @@ mod vectors;
 mod verify;
 
 use anyhow::Result;
+use clap::CommandFactory as _;
 use memory::MemoryBudget;
 use options::{Options, Roots, TableKind};
 use program::Ended;
@@ -34,14 +35,14 @@ use vectors::Vectors;
 use warpset::{
     Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
 };
-use warpset_support::{device, exit, in_process, memory, npy_header, numbers, program, stopping};
+use warpset_support::{device, exit, generate, in_process, memory, npy_header, numbers, program, stopping};
 
 /// Vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
 const WARM_UP: usize = 4096;
 
 /// Runs the program on the arguments of the command line and returns its exit code.
 pub fn main() -> ExitCode {
-    program::run(|arguments| Options::parse_checked(arguments), replay, program::sentence)
+    program::run(Options::command(), |arguments| Options::parse_checked(arguments), replay, program::sentence)
 }
 
 /// Replays, prints the report, and returns the exit code.

@@ -17,7 +17,7 @@ pub fn read_vectors(mut reader: impl Read, file_bytes: u64, memory: Option<u64>)
     let needed = count.checked_mul(width as u64 * 4);
     ensure!(
         needed == Some(found),
-        "its shape {} needs {} bytes of data, but {found} follow its header",
+        "the shape {} needs {} bytes of data, but {found} follow the header",
         header.shape_text(),
         needed.map_or("more than 2^64".into(), |bytes| bytes.to_string()),
     );
@@ -32,7 +32,7 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
     let mut read_bytes = 0;
     for piece in words.chunks_mut(PIECE) {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(piece);
-        reader.read_exact(bytes).with_context(|| format!("its data cannot be read beyond byte {read_bytes} of {total_bytes}"))?;
+        reader.read_exact(bytes).with_context(|| format!("the data cannot be read beyond byte {read_bytes} of {total_bytes}"))?;
         read_bytes += bytes.len();
         if cfg!(target_endian = "big") {
             piece.iter_mut().for_each(|word| *word = u32::from_le(*word));
@@ -40,7 +40,7 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
         progress.advance(piece.len() as u64);
     }
     // Archives compare checksums when they are read to their end.
-    reader.read(&mut [0]).context("its data is damaged")?;
+    reader.read(&mut [0]).context("the data is damaged")?;
     Ok(())
 }
 
@@ -48,12 +48,12 @@ fn read_words(reader: &mut impl Read, words: &mut [u32]) -> Result<()> {
 fn shape(header: &Header) -> Result<(u64, usize)> {
     match string(&header.descr) {
         Some("<u4") => {}
-        Some(">u4") => bail!("its words are big-endian ('>u4'); little-endian ones ('<u4') are needed"),
-        _ => bail!("its elements have dtype {}; words ('<u4', uint32) are needed", header.descr),
+        Some(">u4") => bail!("the words are big-endian ('>u4'); little-endian words ('<u4') are needed"),
+        _ => bail!("the elements have dtype {}; uint32 ('<u4') is needed", header.descr),
     }
-    ensure!(!header.fortran_order, "its words are in Fortran order; C order is needed, one vector after another");
+    ensure!(!header.fortran_order, "the array is in Fortran order; C order is needed, one vector after another");
     let &[count, width] = &header.shape[..] else {
-        bail!("its shape {} has {} dimensions; 2 are needed, (vectors, words)", header.shape_text(), header.shape.len())
+        bail!("the shape {} has {} dimensions; 2 are needed, (vectors, words)", header.shape_text(), header.shape.len())
     };
     Ok((count, check_width(width)?))
 }

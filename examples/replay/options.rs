@@ -2,7 +2,8 @@
 
 use super::device::DeviceChoice;
 use super::exit;
-use super::numbers::{parse_bytes, parse_count, parse_number, parse_time};
+use super::generate::Generate;
+use super::numbers::{parse_bytes, parse_count, parse_number, parse_ranks, parse_time};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::{OsStr, OsString};
@@ -11,16 +12,17 @@ use std::time::Duration;
 use warpset::Strategy;
 
 const AFTER_HELP: &str = "\
-A tree of a vector of w words is a root and up to w - 2 nodes, 8 bytes each; vectors share equal nodes. The compression ratio of a tree
-table is what it stores relative to the words alone: nodes stored x 2 / (vectors stored x w), roots counted as nodes. 2 / w is the best
-there can be, little more than roots; 1 saves nothing, and vectors that share nothing come to almost 2. Vectors of one or two words are
-their own roots: theirs is a bucket table. The memory of a vector in a tree table is reported with all free slots, and without them:
-its root and its share of the nodes.
+In a tree table, a vector of w words is a root and up to w - 2 nodes of 8 bytes; equal nodes are stored once. The compression
+ratio is the memory of all roots and nodes divided by that of the words alone: (roots + nodes) x 2 / (vectors x w). The best
+possible ratio is 2 / w, roots alone; at 1 nothing is saved; without any equal nodes it is almost 2. Vectors of one or two words
+are stored in a bucket table. The memory of a vector in a tree table is reported twice: with all free slots, and as the bytes in
+use for its root and its share of the nodes.
 
-A root table holds keys of up to 64 bits, and a tree table with compact roots its roots: of each, slots of 16, 32 or 64 bits hold what their
-buckets do not tell. They are as small as they may be to be filled to 95 %.
+A root table stores keys of up to 64 bits. A tree table with compact roots stores its roots in the same way. The bucket encodes a
+part of the key, and slots of 16, 32 or 64 bits hold the remainder. The table uses the smallest of these sizes that can be filled
+to 95 %.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
 ";
 
 fn after_help() -> String {
@@ -31,95 +33,97 @@ fn after_help() -> String {
 #[derive(Debug, Parser)]
 #[command(name = "replay", version, after_help = after_help())]
 pub struct Options {
-    /// A .npy or .npz file: little-endian uint32, shape (vectors, words), C order. Without one, random vectors are generated.
+    /// Input vectors: a .npy or .npz file of little-endian uint32, shape (vectors, words), C order [default: random vectors]
     pub file: Option<PathBuf>,
 
-    /// Name of the array in an .npz file of several [default: `vectors`, if there is one]
+    /// Name of the array in an .npz file [default: the only one, or `vectors`]
     #[arg(long, value_name = "NAME", requires = "file", help_heading = "Vectors")]
     pub array: Option<String>,
 
-    /// Generate random vectors: the default without FILE.
+    /// Generate random vectors. This is the default without FILE.
     #[arg(long, conflicts_with = "file", help_heading = "Vectors")]
     pub random: bool,
 
-    /// Words of a random vector: 1 to 256.
+    /// Words per random vector, 1 to 256.
     #[arg(long, default_value = "8", conflicts_with = "file", help_heading = "Vectors")]
     pub width: u64,
 
-    /// Number of random vectors to offer, including duplicates.
+    /// Number of random vectors, including duplicates.
     #[arg(long, default_value = "2^20", value_parser = parse_count, conflicts_with = "file", help_heading = "Vectors")]
     pub count: u64,
 
-    /// Vectors offered / distinct vectors: 1 or more. Every distinct vector is offered at least once; repetitions are drawn
-    /// uniformly, and all vectors come in random order.
+    /// Duplication: random vectors offered divided by distinct vectors, at least 1. Every distinct vector is offered at least
+    /// once; repetitions are drawn uniformly, and the order is random.
     #[arg(long, value_name = "D", default_value = "2", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
     pub duplication: f64,
 
-    /// Words of all distinct vectors / values these words have: 1 or more. Every word is drawn uniformly from distinct vectors x
-    /// width / I values, the same for all positions. A tree table stores equal pairs of words once: it saves much if the square
-    /// of the number of values is well below the number of distinct vectors. [default: any 32-bit value]
+    /// Internal duplication: words of all distinct vectors divided by the number of values of a word, at least 1. Every word is
+    /// drawn uniformly from (distinct vectors x width / I) values, the same values at all positions. A tree table stores equal
+    /// pairs of words once, so it saves much memory if the square of the number of values is well below the number of distinct
+    /// vectors [default: words are drawn from all 32-bit values]
     #[arg(long, value_name = "I", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
     pub internal_duplication: Option<f64>,
 
-    /// Makes the random vectors and the table's hash functions the same each time.
+    /// Seed of the random vectors and of the table's hash functions. Equal seeds give equal runs.
     #[arg(long, default_value = "1", help_heading = "Vectors")]
     pub seed: u64,
 
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (the same as gpu:0) or gpu:NUMBER. The best is the GPU
-    /// with the most memory, or else the CPU. With gpu:0,1 or gpu:all the table is spread over several GPUs, a rank on each.
+    /// with the most memory, or else the CPU. With gpu:0,1 or gpu:all the table is distributed over several GPUs, one rank on
+    /// each.
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// Spread the table over this many ranks in this process, each with its share of --device's threads, or all on its GPU; with
-    /// several GPUs as many on each. Each rank offers its part of the vectors. --capacity applies to all ranks together, --nodes
-    /// to each. Neither the floor nor the rate of a GPU alone is then measured.
-    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Table")]
+    /// Distribute the table over this number of ranks in this process, 1 to 256. The ranks share the threads or the GPU of
+    /// --device; several GPUs get equally many ranks each. Each rank offers a part of the vectors. --capacity applies to all
+    /// ranks together, --nodes to each. With ranks, neither the placement floor nor the rate of the GPU alone is measured.
+    #[arg(long, value_name = "RANKS", value_parser = parse_ranks, help_heading = "Table")]
     pub local_ranks: Option<u16>,
 
-    /// The kind of table.
+    /// Kind of table.
     #[arg(long, value_enum, default_value = "bucket", help_heading = "Table")]
     pub table: TableKind,
 
-    /// Build strategy of a tree table's kernels [default: default]. `default`; the recursive ones of Bergsma (2019) C, C64, Clr,
-    /// Clr64; and his non-recursive ones {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing has
-    /// an effect: np, ip, or halves.
+    /// Strategy by which kernels build trees: `default`; the recursive strategies of Bergsma (2019), C, C64, Clr, Clr64; or his
+    /// non-recursive ones, {1,l,ld}_{np,ip}_{gm,sm}, 1_np_s_sm, ld_np_s_sm, l_np_lm. On a CPU only the pairing matters: np, ip,
+    /// or halves [default: default]
     #[arg(long, value_name = "NAME", help_heading = "Table")]
     pub strategy: Option<Strategy>,
-    /// How a tree table stores its roots.
+
+    /// Storage of a tree table's roots.
     #[arg(long, value_enum, default_value = "plain", help_heading = "Table")]
     pub roots: Roots,
 
-    /// Bits of the keys of a root table: 20 to 64. [default: those of the largest key]
+    /// Bits per key of a root table, 20 to 64 [default: as many as the largest key needs]
     #[arg(long, value_name = "BITS", help_heading = "Table")]
     pub key_bits: Option<u32>,
 
-    /// Slots of the table, rounded up [default: chosen by --fill]
+    /// Number of slots, rounded up [default: chosen by --fill]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, conflicts_with = "fill", help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Slots of a tree table's node table, rounded up, at most 2^32 - 2: when it is full, vectors are rejected even if slots for
-    /// them are free [default: so that the vectors' nodes fill 70 % of them. A pass before the clock starts counts the nodes, in
-    /// a table that has room for them even if vectors share none: (words - 2) x vectors, or distinct vectors if they are random]
+    /// Number of node slots of a tree table, rounded up, at most 2^32 - 2. When they are full, vectors are rejected even if slots
+    /// are free [default: as many as make the node table 70 % full. An untimed pass counts the nodes first, in a table with
+    /// space for (words - 2) nodes per vector, or per distinct vector if they are random]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Choose the number of slots so that the table is this full in the end: distinct vectors / F. The number of distinct vectors
-    /// of a file is not known beforehand, so for a file the slots are all vectors / F, and the fill is F / duplication. Does not
-    /// apply to nodes.
+    /// Fill of the table at the end: the number of slots is distinct vectors / F. The distinct vectors of a file are not known
+    /// beforehand, so a file gets all vectors / F slots, and its final fill is F / duplication. Does not apply to nodes.
     #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
     pub fill: f64,
 
-    /// Let the table, and its node table, grow to twice the slots whenever it gets full.
+    /// Double the table, and its node table, whenever it is full. Without this option, vectors are then rejected.
     #[arg(long, help_heading = "Table")]
     pub grow: bool,
 
-    /// Passes over the vectors. The first puts them into the empty table, later ones only find them.
+    /// Number of passes over the vectors. The first puts them into the empty table; later passes only find them.
     #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
     pub repeat: u32,
 
-    /// Measure the placement floor: the speed of a pass that already has each vector's slot and makes only the unavoidable memory
-    /// accesses. `auto` measures it for at most 2^24 vectors. Trees and rows have no such floor, because they are not in a single
-    /// slot. On a GPU, `no` also leaves out the rate of the GPU alone.
+    /// Measure the placement floor: the speed of a pass that is given each vector's slot and makes only the unavoidable memory
+    /// accesses. `auto`: for at most 2^24 vectors. Tree and indexed tables have no floor, because their vectors are not in a
+    /// single slot. On a GPU, `no` also skips the measurement of the GPU alone.
     #[arg(
         long,
         value_enum,
@@ -132,23 +136,28 @@ pub struct Options {
     )]
     pub floor: When,
 
-    /// Compare with a hash set of the standard library: the distinct count, each outcome and reference, and the table's content.
-    /// References are then part of the timed work.
+    /// Compare with a HashSet of the standard library: the number of distinct vectors, each outcome and reference, and the
+    /// table's contents. The timed passes then also return references.
     #[arg(long, help_heading = "Measurement")]
     pub verify: bool,
 
-    /// Memory limit: bytes of this machine's memory that vectors, outcomes, and tables on the CPU may take, each by what it
-    /// needs; if one needs more, the program stops there [default: free memory]
+    /// Limit of main memory for vectors, outcomes and tables on the CPU, in bytes. If they need more, replay stops with exit code
+    /// 3 [default: the free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     pub memory: Option<u64>,
 
-    /// Time limit: end with an error after this time since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h. After it, replay stops with exit code 3
+    /// [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits")]
     pub timeout: Option<Duration>,
 
-    /// Print the report as one JSON object, or an object with `error` and `exit_code` if there is no report.
+    /// Print the report as one JSON object. After an error, print an object with `error` and `exit_code`.
     #[arg(long, help_heading = "Measurement")]
     pub json: bool,
+
+    /// Print a man page or the completions of a shell, and exit. Must be the only option.
+    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Measurement")]
+    pub generate: Option<Generate>,
 }
 
 impl Options {
@@ -156,7 +165,7 @@ impl Options {
     pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
         let options = Self::try_parse_from(with_joined_floor(arguments))?;
         let needs = |option: &str, table: &str| {
-            let message = format!("'{option}' is of {table} tables only: it needs '--table {table}'");
+            let message = format!("'{option}' is for {table} tables only: it needs '--table {table}'");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
         };
         match options.table {
@@ -167,7 +176,8 @@ impl Options {
                 needs("--strategy <NAME>", "tree")
             }
             TableKind::Tree if options.strategy.is_some() && options.roots == Roots::Compact => {
-                let message = "'--strategy <NAME>' is of trees with plain roots: '--roots compact' has the default only";
+                let message =
+                    "'--strategy <NAME>' is for trees with plain roots: '--roots compact' always uses the default strategy";
                 Err(Self::command().error(ErrorKind::ArgumentConflict, message))
             }
             TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.roots == Roots::Compact => {
@@ -243,12 +253,12 @@ impl When {
 
 fn parse_factor(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
-    if number >= 1.0 { Ok(number) } else { Err("it must be 1 or more".into()) }
+    if number >= 1.0 { Ok(number) } else { Err("must be 1 or more".into()) }
 }
 
 fn parse_fill(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
-    if number > 0.0 && number <= 1.0 { Ok(number) } else { Err("it must be more than 0 and at most 1".into()) }
+    if number > 0.0 && number <= 1.0 { Ok(number) } else { Err("must be more than 0 and at most 1".into()) }
 }
 
 #[cfg(test)]
@@ -294,7 +304,7 @@ mod tests {
         assert_eq!(parse(&["--table", "tree"]).unwrap().strategy, None);
         let error = parse(&["--strategy", "Clr64"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
-        assert!(error.to_string().contains("'--strategy <NAME>' is of tree tables only"), "{error}");
+        assert!(error.to_string().contains("'--strategy <NAME>' is for tree tables only"), "{error}");
         assert!(parse(&["--table", "tree", "--strategy", "2_np"]).unwrap_err().to_string().contains("1_np_sm"));
     }
 

@@ -131,11 +131,11 @@ fn check<S: Storage>(vectors: &Vectors, ranks: &[OfRank<S>], passes: &[Pass]) ->
     let references: Vec<Option<Reference>> = ranks.iter().flat_map(|rank| &rank.references).copied().collect();
     let set = reference_set(vectors, &outcomes, &references, passes[0].tally.new)?;
     let stored = set.values().filter(|offered| offered.new).count() as u64;
-    ensure!(passes[0].tally.new == stored, "the tally has {} new vectors, {stored} are", passes[0].tally.new);
+    ensure!(passes[0].tally.new == stored, "the tally counts {} new vectors, but {stored} are", passes[0].tally.new);
     let mut read_back = ranks.iter().flat_map(|rank| rank.read_back.chunks_exact(vectors.width));
     for (at, reference) in references.iter().enumerate().filter(|(_, reference)| reference.is_some()) {
         let (expected, found) = (vectors.get(at), read_back.next());
-        ensure!(found == Some(expected), "vector {at} is {expected:?}, but its {reference:?} gives {found:?}");
+        ensure!(found == Some(expected), "vector {at} is {expected:?}, but its reference {reference:?} gives {found:?}");
     }
     let mut held = 0;
     for (rank, of_rank) in (0..).zip(ranks) {

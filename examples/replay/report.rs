@@ -1,5 +1,6 @@
 //! The printed report of a replay.
 
+use super::numbers::counted;
 use super::options::TableKind;
 use super::vectors::Vectors;
 use indicatif::{HumanBytes, HumanCount};
@@ -161,7 +162,7 @@ impl Report<'_> {
         if let Some(Ranks { stored, balance, bytes_exchanged, waited }) = &self.ranks {
             let bytes = HumanBytes(*bytes_exchanged);
             let text = format!(
-                "{}, the fullest {balance:.3} times as full as all; {bytes} exchanged, {waited:.2} s of waiting each",
+                "{}; the fullest has {balance:.3} times the mean fill; {bytes} exchanged; each waited {waited:.2} s",
                 stored.len()
             );
             rows.push(("ranks", text));
@@ -169,7 +170,7 @@ impl Report<'_> {
             let share = self.measured.link_gops.zip(self.link_share());
             let of_link =
                 share.map_or(String::new(), |(link, share)| format!("; {:.0} % of the link's {link:.4} G/s", 100.0 * share));
-            rows.push(("", format!("end to end: vectors go from host memory to the GPU, and outcomes back{of_link}")));
+            rows.push(("", format!("including the copies of vectors to the GPU and of outcomes back{of_link}")));
             let alone =
                 self.measured.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
             rows.push(("on the GPU", alone));
@@ -193,9 +194,15 @@ impl Report<'_> {
     fn fill_text(&self) -> String {
         let Stats { stored, longest_probe, .. } = self.stats;
         let mean = if stored == 0 { 0.0 } else { self.stats.mean_probe() };
-        let fill = format!("{:.1} %; longest probe {longest_probe} buckets, mean {mean:.2}", 100.0 * self.stats.fill());
+        let fill = format!(
+            "{:.1} %; longest probe {}, mean {mean:.2}",
+            100.0 * self.stats.fill(),
+            counted(longest_probe.into(), "bucket")
+        );
         match self.kind {
-            TableKind::Tree if stored > 0 => format!("{fill}; with nodes {:.2} a vector", self.stats.accesses_per_call()),
+            TableKind::Tree if stored > 0 => {
+                format!("{fill}; {:.2} accesses per vector, nodes included", self.stats.accesses_per_call())
+            }
             _ => fill,
         }
     }
@@ -203,7 +210,7 @@ impl Report<'_> {
     fn nodes_text(&self) -> String {
         let nodes = HumanCount(self.stats.nodes);
         match self.node_fill() {
-            None => "none: vectors of one or two words are their own roots".into(),
+            None => "none: vectors of 1 or 2 words are stored without nodes".into(),
             Some(fill) if self.stats.stored == 0 => format!("{nodes}, fill {:.1} %", 100.0 * fill),
             Some(fill) => {
                 format!("{nodes}, fill {:.1} %; compression ratio {:.3}", 100.0 * fill, self.stats.compression_ratio())
@@ -214,10 +221,10 @@ impl Report<'_> {
     fn memory_text(&self) -> String {
         let in_use = match self.bytes_in_use_per_vector() {
             None => return "no vector stored".into(),
-            Some(bytes) if self.spec.is_tree() => format!(", {bytes:.1} of them its root and its share of the nodes"),
+            Some(bytes) if self.spec.is_tree() => format!(", {bytes:.1} of them in use for its root and its share of the nodes"),
             Some(_) => String::new(),
         };
-        format!("{:.1} bytes a vector stored{in_use}", self.stats.bytes_per_vector())
+        format!("{:.1} bytes per stored vector{in_use}", self.stats.bytes_per_vector())
     }
 
     /// Bytes of a slot, which holds a vector, its root, or the number of its row.
@@ -254,9 +261,9 @@ impl Report<'_> {
 
     fn floor_text(&self) -> String {
         match (self.measured.floor_gops, self.floor_share()) {
-            _ if self.spec.is_tree() => "n/a: a tree is in no one slot".into(),
-            _ if self.spec.is_indexed() => "n/a: a row is found through an index".into(),
-            (Some(floor), Some(share)) => format!("{floor:.4} G/s, of which the first pass reaches {:.0} %", 100.0 * share),
+            _ if self.spec.is_tree() => "n/a: a tree has no single slot".into(),
+            _ if self.spec.is_indexed() => "n/a: rows are found through an index".into(),
+            (Some(floor), Some(share)) => format!("{floor:.4} G/s; the first pass reaches {:.0} % of it", 100.0 * share),
             _ => "not measured".into(),
         }
     }

@@ -109,7 +109,7 @@ impl ReplayKind for Root {
 
     fn with_keys_of(builder: TableBuilder<Self>, options: &Options, vectors: &Vectors) -> Result<TableBuilder<Self>> {
         let width = vectors.width;
-        ensure!(width == 2, "the keys of a root table have up to 64 bits: vectors of 2 words, not of {width}");
+        ensure!(width == 2, "the keys of a root table have at most 64 bits: vectors of 2 words, not of {width}");
         let all = vectors.words.chunks_exact(2).fold(0, |all, key| all | u64::from(key[0]) | u64::from(key[1]) << 32);
         let bits = (u64::BITS - all.leading_zeros()).max(*Spec::KEY_BITS.start());
         Ok(builder.key_bits(options.key_bits.unwrap_or(bits)))
@@ -179,7 +179,7 @@ fn node_slots<S: ReplayKind>(vectors: &Vectors, strategy: Strategy, device: &Dev
         table.find_or_put_many_with(&vectors.words, Request::new().progress(&mut report))?.complete(&table)?;
         Ok::<_, anyhow::Error>(slots_for(table.stats()?.nodes, NODE_FILL))
     };
-    count().context("the nodes cannot be counted beforehand (choose a number of slots for them with --nodes)")
+    count().context("the nodes cannot be counted beforehand; choose the number of node slots with --nodes")
 }
 
 fn slots_for(stored: u64, fill: f64) -> u64 {
@@ -196,7 +196,7 @@ pub fn advice(error: &Error) -> Option<&'static str> {
             Some("the node table has too few slots: choose more with --nodes, or let it grow with --grow")
         }
         Error::TableFull { .. } => Some(
-            "too few slots, and too few in the node table: choose more with --capacity and --nodes, or let both grow with --grow",
+            "the table and its node table have too few slots: choose more with --capacity and --nodes, or let both grow with --grow",
         ),
         _ => None,
     }

@@ -44,14 +44,14 @@ pub fn check_width(width: u64) -> warpset::Result<usize> {
 /// Allocates zeroed words of `count` vectors. Returns an error, instead of aborting, if memory is short: `memory` bytes, by
 /// default all free memory.
 pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32>> {
-    let too_many = || format!("{} vectors of width {width} are more than this machine can address", HumanCount(count));
+    let too_many = || format!("{} vectors of {width} words exceed the address space of this machine", HumanCount(count));
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;
     let words = usize::try_from(bytes / 4).ok().with_context(too_many)?;
     // The system grants more memory than it has and kills the process when the memory is touched, so check before.
     MemoryBudget::of(memory).ensure(&format!("{} vectors of width {width}", HumanCount(count)), bytes)?;
     // The system zeroes the memory page by page, on first writes.
     let zeros = bytemuck::allocation::try_zeroed_slice_box(words);
-    let zeros =
-        zeros.map_err(|()| anyhow!("{} of memory for {} vectors were not granted", HumanBytes(bytes), HumanCount(count)))?;
+    let zeros = zeros
+        .map_err(|()| anyhow!("{} of memory for {} vectors could not be allocated", HumanBytes(bytes), HumanCount(count)))?;
     Ok(zeros.into_vec())
 }

@@ -48,8 +48,8 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
     ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
     let set = reference_set(vectors, &batch.outcomes, &batch.references, batch.tally.new)?;
     let stored = set.values().filter(|offered| offered.new).count() as u64;
-    ensure!(batch.tally.new == stored, "the tally has {} new vectors, {stored} are", batch.tally.new);
-    ensure!(table.len()? == stored, "the table says it holds {} vectors, {stored} were put", table.len()?);
+    ensure!(batch.tally.new == stored, "the tally counts {} new vectors, but {stored} are", batch.tally.new);
+    ensure!(table.len()? == stored, "the table reports {} vectors, but {stored} were put", table.len()?);
     check_content(&set, stored, table)?;
     check_references(vectors, batch, table)
 }
@@ -78,17 +78,20 @@ pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
                 let first = offered.first;
                 ensure!(
                     offered.reference == reference,
-                    "equal vectors {first}, {at} are at {:?}, {reference:?}",
+                    "the equal vectors {first} and {at} have the references {:?} and {reference:?}",
                     offered.reference
                 );
-                ensure!(!(offered.new && new), "vector {at} is New, but it was already, at or after {first}");
+                ensure!(
+                    !(offered.new && new),
+                    "vector {at} is New, but an equal vector was New before (the first is vector {first})"
+                );
                 offered.new |= new;
             }
         }
         progress.set(at as u64);
     }
     match set.values().find(|offered| offered.reference.is_some() && !offered.new) {
-        Some(offered) => bail!("vector {} was Seen each time and never New", offered.first),
+        Some(offered) => bail!("vector {} was always Seen and never New", offered.first),
         None => Ok(set),
     }
 }
@@ -98,7 +101,7 @@ fn reserve<R>(set: &mut HashMap<&[u32], Offered<R>>, more: u64) -> Result<()> {
     let all = set.len() as u64 + more;
     let reserved = usize::try_from(more).ok().and_then(|more| set.try_reserve(more).ok());
     reserved.ok_or_else(|| {
-        let why = format!("a reference set of {all} vectors needs {}, which were not granted", amount(bytes_for(all)));
+        let why = format!("the reference set of {all} vectors needs {}, which could not be allocated", amount(bytes_for(all)));
         Ended { code: exit::ERROR, why }.into()
     })
 }
@@ -129,7 +132,7 @@ fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &Vector
         let mut read_back = words.chunks_exact(vectors.width);
         for (at, reference) in (piece * PIECE..).zip(references).filter(|(_, reference)| reference.is_some()) {
             let (expected, found) = (vectors.get(at), read_back.next());
-            ensure!(found == Some(expected), "vector {at} is {expected:?}, but its {reference:?} gives {found:?}");
+            ensure!(found == Some(expected), "vector {at} is {expected:?}, but its reference {reference:?} gives {found:?}");
         }
         progress.advance(references.len() as u64);
     }
@@ -144,7 +147,7 @@ pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
     if let Some(at) = passes[1..].iter().position(|pass| pass.tally != expected) {
         bail!("pass {} has {:?} instead of {expected:?}", at + 2, passes[at + 1].tally);
     }
-    ensure!(stored == first.new, "after all passes there are {stored} vectors, {} were put", first.new);
+    ensure!(stored == first.new, "after all passes the table has {stored} vectors, but {} were put", first.new);
     Ok(())
 }
 
@@ -190,19 +193,21 @@ mod tests {
     }
 
     fn finds_wrong_outcomes<S: Storage>() {
-        finds::<S>("vector 7 was Seen each time and never New", |_, batch| batch.outcomes[7] = Outcome::Seen);
-        finds::<S>("vector 100 is New, but it was already, at or after 0", |_, batch| batch.outcomes[100] = Outcome::New);
+        finds::<S>("vector 7 was always Seen and never New", |_, batch| batch.outcomes[7] = Outcome::Seen);
+        finds::<S>("vector 100 is New, but an equal vector was New before (the first is vector 0)", |_, batch| {
+            batch.outcomes[100] = Outcome::New
+        });
         finds::<S>("vector 7 is Full with reference", |_, batch| batch.outcomes[7] = Outcome::Full);
-        finds::<S>("101 new vectors, 100 are", |_, batch| batch.tally.new = 101);
+        finds::<S>("101 new vectors, but 100 are", |_, batch| batch.tally.new = 101);
     }
 
     fn finds_wrong_references<S: Storage>() {
-        finds::<S>("equal vectors 0, 100 are at", |_, batch| batch.references[100] = batch.references[1]);
+        finds::<S>("the equal vectors 0 and 100 have the references", |_, batch| batch.references[100] = batch.references[1]);
         finds::<S>("which should be at", |_, batch| batch.references.swap(7, 8));
     }
 
     fn finds_wrong_content<S: Storage>() {
-        finds::<S>("holds 101 vectors, 100 were put", |table, _| drop(table.find_or_put_many(&words(100..101))));
+        finds::<S>("reports 101 vectors, but 100 were put", |table, _| drop(table.find_or_put_many(&words(100..101))));
         finds::<S>("which was not offered", |table, _| {
             table.clear().unwrap();
             let _ = table.find_or_put_many(&words(200..300)).unwrap();

@@ -131,12 +131,12 @@ fn what_does_not_fit_is_refused() {
         assert!(error.contains(name) || error.contains("invalid value") || error.contains("cannot be used with"), "{error}");
     };
     let long = format!("short\n{}\n", "x".repeat(1024));
-    refused("long", long.as_bytes(), &[], "line 2 has 1024 bytes: 1023 are the most");
-    refused("odd", b"12345", &["--rows", "2"], "5 bytes are no whole number of rows of 2");
-    refused("wide", &[0; 2050], &["--rows", "1025"], "a row has 1025 bytes: 1024 are the most");
-    refused("rows-of-none", b"12", &["--rows", "0"], "a row has 1 byte or more");
-    refused("word", b"12", &["--rows", "two"], "invalid value 'two' for '--rows [<BYTES>]': it is no number of bytes");
-    refused("text", b"12", &["--rows"], "it is no .npy file");
+    refused("long", long.as_bytes(), &[], "line 2 has 1024 bytes, but at most 1023 are possible");
+    refused("odd", b"12345", &["--rows", "2"], "5 bytes are not a whole number of rows of 2 bytes");
+    refused("wide", &[0; 2050], &["--rows", "1025"], "a row has 1025 bytes, but at most 1024 are possible");
+    refused("rows-of-none", b"12", &["--rows", "0"], "a row has at least 1 byte");
+    refused("word", b"12", &["--rows", "two"], "invalid value 'two' for '--rows [<BYTES>]': not a whole number of bytes");
+    refused("text", b"12", &["--rows"], "not a .npy file");
     refused("reads.fq", b"@read\nACGT\n", &["--kmers", "2"], "looks like FASTQ");
     refused("both", b"", &["--kmers", "2", "--rows", "2"], "cannot be used with");
     refused("zero", b"", &["--kmers", "0"], "0 is not in 1..=4096");

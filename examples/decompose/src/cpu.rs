@@ -88,10 +88,10 @@ impl<'g> Machine<'g> for Cpu {
     type Buffer = HostBuffer<'g>;
 
     fn allocate(&self, bytes: u64) -> Result<HostBuffer<'g>> {
-        let layout = Layout::from_size_align(bytes.max(8) as usize, 64).context("more bytes than there are addresses")?;
+        let layout = Layout::from_size_align(bytes.max(8) as usize, 64).context("more bytes than addresses")?;
         // SAFETY: the layout has at least 8 bytes.
         let at = NonNull::new(unsafe { alloc_zeroed(layout) });
-        let at = at.with_context(|| format!("there is no room for {}", amount(bytes)))?;
+        let at = at.with_context(|| format!("no memory for {}", amount(bytes)))?;
         // Relaxed: only one thread reads and writes this counter.
         self.taken.fetch_add(layout.size() as u64, Ordering::Relaxed);
         Ok(HostBuffer { at, own: Some((layout, self.taken.clone())), of_graph: PhantomData })

@@ -75,7 +75,11 @@ impl Gpu {
         let mut resident = MOST_BLOCKS;
         for (kernel, function) in Kernel::ALL.iter().zip(&functions).filter(|(kernel, _)| kernel.meets()) {
             let blocks = function.occupancy_max_active_blocks_per_multiprocessor(THREADS, 0, None)?;
-            ensure!(blocks > 0, "a multiprocessor has no room for a block of {THREADS} threads of the kernel {}", kernel.name());
+            ensure!(
+                blocks > 0,
+                "no block of {THREADS} threads of the kernel {} fits a multiprocessor of this GPU",
+                kernel.name()
+            );
             resident = resident.min(blocks);
         }
         let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;

@@ -69,7 +69,7 @@ impl Graph {
 
     fn checked(self) -> Result<Self> {
         let states = self.states();
-        ensure!(states <= MOST_STATES, "{states} states: at most {MOST_STATES} are possible");
+        ensure!(states <= MOST_STATES, "the graph has {states} states, but at most {MOST_STATES} are possible");
         // The limit also applies to transitions into one state.
         if self.transitions() > MOST_DEGREE {
             let mut into = vec![0u64; states as usize];
@@ -78,7 +78,7 @@ impl Graph {
                 let most = into.max(self.offsets[state + 1] - self.offsets[state]);
                 ensure!(
                     most <= MOST_DEGREE,
-                    "state {state} has {most} transitions in or out: at most {MOST_DEGREE} are possible"
+                    "state {state} has {most} incoming or outgoing transitions, but at most {MOST_DEGREE} are possible"
                 );
             }
         }

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "cpu")]
 pub mod cpu;
+mod edges;
 mod end_components;
 pub mod engine;
 #[cfg(feature = "cuda")]

@@ -10,7 +10,7 @@ mod options;
 mod report;
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 #[cfg(feature = "cuda")]
 use engine::BUDGET;
 use engine::{Decomposer, Done, FEW, MOST_ROUNDS, Settings};
@@ -39,7 +39,7 @@ const ENOUGH_THREADS: usize = 8;
 const FEW_LEFT: u64 = 1 << 12;
 
 fn main() -> ExitCode {
-    program::run(|arguments| Options::try_parse_from(arguments), run, program::sentence)
+    program::run(Options::command(), |arguments| Options::try_parse_from(arguments), run, program::sentence)
 }
 
 /// Results of a decomposition.
@@ -53,7 +53,7 @@ struct Found {
 
 fn run(options: &Options) -> Result<u8> {
     stopping::watch(options.timeout, options.json, "before the end")?;
-    ensure!(!options.device.may_be_several(), "a graph is decomposed by one device: --device gpu:NUMBER");
+    ensure!(!options.device.may_be_several(), "decompose uses one device: choose one GPU with --device gpu:NUMBER");
     let budget = MemoryBudget::free(memory::free_memory()).within(options.memory);
     let began = Instant::now();
     let input = read::read(&options.graph, options.format, budget)?;
@@ -169,7 +169,7 @@ fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let differs = labels.iter().zip(&expected).position(|(label, expected)| label != expected);
     let Some(state) = differs else { return Ok(time) };
     anyhow::bail!(
-        "state {state} is in the component of state {}, by Tarjan's algorithm in that of state {}: please report this as a bug",
+        "state {state} is in the component of state {}, but Tarjan's algorithm puts it in that of state {}: please report this as a bug",
         labels[state],
         expected[state]
     )

@@ -6,27 +6,38 @@ use std::time::Duration;
 use warpset_decompose::read::Format;
 use warpset_support::device::DeviceChoice;
 use warpset_support::exit;
+use warpset_support::generate::Generate;
 use warpset_support::numbers::{parse_bytes, parse_time};
 
 const AFTER_HELP: &str = "\
-GRAPH is one of these, packed by gzip or not (what a file is shows by its extension, or by --format):
+GRAPH has one of these formats, which its extension or --format selects; all but .npz may be packed by gzip (.tra.gz, .aut.gz, ...):
 
   .tra   PRISM's explicit text of a Markov decision process: a line `STATES CHOICES TRANSITIONS`, then lines `SOURCE CHOICE TARGET
-         PROBABILITY [ACTION]`, sorted by the first two; or of a Markov chain, without choices
-  .aut   a transition system as CADP and mCRL2 write it
-  .npz   arrays of NumPy: state s leads to targets[offsets[s] .. offsets[s + 1]], as `explore --export` writes them; with a third
-         array, `choices`, state s has the choices choices[s] .. choices[s + 1], and choice c may lead to
-         targets[offsets[c] .. offsets[c + 1]]
+         PROBABILITY [ACTION]`, sorted by source and choice; or of a Markov chain, without choices
+  .aut   a transition system, as CADP and mCRL2 write it
+  .npz   arrays of NumPy, as `explore --export` writes them: the successors of state s are targets[offsets[s] .. offsets[s + 1]];
+         with a third array, `choices`, state s has the choices choices[s] .. choices[s + 1], and choice c may lead to
+         targets[offsets[c] .. offsets[c + 1]]. Or a sparse matrix of SciPy (csr, csc or coo)
+  .mtx   a matrix in the MatrixMarket format (coordinate): an entry in row i and column j is an edge from i to j
+  .edges, .edgelist, .el, .csv, .tsv, .txt
+         a line `SOURCE TARGET` for each edge, with numbers from 0 on, separated by blanks, tabs, commas or semicolons; further columns
+         and lines that begin with #, % or // are ignored
 
   decompose coin.tra                               count components and end components, and show how large they are
-  decompose coin.tra.gz --output components.npy    the smallest state of each state's component, as an array of uint32
+  decompose coin.tra.gz --output components.npy    write the smallest state of each state's component, as an array of uint32
   explore model.dve --export all.npz && decompose all.npz
 
-A strongly connected component is a largest set of states that reach each other; it is trivial if it is one state without a
-transition to itself. An end component is a set of states with choices that stay in it, by which they reach each other; states
-of a transition system choose between their transitions.
+From Python:
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
+  scipy.sparse.save_npz(\"graph.npz\", matrix)
+  subprocess.run([\"decompose\", \"graph.npz\", \"--output\", \"components.npy\"], check=True)
+  components = numpy.load(\"components.npy\")  # the smallest state of each state's component
+
+A strongly connected component is a maximal set of states that reach each other; it is trivial if it is one state without a
+transition to itself. An end component is a set of states, each with choices that lead only into the set, in which the states
+reach each other by these choices. In a transition system every transition is a choice.
+
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
 ";
 
 fn after_help() -> String {
@@ -37,10 +48,10 @@ fn after_help() -> String {
 #[derive(Debug, Parser)]
 #[command(name = "decompose", version, after_help = after_help())]
 pub struct Options {
-    /// The graph; - is standard input, for --format tra or aut.
+    /// The graph file. - reads standard input, which needs --format (not npz).
     pub graph: PathBuf,
 
-    /// Format of the graph [default: by its file's extension]
+    /// Format of the graph [default: by the file's extension]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
@@ -49,38 +60,43 @@ pub struct Options {
     #[arg(long, default_value = "best")]
     pub device: DeviceChoice,
 
-    /// Algorithm that finds components. `parallel`: all threads of the CPU, or the GPU, by trimming, pivots and colours.
-    /// `tarjan`: Tarjan's algorithm on one thread of the CPU. `auto`: on a GPU, parallel for a time that the graph's size bounds,
-    /// then Tarjan's algorithm for the rest; on a CPU with 8 threads or more, these trim and search once, then Tarjan's algorithm
-    /// for the rest; on a CPU with fewer threads, Tarjan's algorithm.
+    /// Algorithm that finds components. `parallel`: trimming, pivots and colours on the GPU or all CPU threads. `tarjan`:
+    /// Tarjan's algorithm on one CPU thread. `auto`: on a GPU, parallel within a time budget that depends on the graph's size,
+    /// then Tarjan's algorithm for what remains; with at least 8 CPU threads, one parallel trim and search, then Tarjan's
+    /// algorithm for what remains; with fewer threads, Tarjan's algorithm.
     #[arg(long, value_enum, default_value = "auto")]
     pub algorithm: Algorithm,
 
-    /// Also decomposes by Tarjan's algorithm on one thread of the CPU and reports its time; ends with an error if the results
-    /// differ.
+    /// Run Tarjan's algorithm on one thread of the CPU, too, and report its time; end with an error if the results differ.
     #[arg(long)]
     pub compare: bool,
 
-    /// Writes the component of each state, as its smallest state: an .npy file of uint32.
+    /// Write the component of each state, named by its smallest state, to an .npy file of uint32.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Writes the end component of each state, as its smallest state, or 4294967295 where there is none: an .npy file of uint32.
+    /// Write the end component of each state, named by its smallest state, or 4294967295 for states in none, to an .npy file of
+    /// uint32.
     #[arg(long, value_name = "FILE")]
     pub output_end_components: Option<PathBuf>,
 
-    /// Limit of the machine's memory that the graph and its arrays may take, in bytes; decompose stops if they need more
+    /// Limit of main memory for the graph and its arrays, in bytes. If they need more, decompose stops with exit code 3
     /// [default: the free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 
-    /// Time limit since the start, after which decompose ends with an error; in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h. After it, decompose stops with exit code 3
+    /// [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub timeout: Option<Duration>,
 
-    /// Prints the report as one JSON object; after an error, an object with `error` and `exit_code`.
+    /// Print the report as one JSON object. After an error, print an object with `error` and `exit_code`.
     #[arg(long)]
     pub json: bool,
+
+    /// Print a man page or the completions of a shell, and exit. Must be the only option.
+    #[arg(long, value_enum, value_name = "KIND", exclusive = true)]
+    pub generate: Option<Generate>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

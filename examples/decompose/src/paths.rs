@@ -61,7 +61,7 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
     ) -> Result<Self> {
         ensure!(
             is_possible(states, transitions),
-            "{states} states and {transitions} transitions: at most {MOST_STATES} and {MOST_DEGREE} are possible here"
+            "{states} states and {transitions} transitions are too many: at most {MOST_STATES} and {MOST_DEGREE} are possible"
         );
         let needed = bytes(states, transitions, machine.piece());
         machine.memory_budget()?.ensure(&format!("{states} states and {transitions} transitions"), needed)?;

@@ -1,7 +1,7 @@
 //! Reads graphs from files, compressed or not.
 
 use crate::graph::{self, Graph, MOST_STATES};
-use crate::{npz, tra};
+use crate::{edges, npz, tra};
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use flate2::read::MultiGzDecoder;
@@ -10,6 +10,7 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use warpset_support::aut_text::{self, Header, Limits, Taker};
 use warpset_support::memory::MemoryBudget;
+use warpset_support::numbers::counted;
 use warpset_support::output::Identity;
 
 /// First bytes of gzip files.
@@ -22,8 +23,12 @@ pub enum Format {
     Tra,
     /// The text of CADP and mCRL2.
     Aut,
-    /// Arrays of NumPy.
+    /// Arrays of NumPy, or a sparse matrix of SciPy.
     Npz,
+    /// A list of edges.
+    Edges,
+    /// A matrix in the MatrixMarket format.
+    Mtx,
 }
 
 impl Format {
@@ -35,7 +40,9 @@ impl Format {
             Some("tra") => Ok(Self::Tra),
             Some("aut") => Ok(Self::Aut),
             Some("npz") => Ok(Self::Npz),
-            _ => bail!("{}: a .tra, .aut or .npz file is needed, or --format", path.display()),
+            Some("edges" | "edgelist" | "el" | "csv" | "tsv" | "txt") => Ok(Self::Edges),
+            Some("mtx") => Ok(Self::Mtx),
+            _ => bail!("{}: the extension does not tell the format; choose it with --format", path.display()),
         }
     }
 }
@@ -57,9 +64,11 @@ pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result
     if path == Path::new("-") {
         let name = "standard input".to_string();
         let graph = match format {
-            Some(Format::Npz) => bail!("an .npz file is read in any order: it cannot be standard input"),
+            Some(Format::Npz) => {
+                bail!("an .npz file cannot come from standard input, because it is not read from beginning to end")
+            }
             Some(format) => text(&name, format, unpacked(std::io::stdin().lock())?, budget)?,
-            None => bail!("of standard input --format says what it is: tra or aut"),
+            None => bail!("standard input needs --format: tra, aut, edges or mtx"),
         };
         return Ok(Input { graph, name, identity: None });
     }
@@ -68,8 +77,11 @@ pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result
     let open = || {
         // Look at the file before opening it, because opening a device may have effects.
         let metadata = std::fs::metadata(path)?;
-        ensure!(!metadata.is_dir(), "it is a directory");
-        ensure!(metadata.is_file() || format != Format::Npz, "an .npz file is read in any order: it must be a regular file");
+        ensure!(!metadata.is_dir(), "a directory, not a file");
+        ensure!(
+            metadata.is_file() || format != Format::Npz,
+            "an .npz file must be a regular file, because it is not read from beginning to end"
+        );
         Ok(File::open(path)?)
     };
     let mut file = open().with_context(|| format!("{name} cannot be read"))?;
@@ -79,7 +91,7 @@ pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result
             let mut start = Vec::new();
             file.by_ref().take(2).read_to_end(&mut start)?;
             file.rewind()?;
-            ensure!(start != GZIP_MAGIC, "{name}: it is packed by gzip; .npz files have a packing of their own");
+            ensure!(start != GZIP_MAGIC, "{name} is packed by gzip: unpack it first; an .npz file is compressed already");
             npz::read(BufReader::with_capacity(1 << 20, file), budget).context(name.clone())?
         }
         format => text(&name, format, unpacked(file)?, budget)?,
@@ -90,6 +102,8 @@ pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result
 fn text(name: &str, format: Format, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     match format {
         Format::Tra => tra::read(name, reader, budget),
+        Format::Edges => edges::read(name, reader, budget),
+        Format::Mtx => edges::read_matrix(name, reader, budget),
         _ => aut(name, reader, budget),
     }
 }
@@ -121,7 +135,7 @@ struct Transitions {
 impl Taker for Transitions {
     fn header(&mut self, Header { states, transitions, .. }: Header) -> Result<()> {
         let bytes = graph::bytes(states, transitions, None).saturating_add(transitions.saturating_mul(8));
-        self.budget.ensure(&format!("{states} states and {transitions} transitions"), bytes)
+        self.budget.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)
     }
 
     fn transition(&mut self, source: u64, _: &[u8], target: u64) -> Result<()> {

@@ -8,6 +8,7 @@ use warpset_decompose::engine::Done;
 use warpset_decompose::graph::Graph;
 use warpset_decompose::partition::{Components, EndComponents, Histogram};
 use warpset_support::exit;
+use warpset_support::numbers::counted;
 use warpset_support::output::Unwritten;
 
 pub struct Report<'a> {
@@ -108,25 +109,25 @@ impl Report<'_> {
         row(
             "components",
             format!(
-                "{} ({} trivial, {} of one state with a loop, {} bottom)",
+                "{} ({} trivial, {} with one state and a self-loop, {} bottom)",
                 count(components.count),
                 count(components.trivial),
                 count(components.self_loops),
                 count(components.bottom)
             ),
         );
-        row("largest", format!("{} states", count(components.largest.into())));
+        row("largest", counted(components.largest.into(), "state"));
         row(
             "end components",
             format!(
-                "{} ({} of one state), with {} states and {} choices",
+                "{} ({} with one state), with {} and {} in all",
                 count(end_components.count),
                 count(end_components.single),
-                count(end_components.states),
-                count(end_components.choices)
+                counted(end_components.states, "state"),
+                counted(end_components.choices, "choice")
             ),
         );
-        row("largest", format!("{} states", count(end_components.largest.into())));
+        row("largest", counted(end_components.largest.into(), "state"));
         for (what, sizes) in [("components", &components.sizes), ("end components", &end_components.sizes)] {
             for (number, (least, most, found)) in sizes.rows().enumerate() {
                 let name = if number == 0 { format!("sizes, {what}") } else { String::new() };
@@ -152,19 +153,22 @@ impl Report<'_> {
         row(
             "rounds",
             format!(
-                "{} decompositions, {} rounds of searches, {} of colours, {} levels in {} launches, {} edges; {} states by one thread",
-                self.rounds,
-                done.searches,
-                done.colourings,
-                count(done.levels),
-                count(done.launches),
-                count(done.edges),
-                count(done.by_one_thread)
+                "{}, {} of searches, {} of colours, {} in {}, {}; {} by one thread",
+                counted(self.rounds, "decomposition"),
+                counted(done.searches, "round"),
+                counted(done.colourings, "round"),
+                counted(done.levels, "level"),
+                counted(done.launches, "launch"),
+                counted(done.edges, "edge"),
+                counted(done.by_one_thread, "state")
             ),
         );
         if let Some(tarjan) = self.tarjan {
             let times = tarjan.as_secs_f64() / components.as_secs_f64().max(1e-9);
-            row("Tarjan", format!("{} on one thread: the same components; {times:.2} times the time above", seconds(tarjan)));
+            row(
+                "Tarjan",
+                format!("{} on one thread, same components; {times:.2} times the time of components above", seconds(tarjan)),
+            );
         }
         if let Some(why) = self.unwritten.sentence() {
             row("NOT written", why);

@@ -320,32 +320,32 @@ fn texts_are_read() {
     assert_eq!((graph.states(), graph.transitions(), graph.choice_count()), (2, 3, 2));
     for (text, part) in [
         ("", "a.tra:1: the text ends here"),
-        ("x", "a.tra:1: `x` is no first line"),
-        ("1 2 3 4", "a.tra:1: `1 2 3 4` is no first line"),
-        ("0 0 0", "0 states: 1 to 4294967294 are possible"),
-        ("4294967295 1 1", "4294967295 states: 1 to 4294967294 are possible"),
-        ("1 2 1", "2 choices of 1 transitions"),
-        ("1 1 2\n0 0 0 1", "a.tra:3: the text ends here, after 1 transitions: the first line announces 2"),
-        ("1 1 1\n0 0 0 1\n0 0 0 1", "a.tra:3: one transition more than the 1"),
-        ("1 2 2\n0 0 0 1\n0 0 0 1", "after 1 choices: the first line announces 2"),
-        ("2 1 1\n0 0 2 1", "a.tra:2: the state 2, where the first line announces 2: 0 to 1"),
-        ("2 1 1\n0 0 1 -1", "`-1`, where a probability was expected"),
-        ("2 1 1\n0 0 1 nan", "`nan`, where a probability was expected"),
-        ("2 1 1\n0 0 1 [0.1,0.2]", "where a probability was expected"),
-        ("2 1 1\n0 0 1 1/0", "`1/0`, where a probability was expected"),
-        ("2 1 1\n0 0 1", "a.tra:2: the line ends where a probability was expected"),
-        ("2 1 1\n0 0 x 1", "`x`, where a state was expected"),
-        ("2 1 1\n0 0 1 1 go on", "`on` after the action"),
+        ("x", "a.tra:1: `x` is not a valid first line"),
+        ("1 2 3 4", "a.tra:1: `1 2 3 4` is not a valid first line"),
+        ("0 0 0", "announces 0 states, but 1 to 4294967294 are possible"),
+        ("4294967295 1 1", "announces 4294967295 states, but 1 to 4294967294 are possible"),
+        ("1 2 1", "2 choices but only 1 transition"),
+        ("1 1 2\n0 0 0 1", "a.tra:3: the text ends after 1 transition, but the first line announces 2"),
+        ("1 1 1\n0 0 0 1\n0 0 0 1", "a.tra:3: more transitions than the 1"),
+        ("1 2 2\n0 0 0 1\n0 0 0 1", "after 1 choice, but the first line announces 2"),
+        ("2 1 1\n0 0 2 1", "a.tra:2: state 2 found, but the first line announces 2 states, numbered 0 to 1"),
+        ("2 1 1\n0 0 1 -1", "`-1` found, but a probability was expected"),
+        ("2 1 1\n0 0 1 nan", "`nan` found, but a probability was expected"),
+        ("2 1 1\n0 0 1 [0.1,0.2]", "but a probability was expected"),
+        ("2 1 1\n0 0 1 1/0", "`1/0` found, but a probability was expected"),
+        ("2 1 1\n0 0 1", "a.tra:2: the line ends, but a probability was expected"),
+        ("2 1 1\n0 0 x 1", "`x` found, but a state was expected"),
+        ("2 1 1\n0 0 1 1 go on", "`on` found after the action"),
         ("2 2 2\n1 0 1 1\n0 0 1 1", "a.tra:3: state 0 after state 1: lines must be sorted"),
-        ("2 2 2\n0 0 1 1\n0 2 1 1", "choice 2 of state 0, where 1 was expected"),
-        ("2 2 2\n0 1 1 1\n0 0 1 1", "choice 1 of state 0, where 0 was expected"),
-        ("2 2 2\n0 0 1 0\n1 0 1 1", "choice 0 of state 0 has ended, and no transition of it has a positive probability"),
+        ("2 2 2\n0 0 1 1\n0 2 1 1", "choice 2 of state 0 found, but 1 was expected"),
+        ("2 2 2\n0 1 1 1\n0 0 1 1", "choice 1 of state 0 found, but 0 was expected"),
+        ("2 2 2\n0 0 1 0\n1 0 1 1", "choice 0 of state 0 ends without a transition of positive probability"),
     ] {
         let error = read(text).err().unwrap().to_string();
         assert!(error.contains(part), "{text:?}: {error}");
     }
     let error = tra::read("a.tra", "1000000 1 1\n".as_bytes(), MemoryBudget::allowed(1000)).err().unwrap().to_string();
-    assert!(error.contains("1000000 states and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
+    assert!(error.contains("1,000,000 states and 1 transition need") && error.contains("1,000 bytes"), "{error}");
     assert_eq!(number(b"18446744073709551616"), None);
 }
 
@@ -388,14 +388,17 @@ fn arrays_are_read() {
     assert_eq!(read(&[("offsets", "<u8", longs(&[0])), ("targets", "<u4", vec![])]).unwrap().states(), 0);
     let one = || ("targets", "<u4", words(&[0]));
     for (arrays, part) in [
-        (vec![one()], "it has no array `offsets`"),
-        (vec![("offsets", "<u8", longs(&[0, 1]))], "it has no array `targets`"),
+        (vec![one()], "the file has no array `offsets`"),
+        (vec![("offsets", "<u8", longs(&[0, 1]))], "the file has no array `targets`"),
         (vec![one(), ("offsets", "<u8", longs(&[1, 1]))], "`offsets` must begin with 0"),
-        (vec![one(), ("offsets", "<u8", longs(&[0, 1, 0, 1]))], "offsets[2] is 0, less than 1 before it"),
+        (vec![one(), ("offsets", "<u8", longs(&[0, 1, 0, 1]))], "offsets[2] is 0, which is less than 1 before it"),
         (vec![one(), ("offsets", "<u8", longs(&[0, 2]))], "`offsets` ends with 2"),
-        (vec![("targets", "<u4", words(&[1])), ("offsets", "<u8", longs(&[0, 1]))], "targets[0] is state 1, of 1 states"),
+        (
+            vec![("targets", "<u4", words(&[1])), ("offsets", "<u8", longs(&[0, 1]))],
+            "targets[0] is state 1, but the graph has 1 state, numbered 0 to 0",
+        ),
         (vec![("targets", "<i8", longs(&[-1])), ("offsets", "<u8", longs(&[0, 1]))], "element 0 is less than 0"),
-        (vec![("targets", "<u8", longs(&[1 << 32])), ("offsets", "<u8", longs(&[0, 1]))], "is 4294967296: not in 0 to 2^32 - 1"),
+        (vec![("targets", "<u8", longs(&[1 << 32])), ("offsets", "<u8", longs(&[0, 1]))], "is 4294967296, outside 0 to 2^32 - 1"),
         (vec![("targets", "<f8", longs(&[0])), ("offsets", "<u8", longs(&[0, 1]))], "dtype '<f8'"),
         (vec![one(), ("offsets", "<u8", longs(&[0, 0, 1])), ("choices", "<u8", longs(&[0, 2]))], "choice 0 has no targets"),
         (vec![one(), ("offsets", "<u8", longs(&[0, 1])), ("choices", "<u8", longs(&[0, 2]))], "`choices` ends with 2"),
@@ -404,7 +407,7 @@ fn arrays_are_read() {
         assert!(error.contains(part), "{part}: {error}");
     }
     let error = format!("{:#}", npz::read(Cursor::new(b"PK".to_vec()), NO_LIMIT).err().unwrap());
-    assert!(error.contains("it is not a complete .npz file"), "{error}");
+    assert!(error.contains("not a complete .npz file"), "{error}");
 }
 
 /// Length of a shortest path within a component, by the definition.
@@ -524,17 +527,17 @@ fn files_are_told_by_their_names() {
     assert_eq!(read("packed_without_a_name", &packed, Some(read::Format::Aut)).unwrap().graph.targets, [1, 0]);
     let damaged = &packed[..packed.len() / 2];
     for (name, bytes, format, part) in [
-        ("c.txt", &aut[..], None, "a .tra, .aut or .npz file is needed, or --format"),
-        ("d.aut", b"des (0, 1, 1)\n(0, a, 1)\n", None, "d.aut:2: the state 1"),
+        ("c.graph", &aut[..], None, "the extension does not tell the format; choose it with --format"),
+        ("d.aut", b"des (0, 1, 1)\n(0, a, 1)\n", None, "d.aut:2: state 1 found"),
         ("e.aut.gz", damaged, None, "e.aut.gz cannot be read"),
-        ("f.npz", &packed, None, "f.npz: it is packed by gzip"),
-        ("g.npz", aut, None, "it is not a complete .npz file"),
+        ("f.npz", &packed, None, "f.npz is packed by gzip: unpack it first"),
+        ("g.npz", aut, None, "not a complete .npz file"),
     ] {
         let error = format!("{:#}", read(name, bytes, format).err().unwrap());
         assert!(error.contains(part), "{name}: {error}");
     }
     let error = format!("{:#}", read::read(folder.path(), Some(read::Format::Tra), NO_LIMIT).err().unwrap());
-    assert!(error.contains("it is a directory"), "{error}");
+    assert!(error.contains("a directory, not a file"), "{error}");
 }
 
 #[test]

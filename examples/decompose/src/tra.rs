@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::io::Read;
 use warpset_support::lines::{excerpt, for_each, number};
 use warpset_support::memory::MemoryBudget;
+use warpset_support::numbers::counted;
 
 /// Reads a text to its end.
 ///
@@ -25,14 +26,14 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
             let header = Header::of(line)?;
             let Header { states, choices, transitions } = header;
             let bytes = graph::bytes(states, transitions, Some(choices.unwrap_or(states)));
-            budget.ensure(&format!("{states} states and {transitions} transitions"), bytes)?;
+            budget.ensure(&format!("{} and {}", counted(states, "state"), counted(transitions, "transition")), bytes)?;
             rows = Some(Rows { header, lines: 0, last: None, of_states: vec![0], offsets: vec![0], targets: Vec::new() });
             return Ok(());
         };
         rows.add(line)
     })?;
     let Some(rows) = rows else {
-        bail!("{name}:1: the text ends here: <states> <choices> <transitions> was expected");
+        bail!("{name}:1: the text ends here, but <states> <choices> <transitions> was expected");
     };
     rows.finish().map_err(|error| anyhow!("{name}:{}: {error:#}", lines + 1))
 }
@@ -52,14 +53,21 @@ impl Header {
             Some(&[states, choices, transitions]) => Self { states, choices: Some(choices), transitions },
             Some(&[states, transitions]) => Self { states, choices: None, transitions },
             _ => bail!(
-                "`{}` is no first line: <states> <choices> <transitions> was expected, numbers of at most 19 digits",
+                "`{}` is not a valid first line: <states> <choices> <transitions> was expected, numbers of at most 19 digits",
                 excerpt(line)
             ),
         };
         let Self { states, choices, transitions } = header;
-        ensure!((1..=MOST_STATES).contains(&states), "{states} states: 1 to {MOST_STATES} are possible");
+        ensure!(
+            (1..=MOST_STATES).contains(&states),
+            "the first line announces {states} states, but 1 to {MOST_STATES} are possible"
+        );
         if let Some(choices) = choices {
-            ensure!(choices <= transitions, "{choices} choices of {transitions} transitions: each has one or more");
+            ensure!(
+                choices <= transitions,
+                "the first line announces {choices} choices but only {}; each choice needs at least one",
+                counted(transitions, "transition")
+            );
         }
         Ok(header)
     }
@@ -84,28 +92,32 @@ struct Rows {
 impl Rows {
     fn add(&mut self, line: &[u8]) -> Result<()> {
         let Header { states, choices, transitions } = self.header;
-        ensure!(self.lines < transitions, "one transition more than the {transitions} that the first line announces");
+        ensure!(self.lines < transitions, "more transitions than the {transitions} that the first line announces");
         self.lines += 1;
         let mut parts = fields(line);
-        let mut next = |what: &str| parts.next().with_context(|| format!("the line ends where {what} was expected"));
+        let mut next = |what: &str| parts.next().with_context(|| format!("the line ends, but {what} was expected"));
         let mut whole = |what: &str| {
             let field = next(what)?;
-            number(field).with_context(|| format!("`{}`, where {what} was expected", excerpt(field)))
+            number(field).with_context(|| format!("`{}` found, but {what} was expected", excerpt(field)))
         };
         let source = whole("a state")?;
         let choice = if choices.is_some() { whole("the number of a choice")? } else { 0 };
         let target = whole("a state")?;
         let probability = next("a probability")?;
         let is_positive = is_positive(probability).with_context(|| {
-            format!("`{}`, where a probability was expected: a number like 0.5, or 1/2", excerpt(probability))
+            format!("`{}` found, but a probability was expected: a number like 0.5 or 1/2", excerpt(probability))
         })?;
         // An action, which is one word, may follow.
         _ = parts.next();
         if let Some(more) = parts.next() {
-            bail!("`{}` after the action, where the line was expected to end", excerpt(more));
+            bail!("`{}` found after the action, but the line should end there", excerpt(more));
         }
         for state in [source, target] {
-            ensure!(state < states, "the state {state}, where the first line announces {states}: 0 to {}", states - 1);
+            ensure!(
+                state < states,
+                "state {state} found, but the first line announces {states} states, numbered 0 to {}",
+                states - 1
+            );
         }
         if self.last != Some((source, choice)) {
             self.begin_choice(source, choice)?;
@@ -126,7 +138,7 @@ impl Rows {
         };
         ensure!(
             choice == expected,
-            "choice {choice} of state {source}, where {expected} was expected: they are counted from 0 on"
+            "choice {choice} of state {source} found, but {expected} was expected: choices are numbered from 0 without gaps"
         );
         self.end_choice()?;
         self.of_states.resize(source as usize + 1, self.offsets.len() as u64 - 1);
@@ -137,7 +149,7 @@ impl Rows {
     fn end_choice(&mut self) -> Result<()> {
         let Some((state, choice)) = self.last else { return Ok(()) };
         let (begin, end) = (self.offsets[self.offsets.len() - 1], self.targets.len() as u64);
-        ensure!(begin < end, "choice {choice} of state {state} has ended, and no transition of it has a positive probability");
+        ensure!(begin < end, "choice {choice} of state {state} ends without a transition of positive probability");
         self.offsets.push(end);
         Ok(())
     }
@@ -145,11 +157,15 @@ impl Rows {
     fn finish(mut self) -> Result<Graph> {
         let Header { states, choices, transitions } = self.header;
         let lines = self.lines;
-        ensure!(lines == transitions, "the text ends here, after {lines} transitions: the first line announces {transitions}");
+        ensure!(
+            lines == transitions,
+            "the text ends after {}, but the first line announces {transitions}",
+            counted(lines, "transition")
+        );
         self.end_choice()?;
         let found = self.offsets.len() as u64 - 1;
         if let Some(choices) = choices {
-            ensure!(found == choices, "the text ends here, after {found} choices: the first line announces {choices}");
+            ensure!(found == choices, "the text ends after {}, but the first line announces {choices}", counted(found, "choice"));
         }
         self.of_states.resize(states as usize + 1, found);
         Graph::of_choices(self.of_states, self.offsets, self.targets)

@@ -205,10 +205,10 @@ fn the_report_is_for_people_too() {
     let output = decompose(&model("casino.tra"), &["--device", "cpu:1", "--compare"]);
     let text = String::from_utf8(output.stdout).unwrap();
     for line in [
-        "components         6 (1 trivial, 2 of one state with a loop, 1 bottom)",
-        "end components     3 (1 of one state), with 6 states and 6 choices",
+        "components         6 (1 trivial, 2 with one state and a self-loop, 1 bottom)",
+        "end components     3 (1 with one state), with 6 states and 6 choices in all",
         "                                         2 to 3: 3",
-        "on one thread: the same components",
+        "on one thread, same components",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -221,15 +221,15 @@ fn errors_have_their_exit_code_and_numbers() {
     let casino = model("casino.tra");
     let none = folder.path().join("none.tra");
     for (graph, arguments, part) in [
-        (&wrong, vec![], "wrong.tra:2: the state 7, where the first line announces 2: 0 to 1"),
-        (&casino, vec!["--memory", "300"], "transitions need 396 B of memory (396 bytes), but --memory leaves 300 B"),
+        (&wrong, vec![], "wrong.tra:2: state 7 found, but the first line announces 2 states, numbered 0 to 1"),
+        (&casino, vec!["--memory", "300"], "transitions need 396 bytes of memory, but --memory leaves 300 bytes"),
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
         // The graph counts towards the limit, too.
-        (&casino, vec!["--memory", "1259"], "need 864 B of memory (864 bytes), but --memory leaves 863 B"),
+        (&casino, vec!["--memory", "1259"], "need 864 bytes of memory, but --memory leaves 863 bytes"),
         (&none, vec![], "none.tra cannot be read"),
-        (&PathBuf::from("-"), vec![], "of standard input --format says what it is"),
-        (&casino, vec!["--device", "gpu:0,1"], "a graph is decomposed by one device"),
-        (&casino, vec!["--device", "cpu:0"], "a CPU has at least 1 thread"),
+        (&PathBuf::from("-"), vec![], "standard input needs --format"),
+        (&casino, vec!["--device", "gpu:0,1"], "decompose uses one device"),
+        (&casino, vec!["--device", "cpu:0"], "at least 1 thread is needed"),
     ] {
         let device: &[&str] = if arguments.contains(&"--device") { &[] } else { &["--device", "cpu:1"] };
         let output = decompose(graph, &[device, &arguments[..], &["--json"]].concat());
@@ -249,24 +249,24 @@ fn announced_sizes_are_bounded_by_memory() {
         (
             "a.tra",
             "1 4611686018427387904\n0 0 1\n",
-            "a.tra:1: 1 states and 4611686018427387904 transitions need 16.00 EiB of memory",
+            "a.tra:1: 1 state and 4,611,686,018,427,387,904 transitions need 16.00 EiB of memory",
         ),
         ("b.tra", "1 4611686018427387904 4611686018427387904\n0 0 0 1\n", "need 16.00 EiB of memory (18,446,744,073,709,551,615"),
         (
             "c.tra",
             "1 18446744073709551615 18446744073709551615\n",
-            "c.tra:1: `1 18446744073709551615 18446744073709551615` is no",
+            "c.tra:1: `1 18446744073709551615 18446744073709551615` is not a valid first line",
         ),
-        ("d.tra", "4294967294 1\n0 0 1\n", "d.tra:1: 4294967294 states and 1 transitions need"),
+        ("d.tra", "4294967294 1\n0 0 1\n", "d.tra:1: 4,294,967,294 states and 1 transition need"),
         (
             "e.aut",
             "des (0, 4611686018427387904, 1)\n(0, \"a\", 0)\n",
-            "e.aut:1: 1 states and 4611686018427387904 transitions need",
+            "e.aut:1: 1 state and 4,611,686,018,427,387,904 transitions need",
         ),
         (
             "f.aut",
             "des (0, 1537228672809129301, 1)\n(0, \"a\", 0)\n",
-            "f.aut:1: 1 states and 1537228672809129301 transitions need",
+            "f.aut:1: 1 state and 1,537,228,672,809,129,301 transitions need",
         ),
     ] {
         let graph = folder.path().join(name);
@@ -287,7 +287,7 @@ fn outputs_do_not_overwrite_the_graph_or_each_other() {
     let same = folder.path().join("same.npy").display().to_string();
     let name = graph.display().to_string();
     for (arguments, part) in [
-        (vec!["--output", &name], "is the graph, which would be lost"),
+        (vec!["--output", &name], "is the graph, and would be overwritten"),
         (vec!["--output", &same, "--output-end-components", &same], "are the same file"),
         (vec!["--output", "/no/such/folder/a.npy"], "cannot be written"),
     ] {

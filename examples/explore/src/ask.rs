@@ -11,7 +11,6 @@ use crate::output::Output;
 use crate::program;
 use crate::warnings::{Warning, Warnings};
 use anyhow::{Context, Result, ensure};
-use std::io::IsTerminal;
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::hoa::Named;
 use warpset_model::ltl::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
@@ -28,8 +27,7 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
         ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
         model.model_mut().remove_property();
     }
-    let mut warn =
-        |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), std::io::stderr().is_terminal());
+    let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
     let asked = if let Some(text) = &options.ltl {
         let source = Source { name: "--ltl".into(), text: text.clone() };
         Some((text.clone(), set_formula(model, &source, &mut warn)?))
@@ -46,7 +44,7 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
     let is_fair_net = options.fair.is_some() && model.model().net.is_some();
     ensure!(!is_fair_net, "--fair is about processes, and a Petri net has none");
     let Some((text, automaton)) = asked else {
-        ensure!(options.fair.is_none(), "--fair is about runs, and nothing is asked about these: --ltl or --buchi does");
+        ensure!(options.fair.is_none(), "--fair applies to a property of runs, but none is given: add --ltl or --buchi");
         return Ok(None);
     };
     let others =
@@ -55,9 +53,9 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
         let how = if options.ltl.is_some() || options.buchi.is_some() {
             ""
         } else {
-            " (--no-property leaves the model's property out)"
+            " (--no-property ignores the model's property process)"
         };
-        ensure!(!is_given, "{name} is about states, and a property is about runs: one is asked for at a time{how}");
+        ensure!(!is_given, "{name} checks states and cannot be combined with a property of runs{how}");
     }
     Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
 }
@@ -71,14 +69,13 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
     };
     ensure!(
         model.model().property.is_none(),
-        "{name}: the model has a property process, which asks otherwise (--no-property leaves it out)"
+        "{name} cannot be combined with the model's property process (--no-property ignores it)"
     );
     let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
-    ensure!(!others, "{name}: one thing is asked for at a time, without --deadlock, --invariant and --goal");
+    ensure!(!others, "{name} cannot be combined with --deadlock, --invariant or --goal");
     let source = Source { name: name.into(), text: text.clone() };
     let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
-    let mut warn =
-        |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), std::io::stderr().is_terminal());
+    let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
     let condition = conditions(model, &source, std::slice::from_ref(text), &[span], &mut warn)?.remove(0);
     Ok(Some(Possible::new(role, text.clone(), condition)))
 }
@@ -92,7 +89,7 @@ impl Asked {
         let count = self.automaton.propositions.len();
         ensure!(
             count <= MOST_PROPOSITIONS,
-            "--emit-buchi: the property has {count} guards, and {MOST_PROPOSITIONS} are possible"
+            "--emit-buchi: the property has {count} guards, but at most {MOST_PROPOSITIONS} are possible"
         );
         let path = options.emit_buchi.as_deref().context("a file was opened")?;
         let is_dot = path.extension().is_some_and(|kind| kind == "dot");

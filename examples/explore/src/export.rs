@@ -30,6 +30,8 @@ use zip::{CompressionMethod, ZipWriter};
 pub enum Form {
     /// Text with the labels of transitions.
     Aut,
+    /// A picture for Graphviz, drawn after the search.
+    Dot,
     /// The arrays `offsets` and `targets`: state s leads to `targets[offsets[s] .. offsets[s + 1]]`.
     Npz,
 }
@@ -40,7 +42,8 @@ impl Form {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("aut") => Ok(Self::Aut),
             Some("npz") => Ok(Self::Npz),
-            _ => bail!("--export: {} is to be an .aut or an .npz file", path.display()),
+            Some("dot") => Ok(Self::Dot),
+            _ => bail!("--export: the name of {} must end with .aut, .npz or .dot", path.display()),
         }
     }
 }
@@ -124,10 +127,11 @@ enum Writer {
 impl Writer {
     fn new(form: Form) -> Result<Self> {
         let temporary = || {
-            let file = tempfile::tempfile().context("no temporary file can be made for the state space to export")?;
+            let file = tempfile::tempfile().context("no temporary file can be created for the exported state space")?;
             Ok::<_, anyhow::Error>(BufWriter::with_capacity(1 << 20, file))
         };
         Ok(match form {
+            Form::Dot => bail!("a picture is not drawn during a search"),
             Form::Aut => Self::Aut { lines: temporary()?, labels: HashMap::new() },
             Form::Npz => {
                 let mut offsets = temporary()?;
@@ -197,7 +201,7 @@ impl Writer {
     }
 }
 
-const NO_ROOM: &str = "the state space to export cannot be written to a temporary file";
+const NO_ROOM: &str = "the exported state space cannot be written to a temporary file";
 
 /// The file, flushed and positioned at its beginning.
 fn rewound(file: &mut BufWriter<File>) -> Result<&mut File> {

@@ -47,7 +47,7 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     ensure_may_have_nodes(options)?;
     if options.parents {
         let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
-        ensure!(keeps, "only an indexed table keeps what states were found from: --parents is for --table indexed");
+        ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
     let first = options.table.of(words);
@@ -68,7 +68,10 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
 /// choose such a table, but this depends on the model and is not an error.
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
     let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
-    ensure!(options.nodes.is_none() || !has_none, "--nodes is of tree tables only: it needs --table tree or tree-compact");
+    ensure!(
+        options.nodes.is_none() || !has_none,
+        "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
+    );
     Ok(())
 }
 
@@ -218,7 +221,7 @@ mod tests {
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
-            assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is of tree tables only")), "{table}");
+            assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is for tree tables only")), "{table}");
         }
         // One command serves a list of models with states of any width.
         assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Bucket), Ok(TableKind::TreeCompact)));

@@ -12,21 +12,25 @@ mod encodings;
 mod export;
 mod first_table;
 mod options;
+mod pictures;
 mod progress;
 mod record;
 mod reduce;
 mod report;
+mod simulate;
 mod spread;
+mod step;
 
 use anyhow::{Context, Error, Result, ensure};
 use checkpoint::{Checkpoints, Identity, Opened, Resumed, Schedule};
 use checks::{Checks, Role, Violation};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
+use coverage::Coverage;
 #[cfg(feature = "cuda")]
 use device::DeviceChoice;
 use diagnostic::{Located, Severity};
 use encodings::NoRoom;
-use exploration::{Counts, Explorer, Found, Limits};
+use exploration::{Counts, End, Explorer, Found, Limits};
 use export::{Export, Exported, Form};
 use first_table::Size;
 use interpreter::Interpreter;
@@ -41,6 +45,8 @@ use options::TableChoice;
 use options::{EngineKind, Options, ProgressWhen};
 use output::{Output, Unwritten};
 use parents::Parents;
+use pictures::Run as FoundRun;
+use pictures::chart::Chart;
 use program::Ended;
 use progress::ProgressLine;
 use record::Recorder;
@@ -48,7 +54,7 @@ use reduce::{Reduction, write_dependencies};
 use reduced::Reduced;
 use report::{Finding, Report, Time};
 use spread::{RankPlan, RankSet};
-use std::io::IsTerminal;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,19 +71,19 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors, survey,
-    switching, table_kind, threads,
+    checkpoint, codegen, coverage, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors,
+    survey, switching, table_kind, threads,
 };
-use warpset_support::{device, exit, in_process, memory, npy_writer, numbers, output, program, stopping};
+use warpset_support::{device, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
 
 fn main() -> ExitCode {
-    program::run(|arguments| Options::try_parse_from(arguments), run, render)
+    program::run(Options::command(), |arguments| Options::try_parse_from(arguments), run, render)
 }
 
 /// Formats an error for readers; an error in a text shows the lines where it occurs.
 fn render(error: &Error) -> String {
     match error.downcast_ref::<Box<Located>>() {
-        Some(located) => located.diagnostic.render(&located.source, Severity::Error, std::io::stderr().is_terminal()),
+        Some(located) => located.diagnostic.render(&located.source, Severity::Error, program::has_colors()),
         None => program::sentence(error),
     }
 }
@@ -89,6 +95,7 @@ struct Outputs {
     emit: Option<Output>,
     export: Option<Output>,
     emit_buchi: Option<Output>,
+    coverage: Option<Output>,
     dependencies: Option<Output>,
 }
 
@@ -105,13 +112,14 @@ impl Outputs {
         let emit = open("--emit", &options.emit)?;
         let export = open("--export", &options.export)?;
         let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
+        let coverage = open("--coverage", &options.coverage)?;
         let dependencies = open("--dependencies", &options.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
-            let all = [&trace, &record, &emit, &export, &emit_buchi, &dependencies].into_iter().flatten();
+            let all = [&trace, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, record, emit, export, emit_buchi, dependencies };
+        let outputs = Self { trace, record, emit, export, emit_buchi, coverage, dependencies };
         let all = outputs.all();
         if let Some(path) = &options.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -124,8 +132,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        let Self { trace, record, emit, export, emit_buchi, dependencies } = self;
-        [trace, record, emit, export, emit_buchi, dependencies].into_iter().flatten().collect()
+        let Self { trace, record, emit, export, emit_buchi, coverage, dependencies } = self;
+        [trace, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.
@@ -154,7 +162,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     let mut input = input::open(&options.model)?;
     let file = input.identity.take();
     let outputs = Outputs::open(options, file.as_ref())?;
-    let format = options.format.unwrap_or_else(|| Format::of(&options.model));
+    let format = options.format.map_or_else(|| Format::of(&options.model), Ok)?;
     let mut text = Text::read(format, input, &options.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
@@ -175,7 +183,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
 /// Explores a model that was read, and prints the results.
 fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, start: Instant) -> Result<u8> {
     let mut warnings = Warnings::default();
-    warnings.add(&text.model().source, text.warnings(), options.severity(), std::io::stderr().is_terminal());
+    warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
     warnings.of_option("--interleave", text.missing_gates());
     let asked = ask::question(options, text, &mut warnings)?;
     let possible = ask::possible(options, text, &mut warnings)?;
@@ -192,8 +200,21 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
         return write_dependencies(options, text.model(), file);
     }
     if let Some(file) = outputs.emit_buchi {
-        let asked = asked.context("--emit-buchi: there is no property; --ltl or --buchi asks for one")?;
+        let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
         return asked.emit(options, text, file);
+    }
+    if let Some(requested) = options.simulate {
+        stopping::stop_watching();
+        return simulated(options, requested, plan, text, &checks, outputs.trace);
+    }
+    if options.step {
+        let is_input = options.model.as_os_str() != "-";
+        ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
+        ensure!(text.model().net.is_none(), "--step does not support Petri nets");
+        if !options.asks() && asked.is_none() {
+            stopping::stop_watching();
+            return walk(text, &[]).map(|()| 0);
+        }
     }
     let parse = start.elapsed();
     // A second attempt has the threads of the first.
@@ -232,7 +253,7 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
     // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
     ensure!(
         table != TableKind::Indexed || !is_about_runs,
-        "--table indexed is for searches of states: what is asked about runs needs another"
+        "--table indexed cannot be combined with a property of runs; use another kind of table"
     );
     let begun = opened.as_ref().map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));
@@ -240,6 +261,7 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
     let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
     let task = Task {
         options,
+        text,
         model,
         checks: &checks,
         question,
@@ -258,6 +280,55 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
         TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
         TableKind::Bucket => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }
+}
+
+/// Takes random walks, and writes the path of the one that finds something.
+fn simulated(
+    options: &Options,
+    requested: simulate::Requested,
+    plan: &RankPlan,
+    text: &Text,
+    checks: &Checks,
+    trace: Option<Output>,
+) -> Result<u8> {
+    let model = text.model();
+    ensure!(model.net.is_none(), "--simulate does not support Petri nets");
+    ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
+    ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
+    let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
+    ensure!(on_cpu, "--simulate runs on CPU threads: choose --device cpu:THREADS, and no --engine gpu");
+    let interpreted = Interpreted::new(Interpreter::new(model), checks);
+    simulate::run(options, requested, &interpreted, |path| match trace {
+        None => Ok(()),
+        Some(output) => {
+            let chart = || Chart::new(model, &FoundRun::of_path(path), checks.describe(&path.violation, model));
+            let json = || format!("{:#}\n", path.json(model, checks));
+            output.write_text(&trace_text(options, chart, json))
+        }
+    })
+}
+
+/// A path in the form that the name of its file selects.
+fn trace_text(options: &Options, chart: impl FnOnce() -> Chart, json: impl FnOnce() -> String) -> String {
+    match options.trace.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str) {
+        Some("svg") => chart().svg(),
+        Some("txt") => chart().text(),
+        _ => json(),
+    }
+}
+
+/// Steps through the model by commands from standard input. `path`: states of a path that was found.
+fn walk(text: &Text, path: &[Vec<u32>]) -> Result<()> {
+    let (input, prompts) = (std::io::stdin().lock(), std::io::stdin().is_terminal());
+    match step::run(text, path, input, &mut std::io::stdout().lock(), prompts) {
+        Err(error) if is_closed(&error) => Ok(()),
+        other => other.context("--step"),
+    }
+}
+
+/// Whether the reader of standard output has closed it.
+fn is_closed(error: &Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Prints warnings; with `strict` they end the search.
@@ -285,7 +356,7 @@ fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Resu
 
 #[cfg(not(feature = "cuda"))]
 fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
-    anyhow::bail!("this build compiles nothing for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
+    anyhow::bail!("this build cannot compile for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
 
 /// The assertions of the model, and the checks that the command line requests.
@@ -296,7 +367,7 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
         for condition in texts {
             let source = Source { name: name.into(), text: condition.clone() };
             let (condition, of_condition) = text.condition(&source)?;
-            warnings.add(&source, &of_condition, options.severity(), std::io::stderr().is_terminal());
+            warnings.add(&source, &of_condition, options.severity(), program::has_colors());
             checks.add(role, source.text, condition);
         }
     }
@@ -306,6 +377,7 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
 /// The inputs of a search, and its checkpoints.
 struct Task<'a> {
     options: &'a Options,
+    text: &'a Text,
     model: &'a Model,
     checks: &'a Checks,
     question: Option<&'a Question>,
@@ -323,7 +395,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, model, checks, question, possible, device, .. } = self;
+        let Self { options, text, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted::new(Interpreter::new(model), checks);
@@ -344,6 +416,7 @@ impl Task<'_> {
         time.table += start.elapsed();
         let mut run = Run {
             options,
+            text,
             limits,
             table: &table,
             interpreted: &interpreted,
@@ -356,8 +429,9 @@ impl Task<'_> {
             resumed,
             reduction: self.reduction.as_ref(),
         };
-        if let (Some(output), Some(path)) = (run.outputs.export.take(), &options.export) {
-            let export = Export::new(model, Form::of(path)?, output)?;
+        let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
+        if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
+            let export = Export::new(model, form, output)?;
             let mut numbering = Numbering::new(&table, &interpreted, export);
             let extras = |numbering: &mut Numbering<_, Export>| {
                 Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
@@ -401,7 +475,7 @@ impl Task<'_> {
 /// Compiles next-state functions, and shows how long that takes.
 fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<codegen::on_cpu::Compiled<'m>> {
     let progress = ProgressLine::new(options.progress);
-    let what = format!("compiling {} transitions", interpreted.interpreter.model().transitions.len());
+    let what = format!("compiling {}", numbers::counted(interpreted.interpreter.model().transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
         stopping::asked().is_some()
@@ -414,6 +488,7 @@ fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<co
 /// An exploration and the data for its report.
 struct Run<'a, S: Storage> {
     options: &'a Options,
+    text: &'a Text,
     limits: Limits,
     table: &'a VectorTable<S>,
     interpreted: &'a Interpreted<'a>,
@@ -459,7 +534,8 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } = self;
+        let Self { options, text, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } =
+            self;
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
@@ -484,6 +560,13 @@ impl<S: Storage> Run<'_, S> {
             limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
+        // The search for a path clears the table, so the states are counted before.
+        let counts = options.unreached || options.coverage.is_some();
+        let coverage = counts.then(|| {
+            let progress = ProgressLine::new(options.progress);
+            progress.working("counting coverage");
+            Coverage::of(table, interpreter, limits)
+        });
         let conclusion = match question {
             Some(question) => {
                 let progress = ProgressLine::new(options.progress);
@@ -495,6 +578,8 @@ impl<S: Storage> Run<'_, S> {
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
         let ending = Ending {
             options,
+            text: Some(text),
+            coverage,
             interpreted,
             conclusion,
             answer,
@@ -528,6 +613,10 @@ struct Extras {
 /// Results of an exploration, for the report.
 struct Ending<'a> {
     options: &'a Options,
+    /// The model with its names, unless there are ranks.
+    text: Option<&'a Text>,
+    /// Coverage, or why it was not counted, if it is requested.
+    coverage: Option<Result<Coverage>>,
     interpreted: &'a Interpreted<'a>,
     conclusion: Option<(&'a Question, Conclusion)>,
     answer: Option<(&'a Possible, Outcome)>,
@@ -557,7 +646,7 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, .. } = self;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let start = Instant::now();
@@ -579,13 +668,39 @@ impl Ending<'_> {
         };
         time.path = start.elapsed();
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
-        let run = conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
+        let lasso =
+            conclusion.as_ref().and_then(|(question, conclusion)| Some((*question, conclusion.lasso.as_ref()?.as_ref().ok()?)));
+        let found_run = path.map(FoundRun::of_path).or(lasso.map(|(_, lasso)| FoundRun::of_lasso(lasso)));
         let mut unwritten = Unwritten::default();
-        if let (Some(output), Some(path)) = (outputs.trace, path.map(|path| path.json(model, checks)).or(run)) {
-            unwritten.keep(output.write_text(&format!("{path:#}\n")));
+        if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
+            let json = || {
+                let run =
+                    conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
+                path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
+            };
+            let ending = || match (path, lasso) {
+                (Some(path), _) => checks.describe(&path.violation, model),
+                (None, Some((question, _))) => format!("property violated: {}", question.text),
+                (None, None) => String::new(),
+            };
+            unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
         }
+        let coverage = coverage.map(|coverage| {
+            if let (Ok(coverage), Some(output)) = (&coverage, outputs.coverage) {
+                let json = coverage.json(model, exploration.end == End::Complete);
+                unwritten.keep(output.write_text(&format!("{json:#}\n")));
+            }
+            coverage.map(|coverage| coverage.unreached(model))
+        });
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let Extras { measurements, exported, states_in_memory } = extras;
+        let Extras { measurements, mut exported, states_in_memory } = extras;
+        if let Some(output) = outputs.export {
+            let drawn = pictures::dot::text(interpreter, found_run.as_ref());
+            let bytes = |text: &String| Exported { bytes: text.len() as u64 };
+            let drawn = drawn.context("--export: the picture cannot be written");
+            exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
+        }
+        let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
         let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
@@ -611,11 +726,15 @@ impl Ending<'_> {
             states_in_memory,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
+            coverage,
             surveyed,
             reduction,
         };
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
         report.unwritten.print();
+        if let Some(text) = text.filter(|_| options.step) {
+            walk(text, &steps_along)?;
+        }
         Ok(report.exit_code())
     }
 }
@@ -650,10 +769,10 @@ fn compile_ahead(options: &Options, plan: &RankPlan, model: &Model, checks: &Che
 
 /// Why searches with questions about runs cannot be saved.
 const NOT_OF_RUNS: &str =
-    "--checkpoint and --resume are for searches of states: what is asked about runs (here by a property) begins anew";
+    "--checkpoint and --resume cannot be combined with a property of runs (here the model's property process)";
 
 /// Why ranks answer no questions about runs.
-const ONE_TABLE: &str = "what is asked about runs is answered from one table, on one device: ranks are for other searches";
+const ONE_TABLE: &str = "a property of runs is checked in one table on one device: it cannot be combined with ranks";
 
 /// Returns an error if checkpoints cannot be written to `path`, or if they would overwrite the model, another output or a file
 /// that is not a checkpoint.
@@ -664,6 +783,6 @@ fn ensure_can_be_checkpoint<'o>(
 ) -> Result<()> {
     outputs.try_for_each(|output| output.ensure_is_not_file("--checkpoint", path))?;
     let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
-    ensure!(!is_model, "--checkpoint: {} is the model, which would be lost", path.display());
+    ensure!(!is_model, "--checkpoint: {} is the model, and would be overwritten", path.display());
     checkpoint::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
 }

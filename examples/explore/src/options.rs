@@ -3,9 +3,12 @@
 use crate::device::DeviceChoice;
 use crate::diagnostic::Severity;
 use crate::exit;
+use crate::export::Form;
+use crate::generate::Generate;
 use crate::language::{Format, Text};
 use crate::network::Reading;
-use crate::numbers::{parse_bytes, parse_count, parse_time};
+use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
+use crate::simulate;
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -15,47 +18,51 @@ use warpset::Device;
 use warpset_model::net::encoding::Encoding;
 
 const AFTER_HELP: &str = "\
-MODEL is a text in DVE, the language of the DiVinE tools: processes with states and guarded transitions, shared variables, channels.
-Or in SLCO 2.0 (.slco), a network of transition systems (.exp, with .aut files), one of these by itself (.aut), or a Petri net (.pnml);
-see --format.
-It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may be of any size.
+MODEL is a text in DVE, the language of the DiVinE tools (processes with states and guarded transitions, shared variables,
+channels), in SLCO 2.0 (.slco), a network of transition systems (.exp, which names .aut files), one transition system (.aut), or a
+Petri net (.pnml); see --format. It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may have any
+size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
-  explore peterson.dve --deadlock                           is there a state without any step? the shortest path to one
-  explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   does it hold everywhere? the shortest path to where it does not
-  explore puzzle.dve --goal 'board[0] == 1'                 the shortest path to where it holds: the solution
-  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     does every run satisfy it? a path and a loop that do not
-  explore peterson.dve --ef 'P_0.CS'                        can it always be reached? the shortest path to where it is lost
+  explore peterson.dve --deadlock                           find the shortest path to a state without any step
+  explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   find the shortest path to a state that violates the condition
+  explore puzzle.dve --goal 'board[0] == 1'                 find the shortest path to a state that satisfies the condition
+  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     check every run; show a violating one as a path and a loop
+  explore peterson.dve --ef 'P_0.CS'                        find the shortest path to a state from which it is unreachable
 
-  explore crossing.exp --goal 'enabled(i) and gate == 1'    the same of a network: states of components, labels of steps
-  explore crossing.exp --ltl 'G F gate == 0' --fair weak    formulas over its conditions, of runs fair to every component
-  explore crossing.exp --export all.aut                     all states and transitions as a file, which is a model again
+  explore crossing.exp --goal 'enabled(i) and gate == 1'    conditions of a network: states of components, labels of steps
+  explore crossing.exp --ltl 'G F gate == 0' --fair weak    check only runs that are fair to every component
+  explore crossing.exp --export all.aut                     write all states and transitions to a file, which is a model again
 
-  explore large.dve --checkpoint FILE --timeout 8h          keeps the search in a file, now and then and when it ends
-  explore large.dve --resume FILE                           goes on with it, with the same result as in one go
+  explore large.dve --checkpoint FILE --timeout 8h          save the search in a file, at intervals and when it ends
+  explore large.dve --resume FILE                           continue that search, with the same result as in one go
 
-Conditions are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y a global one; there are
-C's operators, and `and`, `or`, `not`, `imply`. Of SLCO they are its own expressions: a.Count.Done is true while the machine Count of
-object a is in its state Done, a.n is a variable of a. Of a network they are DVE's: train is the state of the component train.aut
-(train_1, train_2 if there are two), enabled(PUT) is 1 if a step of the gate PUT is possible, whatever it offers, enabled(\"PUT !1\") if
-one with that label is. If there is no label `PUT`, enabled(\"PUT\") is about the gate, too. Of a Petri net: tokens(p, q) are the tokens
-of places together, fireable(t, u) is 1 if one of the transitions is enabled; names of other characters are in quotes.
+Conditions of a DVE model are DVE expressions: P_0.CS is 1 while process P_0 is in its state CS, P_0.x is its variable x, and y is
+a global variable; operators are those of C, and `and`, `or`, `not`, `imply`. Conditions of an SLCO model are SLCO expressions:
+a.Count.Done is true while the state machine Count of object a is in its state Done, and a.n is a variable of a. Conditions of a
+network are DVE expressions, too: train is the state of the component train.aut (train_1, train_2 if there are two); enabled(PUT)
+is 1 if a step with the gate PUT is possible, whatever its offers; enabled(\"PUT !1\") is 1 if a step with that label is possible.
+If no label `PUT` exists, enabled(\"PUT\") means the gate. Conditions of
+a Petri net: tokens(p, q) is the number of tokens of these places together, and fireable(t, u) is 1 if one of these transitions is
+enabled; names with other characters are in quotes.
 
-Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, the loosest first: <->, ->, || (or), && (and),
-U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock goes on in its last state for ever. A DVE model may have a property
-process of its own (`system async property NAME`), which accepts the runs that must not be. Then states and transitions are those of the
-product with the automaton. The verdict is `holds`, `violated` or, where something ended it before, `unknown`.
+Formulas of --ltl have conditions as propositions and the operators of SPIN and Spot, from loosest to tightest: <->, ->, || (or),
+&& (and), U R (V) W M, ! (not) X F (<>) G ([]). A run that ends in a deadlock stays in its last state forever. A DVE model may
+have a property process of its own (`system async property NAME`), which accepts the forbidden runs. With a property, states and
+transitions are those of the product of model and automaton. The verdict is `holds`, `violated`, or `unknown` if the search ended
+early.
 
-Transitions are counted with multiplicity, self loops too. A deadlock is a state without any step. Levels are those of a breadth-first
-search, the initial state's included. What does not fit a variable wraps around, and is counted as an overflow; what of the text
-itself does not fit (`byte x = 300`, lists longer than their arrays, shifts by more than 31) is told in warnings, and counted, too. An
-index outside its array and a division by zero are faults of the model, and end the exploration with the path to them.
+Transitions are counted with multiplicity and include self-loops. A deadlock is a state without any step. Levels are those of a
+breadth-first search, including the level of the initial state. A value that does not fit its variable wraps around and is counted
+as an overflow. Text that cannot be taken as written (`byte x = 300`, a list longer than its array, a shift by more than 31)
+causes a warning and is counted, too. An index outside its array and a division by zero are faults of the model; they end the
+exploration with the path to them.
 
-States are compared as a whole: none is taken for another, as by a hash of it, so counts are exact.
+States are compared as a whole, never by a hash alone, so all counts are exact.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes 3G or 3GiB too; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
 
-Ctrl-C ends the exploration with a report of what was found until then.
+Ctrl-C ends the exploration with a report of everything found until then.
 ";
 
 fn after_help() -> String {
@@ -73,13 +80,13 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub format: Option<Format>,
 
-    /// Networks only: labels of this gate do not synchronize, like the hidden label `i`; CADP can treat `rate` and `prob` so. May
-    /// be given several times. An unknown gate is a warning.
+    /// Networks only: do not synchronize labels of this gate, as if it were the hidden label `i`. CADP can treat `rate` and
+    /// `prob` like this. May be repeated. An unknown gate causes a warning.
     #[arg(long, value_name = "GATE")]
     pub interleave: Vec<String>,
 
-    /// Networks only: labels that are in no vector of a `par using` occur without synchronization, as in GPUexplore 1.0. In EXP
-    /// they do not occur.
+    /// Networks only: labels in no vector of a `par using` occur without synchronization, as in GPUexplore 1.0. Without this
+    /// option they never occur, as in EXP.
     #[arg(long)]
     pub independent: bool,
 
@@ -92,15 +99,15 @@ pub struct Options {
     #[arg(long, help_heading = "Checks")]
     pub strict: bool,
 
-    /// End at a state without any step. Without this option such states are only counted.
+    /// Search for a deadlock: a state without any step. Without this option deadlocks are only counted.
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
-    /// A condition that must hold in every state. May be given several times.
+    /// A condition that must hold in every state. May be repeated.
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub invariant: Vec<String>,
 
-    /// A condition to be reached. May be given several times; the search ends at a state in which any of them holds.
+    /// A condition to reach: the search ends at a state in which it holds. May be repeated; any of them ends the search.
     #[arg(long, value_name = "EXPR", help_heading = "Checks")]
     pub goal: Vec<String>,
 
@@ -119,8 +126,8 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
     pub ef: Option<String>,
 
-    /// Search for a set of states that is never left and has steps, but no state in which this condition (progress) holds. Shows
-    /// the shortest path to it.
+    /// Search for a livelock: a set of states that cannot be left and has steps, but no state in which this condition (progress)
+    /// holds. Shows the shortest path to it.
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub livelock: Option<String>,
 
@@ -130,18 +137,16 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
     pub fair: Option<Fairness>,
 
-    /// Write the automaton of the forbidden runs, and do nothing else: in the HOA format, or for Graphviz if the name ends with
-    /// .dot.
+    /// Write the automaton of the forbidden runs and exit: in the HOA format, or for Graphviz if the name ends with .dot.
     #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
     pub emit_buchi: Option<PathBuf>,
 
-    /// Leave out the property process of the model. Only the states of the other processes are explored, and other checks apply
-    /// to these.
+    /// Ignore the property process of the model: explore and check the states of the other processes only.
     #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub no_property: bool,
 
-    /// Explore everything despite violations; the path leads to the first violation found. Only a fault of the model still ends
-    /// the exploration, and the path then leads to it.
+    /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
+    /// ends the exploration, and the path then leads to it.
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
@@ -154,7 +159,7 @@ pub struct Options {
         value_name = "WHAT",
         conflicts_with_all = [
             "ltl", "buchi", "ef", "livelock", "fair", "export", "record", "checkpoint", "resume", "emit", "emit_buchi", "cycles",
-            "local_ranks", "rank", "ranks"
+            "local_ranks", "rank", "ranks", "unreached", "coverage"
         ],
         help_heading = "Checks"
     )]
@@ -165,9 +170,43 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["emit", "emit_buchi"], help_heading = "Checks")]
     pub dependencies: Option<PathBuf>,
 
-    /// Write the path to the violation as JSON.
+    /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
+
+    /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
+    /// that it finds can be followed. Without one, there is no search.
+    #[arg(long, conflicts_with_all = ["json", "emit", "emit_buchi"], help_heading = "Checks")]
+    pub step: bool,
+
+    /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU
+    /// threads. Checks deadlocks, assertions, invariants and goals in each state. The walk that finds something is shown as a
+    /// path. Finding nothing proves nothing.
+    #[arg(
+        long,
+        value_name = "WALKS[,DEPTH]",
+        value_parser = simulate::parse,
+        conflicts_with_all = [
+            "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export", "record",
+            "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
+        ],
+        help_heading = "Checks"
+    )]
+    pub simulate: Option<simulate::Requested>,
+
+    /// Seed of the random walks. A seed repeats all walks exactly, with any number of threads and any engine.
+    #[arg(long, value_name = "SEED", default_value = "1", requires = "simulate", help_heading = "Checks")]
+    pub seed: u64,
+
+    /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
+    /// states again after the search, by the interpreter.
+    #[arg(long, help_heading = "Limits and output")]
+    pub unreached: bool,
+
+    /// Write coverage as JSON: the number of found states for each state of a process or component, and the number of steps for
+    /// each transition or label. Implies --unreached.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub coverage: Option<PathBuf>,
 
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
     /// most memory, or else the CPU; it is one GPU even if there are several. With gpu:0,1 or gpu:all the table is distributed
@@ -196,52 +235,54 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
-    /// Distribute the table over this number of ranks in this process, for tests. The ranks share the threads of --device, or its
-    /// GPU. With several GPUs the number must be a multiple of theirs. Results and counts are the same.
-    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Ranks")]
+    /// Distribute the table over this number of ranks in this process, 1 to 256, for tests. The ranks share the threads or the
+    /// GPU of --device. With several GPUs, the number must be a multiple of the number of GPUs. Counts and findings do not
+    /// change.
+    #[arg(long, value_name = "RANKS", value_parser = parse_ranks, help_heading = "Ranks")]
     pub local_ranks: Option<u16>,
 
     /// Number of this process among several, from 0. Only needed if no launcher (mpirun, mpiexec, srun, torchrun) sets it in the
-    /// environment. Each process uses one GPU: out of those that are visible or that --device names, the one with its number on
-    /// its host. Rank 0 prints and writes files.
+    /// environment. Process n of a host uses GPU n of the visible GPUs, or of the GPUs that --device names. Rank 0 prints and
+    /// writes files.
     #[arg(long, value_name = "RANK", help_heading = "Ranks")]
     pub rank: Option<usize>,
 
-    /// Number of processes. Only needed if no launcher sets it in the environment. With 1 this process searches alone, whatever
-    /// started it. --capacity applies to all ranks together, --nodes to each rank, and --memory to each device.
+    /// Number of processes. Only needed if no launcher sets it in the environment. With 1, this process searches alone even under
+    /// a launcher. --capacity applies to all ranks together, --nodes to each rank, and --memory to each device.
     #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
     pub ranks: Option<usize>,
 
-    /// Where processes meet: file:PATH in a folder that all of them can reach, or tcp:HOST:PORT, where rank 0 listens until all
-    /// have connected. Over TCP, WARPSET_RENDEZVOUS_TOKEN in the environment must hold a secret that only these processes know.
-    /// It crosses the network unencrypted. torchrun sets the place itself.
+    /// Meeting place of the processes: file:PATH in a folder that all of them can access, or tcp:HOST:PORT, where rank 0 listens
+    /// until all have connected. Over TCP, the environment variable WARPSET_RENDEZVOUS_TOKEN must be the same secret for all of
+    /// them; it crosses the network unencrypted. Not needed with torchrun, which sets the place.
     #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
     pub rendezvous: Option<String>,
 
-    /// Measure how a GPU spends its time, and the throughput of its table alone for comparison. Costs a few percent.
+    /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
+    /// few percent.
     #[arg(long, help_heading = "Limits and output")]
     pub cycles: bool,
 
-    /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or as many as --memory holds; on a
-    /// GPU 2^29, or as many as a quarter of its free memory (or --memory) holds with the list of states, or as many states as the
-    /// model can have]
+    /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
+    /// 2^29, or fewer to fit a quarter of its free memory (or --memory) with the list of states, or the states that the model can
+    /// have]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
-    /// Initial number of slots for nodes of a tree table, for states of 3 words or more; others have no nodes. If only nodes are
-    /// full, only they grow; with several ranks they grow with the slots [default: as --capacity; without that, as many as slots
-    /// up to 2^20 slots, and beyond an eighth of the slots, but at least 2^20]
+    /// Initial number of node slots of a tree table. States of 1 or 2 words have no nodes. If only the node table is full, only
+    /// it grows; with several ranks both grow together [default: --capacity, if given; else the number of slots up to 2^20, and
+    /// beyond that an eighth of it, but at least 2^20]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub nodes: Option<u64>,
 
-    /// Most bytes of the table and the waiting states. While a table grows, both the old and the new one count [default: 80 % of
-    /// the free memory]
+    /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
+    /// 80 % of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
     pub memory: Option<u64>,
 
-    /// Save the search in this file from time to time, and when a limit, --timeout or Ctrl-C ends it; --resume continues from it.
-    /// The file is complete even if the program is killed; each checkpoint replaces the one before. It holds the whole table and
-    /// the waiting states.
+    /// Save the search in this file at intervals, and when a limit, --timeout or Ctrl-C ends it; --resume continues it. The file
+    /// has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the program is
+    /// killed.
     #[arg(
         long,
         value_name = "FILE",
@@ -250,7 +291,7 @@ pub struct Options {
     )]
     pub checkpoint: Option<PathBuf>,
 
-    /// Time between two checkpoints.
+    /// Time between two checkpoints, in seconds or with a unit: 90, 90s, 5m, 2h.
     #[arg(
         long,
         value_name = "TIME",
@@ -261,7 +302,7 @@ pub struct Options {
     )]
     pub checkpoint_every: Duration,
 
-    /// Write a checkpoint once this number of levels has begun since the last one.
+    /// Write a checkpoint whenever this number of levels has begun since the last one [default: by time only]
     #[arg(
         long,
         value_name = "LEVELS",
@@ -272,7 +313,7 @@ pub struct Options {
     pub checkpoint_levels: Option<u64>,
 
     /// Continue the search of a checkpoint as if it had not ended. Model and conditions must be the same; engine and device may
-    /// differ. The table is the one in the file, of the same kind.
+    /// differ. The table is read from the file, and keeps its kind.
     #[arg(
         long,
         value_name = "FILE",
@@ -283,26 +324,27 @@ pub struct Options {
     )]
     pub resume: Option<PathBuf>,
 
-    /// Stop when this time has passed since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h.
+    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
     pub timeout: Option<Duration>,
 
-    /// Stop at the end of a round after which this number of states is found.
-    #[arg(long, value_name = "STATES", value_parser = parse_count, help_heading = "Limits and output")]
+    /// Stop after the round in which the number of states reaches this one [default: no limit]
+    #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
 
-    /// Write all states and transitions after the search is complete: an .aut file with labels, or an .npz file with the arrays
-    /// `offsets` and `targets`. States are numbered from 0 in the order of the search. If the search ends early, nothing is
-    /// written.
+    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
+    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
+    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
+    /// ends early.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 
-    /// Write all vectors offered to the table as an .npz file, for the example `replay`. With `--device cpu:1` they are in the
-    /// order of the search.
+    /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
+    /// order.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub record: Option<PathBuf>,
 
-    /// Record at most this many bytes of vectors. The exploration continues, and the report says how many vectors were left out.
+    /// Limit of --record, in bytes of vectors. Beyond it the exploration continues, and the report counts the vectors left out.
     #[arg(
         long,
         value_name = "BYTES",
@@ -313,18 +355,22 @@ pub struct Options {
     )]
     pub record_bytes: u64,
 
-    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: elsewhere,
-    /// too, as one line a second.
+    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: also
+    /// elsewhere, as one line per second. `never`: not at all.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
     pub progress: ProgressWhen,
 
-    /// Write the CUDA C++ program that is compiled for a GPU, and do nothing else.
+    /// Write the CUDA C++ program of this search and exit. Needs no GPU.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub emit: Option<PathBuf>,
 
-    /// Print the report as one JSON object, including the path; without a report, an object with `error` and `exit_code`.
+    /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
     #[arg(long, help_heading = "Limits and output")]
     pub json: bool,
+
+    /// Print a man page or the completions of a shell, and exit. Must be the only option.
+    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Limits and output")]
+    pub generate: Option<Generate>,
 }
 
 /// How states are stored.
@@ -386,6 +432,20 @@ impl Options {
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
     }
 
+    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
+    pub fn exports_during_search(&self) -> bool {
+        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
+    }
+
+    /// Whether something is searched for, other than by a property process of the model.
+    pub fn asks(&self) -> bool {
+        let conditions = !self.invariant.is_empty() || !self.goal.is_empty();
+        self.deadlock
+            || conditions
+            || [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some())
+            || self.buchi.is_some()
+    }
+
     /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
     pub fn encode(&self, text: &mut Text) -> Result<()> {
         match (text, self.token_bits) {
@@ -399,7 +459,7 @@ impl Options {
 
     /// Whether a requested feature needs an engine by threads, on any device.
     pub fn finds_on_threads(&self) -> bool {
-        self.record.is_some() || self.export.is_some() || self.reduce.is_some()
+        self.record.is_some() || self.exports_during_search() || self.reduce.is_some()
     }
 
     /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
@@ -407,22 +467,25 @@ impl Options {
     pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
         let records = self.record.is_some();
         if on_ranks {
-            ensure!(!records, "ranks record nothing: --record is for a search in one table");
-            ensure!(self.export.is_none(), "ranks number no states: --export is for a search in one table");
-            ensure!(!self.cycles, "ranks measure no cycles: --cycles is for --engine gpu in one table");
+            ensure!(!records, "--record cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.step, "--step cannot be combined with ranks: it needs a search in one table");
+            let counts = self.coverage.is_some() || self.unreached;
+            ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
+            ensure!(self.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.cycles, "--cycles cannot be combined with ranks: it needs --engine gpu in one table");
             let keeps = self.checkpoint.is_some() || self.resume.is_some();
-            ensure!(!self.parents, "ranks do not keep what states were found from: --parents is for a search in one table");
-            ensure!(!keeps, "ranks keep no checkpoints: --checkpoint and --resume are for a search in one table");
+            ensure!(!self.parents, "--parents cannot be combined with ranks: it needs a search in one table");
+            ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
         }
         if self.reduce.is_some() {
-            ensure!(!on_ranks, "ranks do not reduce: --reduce is for a search in one table");
+            ensure!(!on_ranks, "--reduce cannot be combined with ranks: it needs a search in one table");
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
-            ensure!(is_interpreted, "only the interpreter reduces: --reduce is for --engine interpreted");
+            ensure!(is_interpreted, "--reduce needs --engine interpreted: only the interpreter reduces");
             return Ok(EngineKind::Interpreted);
         }
-        if self.export.is_some() {
+        if self.exports_during_search() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
-            ensure!(is_interpreted, "only the interpreter knows what steps are called: --export is for --engine interpreted");
+            ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
             return Ok(EngineKind::Interpreted);
         }
         let engine = match self.engine {
@@ -431,10 +494,10 @@ impl Options {
         };
         if engine == EngineKind::Gpu {
             ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
-            ensure!(!records, "the engine on the GPU records nothing: --record is for --engine interpreted or compiled");
-            ensure!(device.is_gpu(), "the engine on the GPU needs a table on a GPU, not on {device} (--device)");
+            ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
+            ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
         } else {
-            ensure!(!self.cycles, "only the engine on the GPU measures its time: --cycles is for --engine gpu");
+            ensure!(!self.cycles, "--cycles needs --engine gpu: only the engine on the GPU measures its time");
         }
         Ok(engine)
     }

@@ -1,9 +1,10 @@
 //! Progress messages on standard error.
 
 use crate::exploration::{Counts, Limits};
+use crate::numbers::counted;
 use crate::options::ProgressWhen;
+use crate::program;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use warpset::{Storage, VectorTable};
@@ -46,14 +47,12 @@ impl ProgressLine {
     /// Shows the counts of an exploration.
     pub fn set<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>) {
         let rate = HumanFloatCount((counts.states as f64 / self.started.elapsed().as_secs_f64()).round());
-        let (states, waiting) = (HumanCount(counts.states), HumanCount(counts.waiting));
+        let (states, waiting) = (counted(counts.states, "state"), HumanCount(counts.waiting));
         let (bytes, fill) = (table.bytes(), 100.0 * counts.states as f64 / table.slots() as f64);
         let (memory, level) = (HumanBytes(bytes), counts.levels.saturating_sub(1));
         let lists = 2 * counts.waiting * 4 * table.width() as u64;
         let share = self.share(bytes, lists, table).unwrap_or_default();
-        self.say(&format!(
-            "{states} states, level {level}, {waiting} of it left, {rate} states/s, {memory}{share}, {fill:.0} % full"
-        ));
+        self.say(&format!("{states}, level {level} with {waiting} left, {rate} states/s, {memory}{share}, {fill:.0} % full"));
     }
 
     /// Share of the memory limit that the table and lists of states take, and the number of states that the limit permits.
@@ -74,15 +73,15 @@ impl ProgressLine {
     }
 
     fn say(&self, text: &str) {
-        if self.when == ProgressWhen::Always && !stderr().is_terminal() {
+        if self.when == ProgressWhen::Always && !program::can_redraw() {
             let mut next = self.next.lock().expect("no thread panics while it has the lock");
             if Instant::now() >= *next {
-                crate::program::print_error(&format!("{text}\n"));
+                program::print_error(&format!("{text}\n"));
                 *next = Instant::now() + PAUSE;
             }
             return;
         }
-        if self.when != ProgressWhen::Never && self.started.elapsed() > PATIENCE {
+        if self.when != ProgressWhen::Never && program::can_redraw() && self.started.elapsed() > PATIENCE {
             self.shown.call_once(|| self.line.set_draw_target(ProgressDrawTarget::stderr()));
         }
         self.line.set_message(text.to_string());

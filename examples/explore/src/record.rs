@@ -39,7 +39,7 @@ pub struct Recorded {
 impl Recorder {
     /// Creates a recorder for vectors of `width` words, with at most `most_bytes` bytes together.
     pub fn new(width: usize, most_bytes: u64) -> Result<Self> {
-        let file = tempfile::tempfile().context("no temporary file can be made for the vectors to record")?;
+        let file = tempfile::tempfile().context("no temporary file can be created for the recorded vectors")?;
         let written = Written { file: BufWriter::with_capacity(1 << 20, file), vectors: 0, left_out: 0, error: None };
         Ok(Self { width, most: most_bytes / (width as u64 * 4), written: Mutex::new(written) })
     }

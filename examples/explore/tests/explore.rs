@@ -124,6 +124,15 @@ const ONCE: &[(&str, fn())] = &[
     ),
     ("the_time_is_split", the_time_is_split),
     ("help_teaches", help_teaches),
+    ("manuals_and_completions_are_generated", manuals_and_completions_are_generated),
+    ("models_of_other_tools_are_refused_with_advice", models_of_other_tools_are_refused_with_advice),
+    ("limits_of_nothing_are_refused", limits_of_nothing_are_refused),
+    ("numbers_agree_with_their_nouns", numbers_agree_with_their_nouns),
+    ("what_is_never_reached_is_named", what_is_never_reached_is_named),
+    ("paths_are_drawn", paths_are_drawn),
+    ("state_spaces_are_drawn", state_spaces_are_drawn),
+    ("models_are_stepped_through", models_are_stepped_through),
+    ("walks_find_the_same_path_with_any_number_of_threads", walks_find_the_same_path_with_any_number_of_threads),
     ("what_does_not_fit_is_said", what_does_not_fit_is_said),
     ("counts_say_what_they_rest_on", counts_say_what_they_rest_on),
     ("outputs_are_opened_before_the_search", outputs_are_opened_before_the_search),
@@ -254,7 +263,10 @@ fn only_object(output: &Output) -> Value {
     assert_eq!(object["exit_code"].as_i64(), output.status.code().map(i64::from), "{output:?}");
     // A report contains an error only if an output could not be written.
     let is_unwritten = object["error"].as_str().is_some_and(|error| error.contains("cannot be written"));
-    assert!(is_unwritten || object["error"].is_string() == object.get("states").is_none(), "{output:?}");
+    assert!(
+        is_unwritten || object["error"].is_string() == (object.get("states").is_none() && object.get("simulation").is_none()),
+        "{output:?}"
+    );
     object
 }
 
@@ -403,10 +415,10 @@ fn runs_are_printed_with_their_loop() {
     for part in [
         "property           G F P_0.critical\nautomaton          2 states, weak\n",
         "verdict            the property is VIOLATED",
-        "A run that violates it: 1 step, then a loop of 4 steps",
+        "A run that violates the property: 1 step, then a loop of 4 steps",
         "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: idle -> asked (line 21) [q0 -> q1]\n       wants[1]: 0 -> 1\n",
-        "The loop, for ever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
-        "There the state is that of step 1 again.",
+        "The loop, repeated forever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
+        "This is the state after step 1 again.",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
@@ -416,7 +428,7 @@ fn runs_are_printed_with_their_loop() {
     assert_eq!(written["steps"][0]["automaton"], serde_json::json!(["q0", "q1"]));
     // A run that ends continues in its last state.
     let text = String::from_utf8(explore(&model("mailbox"), ["--ltl", "G F Consumer.taken"]).stdout).unwrap();
-    assert!(text.contains("no step is possible: the run stays here"), "{text}");
+    assert!(text.contains("no step is possible: the run stays in this state"), "{text}");
 }
 
 fn formulas_are_refused_with_their_place() {
@@ -424,7 +436,8 @@ fn formulas_are_refused_with_their_place() {
         ("G (P_0.waiting -> F P_0.criticl)", "--ltl:1:25: there is no state or variable of P_0 `criticl`"),
         ("G (P_0.waiting -> ", "--ltl:1:19: the formula ends here"),
         ("G turn == 3 )", "--ltl:1:13: `)` is not expected here"),
-        ("", "--ltl:1:1: the formula ends here"),
+        ("", "--ltl:1:1: the formula is empty: a proposition was expected"),
+        ("GF critical", "--ltl:1:4: there is no variable or constant `critical`"),
     ] {
         let output = explore(&model("peterson"), ["--ltl", formula, "--json"]);
         let error = only_object(&output)["error"].as_str().unwrap().to_string();
@@ -486,7 +499,7 @@ fn automata_are_written_and_read() {
             ));
             let output = explore(&path, ["--emit-buchi", hoa.to_str().unwrap()]);
             let error = String::from_utf8(output.stderr).unwrap();
-            let why = format!("the guard `{guard}` means something of process Runs itself");
+            let why = format!("the guard `{guard}` uses a name of process Runs itself");
             assert!(output.status.code() == Some(2) && error.contains(&why), "{other} {own}: {error}");
         }
     }
@@ -639,7 +652,7 @@ fn overflows_are_reported(place: TableOnDevice) {
     let (code, report) = place.json(&path, &[]);
     assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
     let output = explore_on(place.device, &path, ["--table", place.table]);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 stores had to wrap their value"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 store wrapped"));
 }
 
 /// Three counters to 30: 29,791 states.
@@ -670,7 +683,7 @@ fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     assert_eq!((code, report["end"].as_str(), counts(&report)), (Some(3), Some("memory"), [1, 0, 0, 1, 1]));
     let arguments = ["--memory", "1k", "--capacity", "1000", "--table", place.table];
     let text = String::from_utf8(explore_on(place.device, &path, arguments).stdout).unwrap();
-    assert!(text.contains("1 states of the last level and those after it not expanded"), "{text}");
+    assert!(text.contains("1 state of the last level and all later levels not expanded"), "{text}");
 }
 
 /// Without a given size, the first table on a CPU stays within --memory; and messages about memory give the amounts.
@@ -786,7 +799,7 @@ fn cycles_are_measured(place: TableOnDevice) {
     assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
     let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("by the table alone not measured: there are too few states"), "{text}");
+    assert!(text.contains("the table alone was not measured: too few states"), "{text}");
 }
 
 /// The table takes the memory left by the lists of states, but a path needs longer lists.
@@ -797,27 +810,30 @@ fn what_was_found_is_reported_without_a_path_too() {
     assert_eq!((code, counts(&report)), (Some(1), [29_791, 86_490, 1, 91, 721]), "{report}");
     assert_eq!(report["violation"].as_str(), Some("deadlock: no step is possible"));
     assert_eq!((&report["state"]["variables"]["a"], &report["path"]), (&Value::from(30), &Value::Null));
-    assert!(report["no_path"].as_str().is_some_and(|why| why.starts_with("memory ended")), "{report}");
+    assert!(report["no_path"].as_str().is_some_and(|why| why.starts_with("memory ran out")), "{report}");
     let output = explore(&path, arguments);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    for part in
-        ["29,791", "deadlock: no step is possible", "in P.s, a = 30, b = 30, c = 30, 90 steps", "There is no path: memory ended"]
-    {
+    for part in [
+        "29,791",
+        "deadlock: no step is possible",
+        "in P.s, a = 30, b = 30, c = 30, 90 steps",
+        "The path cannot be shown: memory ran out",
+    ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
 }
 
 fn options_that_would_do_nothing_are_refused() {
     for (arguments, part) in [
-        (&["--engine", "gpu", "--record", "x.npz"][..], if cfg!(feature = "cuda") { "--record is for" } else { "`cuda` is off" }),
+        (&["--engine", "gpu", "--record", "x.npz"][..], if cfg!(feature = "cuda") { "--record needs" } else { "`cuda` is off" }),
         (&["--engine", "gpu"], if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" }),
-        (&["--cycles"], "--cycles is for --engine gpu"),
-        (&["--engine", "compiled", "--cycles"], "--cycles is for --engine gpu"),
-        (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed is for searches of states"),
-        (&["--table", "tree", "--parents"], "--parents is for --table indexed"),
-        (&["--local-ranks", "2", "--parents"], "ranks do not keep what states were found from"),
-        (&["--nodes", "1000", "--table", "bucket"], "--nodes is of tree tables only: it needs --table tree"),
+        (&["--cycles"], "--cycles needs --engine gpu"),
+        (&["--engine", "compiled", "--cycles"], "--cycles needs --engine gpu"),
+        (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed cannot be combined with a property"),
+        (&["--table", "tree", "--parents"], "--parents needs --table indexed"),
+        (&["--local-ranks", "2", "--parents"], "--parents cannot be combined with ranks"),
+        (&["--nodes", "1000", "--table", "bucket"], "--nodes is for tree tables only: it needs --table tree"),
     ] {
         let output = explore(&model("peterson"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -845,7 +861,7 @@ fn errors_have_their_exit_code_and_place() {
         &["there is no state or variable of P_0 `crit`", "--invariant:1:5"],
     );
     fails(&model("missing"), &[], &["missing.dve cannot be read"]);
-    fails(&model("peterson"), &["--capacity", "many"], &["it is not a number"]);
+    fails(&model("peterson"), &["--capacity", "many"], &["not a number"]);
 }
 
 /// Waits until no process that another test has just started holds the script open for writing; such a process does until it
@@ -945,6 +961,230 @@ fn help_teaches() {
     }
 }
 
+fn manuals_and_completions_are_generated() {
+    let generate = |kind: &str| Command::new(EXPLORE).args(["--generate", kind]).output().unwrap();
+    for (kind, part) in [
+        ("man", ".TH explore 1"),
+        ("complete-bash", "--checkpoint-every"),
+        ("complete-zsh", "#compdef explore"),
+        ("complete-fish", "complete -c explore"),
+        ("complete-powershell", "Register-ArgumentCompleter"),
+        ("complete-elvish", "edit:completion"),
+    ] {
+        let output = generate(kind);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && output.stderr.is_empty() && text.contains(part), "{kind}: {output:?}");
+    }
+    let output = generate("html");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("complete-zsh"), "{said}");
+    let output = explore(&model("peterson"), ["--generate", "man"]);
+    assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{output:?}");
+}
+
+fn models_of_other_tools_are_refused_with_advice() {
+    let folder = TempDir::new().unwrap();
+    for (name, parts) in [
+        ("leader.pml", ["Promela", "write the model in DVE"]),
+        ("Queue.TLA", ["TLA+", ".aut"]),
+        ("cache.m", ["Murphi", "write the model in DVE"]),
+        ("abp.mcrl2", ["mCRL2", "lps2lts"]),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::copy(model("peterson"), &path).unwrap();
+        let output = explore(&path, ["--json"]);
+        let error = only_object(&output)["error"].as_str().unwrap().to_string();
+        assert!(output.status.code() == Some(2) && parts.iter().all(|part| error.contains(part)), "{error}");
+        // The option decides, whatever the name is.
+        assert_eq!(counts(&json(&path, &["--format", "dve"]).1)[0], 20);
+    }
+}
+
+fn limits_of_nothing_are_refused() {
+    for (option, value, message) in [
+        ("--max-states", "0", "must be at least 1"),
+        ("--memory", "0", "must be at least 1"),
+        ("--timeout", "0", "more than 0"),
+        ("--local-ranks", "2^32", "4,294,967,296 is not in 1 to 256"),
+    ] {
+        let output = explore(&model("peterson"), [option, value]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(message), "{option} {value}: {said}");
+    }
+    assert_eq!(json(&model("peterson"), &["--timeout", "2^32", "--memory", "1G"]).0, Some(0));
+}
+
+fn numbers_agree_with_their_nouns() {
+    let (_folder, path) = written("process P { state s; init s; trans s -> s {}; } system async;");
+    let output = explore(&path, ["--goal", "P.s"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in ["(1 word per state)", "levels             1 (the widest has 1 state)", "has 0 steps"] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    let (_folder, path) = written("");
+    let output = explore(&path, [""; 0]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the text is empty"), "{output:?}");
+}
+
+/// A client asks a server through a queue, and is answered by a rendezvous. State `never` and the last transition do not occur.
+const ASKING: &str = "channel {byte} ask[2]; channel answer; byte served;
+process Client { state idle, waiting, never; init idle; trans
+  idle -> waiting { sync ask!7; }, waiting -> idle { sync answer?; }, waiting -> never { guard served > 9; }; }
+process Server { byte got; state free, busy; init free; trans
+  free -> busy { sync ask?got; }, busy -> free { guard served < 2; sync answer!; effect served = served + 1; }; }
+system async;";
+
+fn what_is_never_reached_is_named() {
+    let (folder, path) = written(ASKING);
+    let file = folder.path().join("coverage.json");
+    for engine in [&["--engine", "interpreted"][..], &["--table", "indexed"], &["--table", "tree"]] {
+        let output = explore(&path, [&["--coverage", file.to_str().unwrap()], engine].concat());
+        let text = String::from_utf8_lossy(&output.stdout);
+        for part in [
+            "unreached          1 of 5 states, 1 of 5 transitions\n",
+            "\n                   state Client.never\n",
+            "\n                   transition Client: waiting -> never (line 3)\n",
+        ] {
+            assert!(output.status.code() == Some(0) && text.contains(part), "{part} is missing: {output:?}");
+        }
+        let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let client = &written["processes"][0];
+        assert_eq!((&written["complete"], client["states"][2]["states"].as_u64()), (&Value::Bool(true), Some(0)));
+        assert!(client["transitions"][0]["steps"].as_u64() == Some(3), "{client}");
+    }
+    let (_, report) = json(&path, &["--unreached", "--max-states", "2"]);
+    assert!(report["unreached"]["states"].as_array().is_some_and(|names| names.len() >= 2), "{report}");
+    let output = explore(&path, ["--unreached", "--max-states", "1"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("(the search is not complete)"), "{output:?}");
+    let output = explore(&self::file("crossing.exp"), ["--unreached"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("component states, ") && text.contains(" of 4 labels"), "{text}");
+    let output = explore(&path, ["--unreached", "--local-ranks", "2"]);
+    assert!(output.status.code() == Some(2), "{output:?}");
+}
+
+fn paths_are_drawn() {
+    let (folder, path) = written(ASKING);
+    let [svg, txt, json_file] = ["a.svg", "a.txt", "a.json"].map(|name| folder.path().join(name));
+    for file in [&svg, &txt, &json_file] {
+        let output = explore(&path, ["--goal", "served == 1", "--trace", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+    let text = std::fs::read_to_string(&txt).unwrap();
+    for part in [
+        "Client",
+        "Server",
+        "idle -> waiting",
+        "sends on ask, received in step 2",
+        "receives on ask what step 1 sent",
+        "answer",
+        "<-",
+        "There: goal reached: served == 1\n",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    // The queue's message and the rendezvous.
+    assert_eq!(drawn.matches("marker-end").count(), 2, "{drawn}");
+    assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n") && drawn.contains("goal reached"), "{drawn}");
+    assert!(serde_json::from_str::<Value>(&std::fs::read_to_string(&json_file).unwrap()).is_ok());
+    // The run of a property has a loop.
+    let output = explore(&model("peterson"), ["--ltl", "G F P_0.critical", "--trace", svg.to_str().unwrap()]);
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    assert!(output.status.code() == Some(1) && drawn.contains("loop, repeated forever"), "{drawn}");
+    explore(&model("peterson"), ["--ltl", "G F P_0.critical", "--trace", txt.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&txt).unwrap();
+    assert!(text.contains("the loop begins") && text.contains("this is the state after step 1 again"), "{text}");
+    // Components of a network that step together.
+    let output = explore(&file("crossing.exp"), ["--goal", "train_1 == 2", "--trace", txt.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&txt).unwrap();
+    assert!(output.status.code() == Some(1) && text.contains("- APPROACH -") && text.contains("0 -> 1"), "{text}");
+}
+
+fn state_spaces_are_drawn() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("a.dot");
+    let name = file.to_str().unwrap();
+    let (code, report) = json(&model("peterson_wrong"), &["--invariant", "P_0.critical + P_1.critical <= 1", "--export", name]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!((code, report["exported_bytes"].as_u64()), (Some(1), Some(text.len() as u64)));
+    // All states and transitions, although the search has ended early; the path of 6 steps in red.
+    let all = json(&model("peterson_wrong"), &[]).1;
+    let [states, transitions, ..] = counts(&all);
+    let is_numbered = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let (edges, nodes): (Vec<&str>, Vec<&str>) =
+        text.lines().filter(is_numbered).partition(|line| line.split('[').next().is_some_and(|ends| ends.contains("->")));
+    assert_eq!((nodes.len() as u64, edges.len() as u64), (states, transitions), "{text}");
+    let red = |lines: &[&str]| lines.iter().filter(|line| line.contains("c0392b")).count();
+    assert_eq!((red(&nodes), red(&edges)), (7, 6), "{text}");
+    // Too large for a picture, not for an .aut file.
+    let (_folder, path) =
+        written("byte x; int y; process P { state s; init s; trans s -> s { effect y = y + 1; }; } system async;");
+    let output = explore(&path, ["--export", name, "--json"]);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(2) && error.contains("more than 2000 states"), "{error}");
+}
+
+fn models_are_stepped_through() {
+    let step = |model: &Path, options: &[&str], commands: &str| {
+        let mut command = Command::new(EXPLORE);
+        let mut child = spawned(command.arg(model).args(["--device", "cpu:2", "--step"]).args(options));
+        child.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, text) = step(&model("peterson"), &[], "1\nu\ne P_0.idle\nq\n");
+    assert!(code == Some(0) && text.starts_with("state 0: P_0.idle, P_1.idle\n  1. P_0: idle -> asked"), "{text}");
+    assert!(text.contains("state 1: P_0.asked") && text.ends_with("\n1\n"), "{text}");
+    let (code, text) = step(&model("peterson_wrong"), &["--invariant", "P_0.critical + P_1.critical <= 1"], "n 6\nn\n");
+    assert!(
+        code == Some(1) && text.contains("The shortest path has 6 steps") && text.contains("state 6: P_0.critical, P_1.critical"),
+        "{text}"
+    );
+    assert!(text.ends_with("the path ends here\n"), "{text}");
+    let (code, text) = step(&model("peterson"), &["--ltl", "G F P_0.critical"], "n 5\n");
+    assert!(code == Some(1) && text.contains("state 5: ") && text.contains("automaton."), "{text}");
+    let (code, _) = step(Path::new("-"), &[], "");
+    assert_eq!(code, Some(2));
+}
+
+fn walks_find_the_same_path_with_any_number_of_threads() {
+    let path = model("peterson_wrong");
+    let walk = |device: &str, more: &[&str]| {
+        let arguments =
+            [&["--simulate", "1000,50", "--seed", "3", "--invariant", "P_0.critical + P_1.critical <= 1", "--json"], more]
+                .concat();
+        let output = explore_on(device, &path, arguments);
+        (output.status.code(), only_object(&output))
+    };
+    let (code, one) = walk("cpu:1", &["--engine", "interpreted"]);
+    assert_eq!((code, one["end"].as_str()), (Some(1), Some("found")), "{one}");
+    let last = &one["path"]["final"]["locations"];
+    assert_eq!((last["P_0"].as_str(), last["P_1"].as_str()), (Some("critical"), Some("critical")), "{one}");
+    assert!(one["path"]["length"].as_u64().is_some_and(|length| (6..=50).contains(&length)), "{one}");
+    let (_, other) = walk("cpu:4", &[]);
+    assert_eq!((&one["walk"], &one["path"]), (&other["walk"], &other["path"]));
+    // All walks are complete where nothing is wrong, and where a deadlock is only counted.
+    let (code, report) = json(&model("peterson"), &["--simulate", "100,200"]);
+    let numbers = ["walks_taken", "steps", "longest"].map(|name| report[name].as_u64());
+    assert_eq!((code, numbers), (Some(0), [Some(100), Some(20_000), Some(200)]), "{report}");
+    let (code, report) = json(&model("readers_writers"), &["--simulate", "200,500"]);
+    assert!(code == Some(0) && report["deadlocks"].as_u64().is_some_and(|count| count > 0), "{report}");
+    let output = explore(&model("readers_writers"), ["--simulate", "200,500", "--deadlock"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.code() == Some(1) && text.contains("There: deadlock: no step is possible") && text.contains("\nWalk "),
+        "{text}"
+    );
+    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &["--engine", "gpu"], &["--export", "x.aut"]] {
+        let output = explore(&model("peterson"), [&["--simulate", "10"], refused].concat());
+        assert_eq!(output.status.code(), Some(2), "{refused:?}: {output:?}");
+    }
+    let (_folder, path) = written(ENDLESS);
+    let (code, report) = json(&path, &["--simulate", "2^50", "--timeout", "1"]);
+    assert_eq!((code, report["end"].as_str()), (Some(3), Some("timeout")), "{report}");
+}
+
 /// Values of a text that do not fit, of every kind.
 const UNFIT: &str = "const byte N = 300;
 byte x = 300, a[2] = {1, 2, 3}, b[3] = {1};
@@ -968,8 +1208,8 @@ fn what_does_not_fit_is_said() {
         "the array `b` has 3 elements, but its list has 1 value",
         "-2147483648 does not fit an int, which holds -32768 to 32767",
         "becomes 0",
-        "a shift by 70, where 0 to 31 are possible",
-        "becomes one by 6",
+        "a shift by 70; only 0 to 31 are possible",
+        "shifts by 6",
         "256 does not fit a byte",
         "a shift by 32",
         "--invariant:1:3",
@@ -978,7 +1218,7 @@ fn what_does_not_fit_is_said() {
     }
     // The six values are N, x, the third value, y and two shifts; the store of 256 is counted when it takes place.
     let line = text.lines().find(|line| line.starts_with("overflows ")).unwrap();
-    assert!(line.contains("1 stores had to wrap their value; 6 values of the text are not what it says"), "{line}");
+    assert!(line.contains("1 store wrapped; 6 values of the text not taken as written (see the warnings)"), "{line}");
     let (code, report) = json(&path, &["--invariant", "x << 32 < 300"]);
     assert_eq!((code, counts(&report)[0]), (Some(0), 2));
     let numbers = ["overflows", "overflows_of_text", "warning_count"].map(|name| report[name].as_u64().unwrap());
@@ -1010,9 +1250,9 @@ fn what_does_not_fit_is_said() {
 
 fn counts_say_what_they_rest_on() {
     let (_, report) = json(&model("peterson"), &[]);
-    assert_eq!(report["basis"], "whole states compared, nothing hashed away");
+    assert_eq!(report["basis"], "exact: states are compared as a whole");
     let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
-    assert!(text.contains("counts are of      whole states compared, nothing hashed away"), "{text}");
+    assert!(text.contains("basis              exact: states are compared as a whole"), "{text}");
 }
 
 /// More states than any test waits for.
@@ -1056,7 +1296,7 @@ fn outputs_do_not_overwrite_the_model_or_each_other() {
         for name in [&path, &link, &hard, &dotted] {
             let output = explore(&path, [option, name.to_str().unwrap(), "--invariant", EXCLUSION]);
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.code() == Some(2) && said.contains("is the model, which would be lost"), "{output:?}");
+            assert!(output.status.code() == Some(2) && said.contains("is the model, and would be overwritten"), "{output:?}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
     }
@@ -1121,7 +1361,7 @@ fn outputs_that_cannot_be_written_leave_the_report() {
         child.stdin.take().unwrap().write_all(&std::fs::read(model("river")).unwrap()).unwrap();
         let output = child.wait_with_output().unwrap();
         let report = only_object(&output);
-        expected(&report, &output, "cannot be written: it was removed or replaced since it was opened");
+        expected(&report, &output, "cannot be written: the file was removed or replaced after it was opened");
         assert_eq!((counts(&report)[0], report["path"]["length"].as_u64()), (10, Some(1)), "{report}");
     }
 }
@@ -1155,16 +1395,16 @@ fn models_that_are_no_files_or_too_long_are_refused() {
         let output = explore(path, ["--json"]);
         assert!(output.status.code() == Some(2) && only_object(&output)["error"].as_str().unwrap().contains(part), "{output:?}");
     };
-    fails(folder.path(), "it is a directory");
+    fails(folder.path(), "a directory, not a file");
     let large = folder.path().join("large.dve");
     std::fs::File::create(&large).unwrap().set_len((16 << 20) + 1).unwrap();
-    fails(&large, "(16,777,217 bytes), and a model at most 16.00 MiB (16,777,216 bytes)");
+    fails(&large, "(16,777,217 bytes), but a model has at most 16.00 MiB (16,777,216 bytes)");
     if cfg!(unix) {
-        fails(Path::new("/dev/zero"), "it is a device");
+        fails(Path::new("/dev/zero"), "a device: a file");
     }
     let empty = folder.path().join("empty.dve");
     std::fs::write(&empty, "").unwrap();
-    fails(&empty, "the text ends here");
+    fails(&empty, "the text is empty");
     // A pipe has no length to check.
     let mut child = spawned(&mut command_of("-", &["--json"]));
     let mut pipe = child.stdin.take().unwrap();
@@ -1172,7 +1412,7 @@ fn models_that_are_no_files_or_too_long_are_refused() {
     let written = (0..17).map(|_| pipe.write_all(&blanks)).find(Result::is_err);
     drop((pipe, written));
     let output = child.wait_with_output().unwrap();
-    assert!(only_object(&output)["error"].as_str().unwrap().contains("it goes on after 16.00 MiB"), "{output:?}");
+    assert!(only_object(&output)["error"].as_str().unwrap().contains("the input is longer than 16.00 MiB"), "{output:?}");
 }
 
 fn models_come_from_standard_input_too() {

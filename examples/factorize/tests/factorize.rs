@@ -47,16 +47,19 @@ fn rows_are_numbered() {
 fn what_does_not_fit_is_refused() {
     let array = file("wrong");
     for (content, reason) in [
-        (b"12".to_vec(), "it is no .npy file"),
+        (b"12".to_vec(), "not a .npy file"),
         (
             npy("{'descr': '<u4', 'fortran_order': False, 'shape': (5, 3), }", &[0; 59]),
             "shape (5, 3) of '<u4' does not fit the 59",
         ),
         (npy("{'descr': '<u4', 'fortran_order': True, 'shape': (5, 3), }", &[0; 60]), "Fortran order"),
         (npy("{'descr': '<U4', 'fortran_order': False, 'shape': (5,), }", &[0; 80]), "dtype '<U4'"),
-        (npy("{'descr': '<u4', 'fortran_order': False, 'shape': (), }", &[0; 4]), "its shape () has no rows"),
-        (npy("{'descr': '<u4', 'fortran_order': False, 'shape': (2, 0), }", &[]), "rows of no bytes"),
-        (npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1025), }", &[0; 2050]), "1025 bytes: 1024 are the most"),
+        (npy("{'descr': '<u4', 'fortran_order': False, 'shape': (), }", &[0; 4]), "the shape () has no rows"),
+        (npy("{'descr': '<u4', 'fortran_order': False, 'shape': (2, 0), }", &[]), "rows of 0 bytes"),
+        (
+            npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1025), }", &[0; 2050]),
+            "1025 bytes, but at most 1024 are possible",
+        ),
     ] {
         std::fs::write(&array, content).unwrap();
         let output = factorize(&array, &file("not"), &file("written"));
@@ -74,9 +77,9 @@ fn files_do_not_overwrite_the_array_or_each_other() {
     std::fs::write(&array, &rows).unwrap();
     std::fs::hard_link(&array, &link).unwrap();
     for (to_numbers, to_distinct, reason) in [
-        (&array, &distinct, "is the array, which would be lost"),
-        (&link, &distinct, "is the array, which would be lost"),
-        (&numbers, &array, "is the array, which would be lost"),
+        (&array, &distinct, "is the array, and would be overwritten"),
+        (&link, &distinct, "is the array, and would be overwritten"),
+        (&numbers, &array, "is the array, and would be overwritten"),
         (&numbers, &numbers, "are the same file"),
     ] {
         let output = factorize(&array, to_numbers, to_distinct);

@@ -8,6 +8,7 @@
 //! Each line is a transition. The label is all text between the first and the last comma: so quotes in it need no escape.
 
 use crate::lines::{excerpt, for_each, number};
+use crate::numbers::counted;
 use anyhow::{Result, anyhow, bail, ensure};
 use std::io::Read;
 
@@ -48,23 +49,28 @@ pub fn read(name: &str, reader: impl Read, limits: Limits, taker: &mut impl Take
             header = Some(first);
             return taker.header(first);
         };
-        ensure!(count < transitions, "one transition more than the {transitions} that the first line announces");
+        ensure!(count < transitions, "more transitions than the {transitions} that the first line announces");
         count += 1;
-        let (source, label, target) =
-            parts(line).ok_or_else(|| anyhow!("`{}` is no transition: (<from>, <label>, <to>) was expected", excerpt(line)))?;
+        let (source, label, target) = parts(line)
+            .ok_or_else(|| anyhow!("`{}` is not a transition: (<from>, <label>, <to>) was expected", excerpt(line)))?;
         for state in [source, target] {
-            ensure!(state < states, "the state {state}, where the first line announces {states} states: 0 to {}", states - 1);
+            ensure!(
+                state < states,
+                "state {state} found, but the first line announces {states} states, numbered 0 to {}",
+                states - 1
+            );
         }
         taker.transition(source, label, target)
     })?;
     let Some(header) = header else {
-        bail!("{name}:1: the text ends here: des (0, <transitions>, <states>) was expected");
+        bail!("{name}:1: the text ends here, but des (0, <transitions>, <states>) was expected");
     };
     let announced = header.transitions;
     ensure!(
         count == announced,
-        "{name}:{}: the text ends here, after {count} transitions: the first line announces {announced}",
-        lines + 1
+        "{name}:{}: the text ends after {}, but the first line announces {announced}",
+        lines + 1,
+        counted(count, "transition")
     );
     Ok(header)
 }
@@ -77,12 +83,20 @@ fn first_line(line: &[u8], limits: Limits) -> Result<Header> {
         numbers.next().is_none().then_some(header)
     };
     let Some(header) = numbers() else {
-        bail!("`{}` is no first line: des (0, <transitions>, <states>) was expected", excerpt(line));
+        bail!("`{}` is not a valid first line: des (0, <transitions>, <states>) was expected", excerpt(line));
     };
     let Header { initial, transitions, states } = header;
-    ensure!((1..=limits.states).contains(&states), "{states} states: 1 to {} are possible", limits.states);
-    ensure!(transitions <= limits.transitions, "{transitions} transitions: at most {} are possible", limits.transitions);
-    ensure!(initial < states, "the initial state {initial} of {states}: they are counted from 0");
+    ensure!(
+        (1..=limits.states).contains(&states),
+        "the first line announces {states} states, but 1 to {} are possible",
+        limits.states
+    );
+    ensure!(
+        transitions <= limits.transitions,
+        "the first line announces {transitions} transitions, but at most {} are possible",
+        limits.transitions
+    );
+    ensure!(initial < states, "the initial state is {initial}, but the {states} states are numbered from 0");
     Ok(header)
 }
 

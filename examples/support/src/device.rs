@@ -34,13 +34,13 @@ impl FromStr for DeviceChoice {
         let number = number.map(parse_number).transpose()?;
         match (kind, number) {
             ("best", None) => Ok(Self::Best),
-            ("cpu", Some(0)) => Err("a CPU has at least 1 thread".into()),
+            ("cpu", Some(0)) => Err("at least 1 thread is needed".into()),
             ("cpu", Some(threads)) if threads > Device::MAX_THREADS => {
                 Err(format!("{threads} threads are too many: a table on the CPU has at most {}", Device::MAX_THREADS))
             }
             ("cpu", threads) => Ok(Self::Cpu { threads: threads.unwrap_or_else(cores) }),
             ("gpu", ordinal) => Ok(Self::Gpu { ordinal: ordinal.unwrap_or(0) }),
-            _ => Err("it must be best, cpu, cpu:THREADS, gpu, gpu:NUMBER, gpu:NUMBER,NUMBER or gpu:all".into()),
+            _ => Err("expected best, cpu, cpu:THREADS, gpu, gpu:NUMBER, gpu:NUMBER,NUMBER or gpu:all".into()),
         }
     }
 }
@@ -136,7 +136,7 @@ mod tests {
             ("cpu:99999999999999999999", "is more than 18446744073709551615"),
             ("cpu:-1", "`-1` is not a whole number"),
             ("cpu:", "`` is not a whole number"),
-            ("tpu", "it must be"),
+            ("tpu", "expected best"),
             ("gpu:0,1,0", "GPU 0 is named twice"),
             ("gpu:0,", "`` is not a whole number"),
             ("gpu:0,all", "`all` is not a whole number"),

@@ -12,10 +12,10 @@ pub const INTERRUPTED: u8 = 130;
 /// Text of `--help` about exit codes.
 pub const HELP: &str = "\
 Exit codes, the same for explore, decompose and replay:
-  0    everything was done, and nothing was found
-  1    something was found: a violation, a fault of the model or a goal; by replay --verify, a difference
-  2    an error: the command line, an input, the machine; an output that cannot be written in the end (with a report)
-  3    stopped at a limit before everything was done, with nothing found: of memory, time or states; by replay, a table too full
-  130  interrupted by Ctrl-C, whatever was found; a second Ctrl-C ends the program at once, without a word
+  0    finished, and found nothing
+  1    found something: a violation, a fault of the model or a goal (explore); a difference (replay --verify)
+  2    an error in the command line, an input or the machine; or an output that could not be written at the end (with a report)
+  3    stopped at a limit of time, memory or states before the end, and found nothing until then; or the table was full (replay)
+  130  interrupted by Ctrl-C, whatever was found; a second Ctrl-C ends the program at once, without a report
 
-With --json there is one object on standard output in every case, with `exit_code` and `error` (null, or what is wrong).";
+With --json, standard output has exactly one object in every case, with `exit_code` and `error` (null, or the error as text).";

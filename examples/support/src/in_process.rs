@@ -10,7 +10,7 @@ pub struct OfAnother;
 
 impl fmt::Display for OfAnother {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another rank has failed, and says why")
+        f.write_str("another rank has failed and reports the reason")
     }
 }
 
@@ -22,7 +22,7 @@ pub fn devices_of(devices: &[Device], ranks: usize) -> Result<Vec<Device>> {
     let count = devices.len();
     ensure!(
         count > 0 && ranks > 0 && ranks.is_multiple_of(count),
-        "--local-ranks {ranks} on {count} devices: it must be a multiple of {count}, so that each has as many"
+        "--local-ranks {ranks} must be a multiple of the number of devices, {count}, so that each device gets equally many ranks"
     );
     Ok((0..ranks).map(|rank| share_of(&devices[rank / (ranks / count)], ranks)).collect())
 }

@@ -5,6 +5,7 @@ pub mod components;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod device;
 pub mod exit;
+pub mod generate;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod in_process;
 pub mod lines;

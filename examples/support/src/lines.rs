@@ -35,7 +35,7 @@ pub fn for_each(name: &str, mut reader: impl Read, mut take: impl FnMut(&[u8], u
     let (mut buffer, mut filled, mut lines) = (vec![0; PIECE], 0, 0);
     loop {
         if filled == buffer.len() {
-            ensure!(filled < MOST_BYTES, "{name}:{}: a line of more than {MOST_BYTES} bytes", lines + 1);
+            ensure!(filled < MOST_BYTES, "{name}:{}: the line has more than {MOST_BYTES} bytes", lines + 1);
             buffer.resize(2 * filled, 0);
         }
         let count = reader.read(&mut buffer[filled..]).with_context(|| format!("{name} cannot be read"))?;

@@ -1,9 +1,10 @@
 //! Available memory.
 
 use crate::exit;
+use crate::numbers::counted;
 use crate::program::Ended;
 use anyhow::{Error, Result};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 
 /// Amount of available memory, and the source of the limit.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +47,10 @@ impl MemoryBudget {
         }
         let needed = amount(bytes);
         if self.is_asked {
-            let allowed = format!("{} ({} bytes)", HumanBytes(self.bytes), HumanCount(self.bytes));
-            let why = format!("{what} need {needed}, but --memory leaves {allowed}");
+            let why = format!("{what} need {needed}, but --memory leaves {}", exactly(self.bytes));
             return Err(Ended { code: exit::INCOMPLETE, why }.into());
         }
-        Err(Error::msg(format!("{what} need {needed}, but {} are free", amount(self.bytes))))
+        Err(Error::msg(format!("{what} need {needed}, but only {} are free", exactly(self.bytes))))
     }
 }
 
@@ -81,9 +81,16 @@ fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
     Some(limit.saturating_sub(pages * 4096))
 }
 
-/// Formats bytes with a unit, and exactly.
+/// Formats an amount of memory, with a unit and exactly.
 pub fn amount(bytes: u64) -> String {
-    format!("{} of memory ({} bytes)", HumanBytes(bytes), HumanCount(bytes))
+    let (rounded, exact) = (HumanBytes(bytes), counted(bytes, "byte"));
+    if bytes < 1 << 10 { format!("{exact} of memory") } else { format!("{rounded} of memory ({exact})") }
+}
+
+/// Formats bytes, with a unit and exactly.
+fn exactly(bytes: u64) -> String {
+    let exact = counted(bytes, "byte");
+    if bytes < 1 << 10 { exact } else { format!("{} ({exact})", HumanBytes(bytes)) }
 }
 
 #[cfg(test)]
@@ -94,10 +101,10 @@ mod tests {
     fn limits_are_no_errors_of_the_machine() {
         let error = |room: MemoryBudget| room.ensure("2 rows", 2048).unwrap_err();
         let of_limit = error(MemoryBudget::free(5000).within(Some(100)));
-        assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory leaves 100 B (100 bytes)");
+        assert_eq!(of_limit.to_string(), "2 rows need 2.00 KiB of memory (2,048 bytes), but --memory leaves 100 bytes");
         assert_eq!(of_limit.context("a file").downcast_ref::<Ended>().map(|ended| ended.code), Some(exit::INCOMPLETE));
         let of_machine = error(MemoryBudget::free(100).within(Some(5000)));
-        assert!(of_machine.to_string().ends_with("but 100 B of memory (100 bytes) are free") && !of_machine.is::<Ended>());
+        assert!(of_machine.to_string().ends_with("but only 100 bytes are free") && !of_machine.is::<Ended>());
         assert!(MemoryBudget::allowed(2048).ensure("2 rows", 2048).is_ok());
     }
 

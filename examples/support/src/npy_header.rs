@@ -29,13 +29,13 @@ impl Header {
         let (length_bytes, length) = match major {
             1 => (2, u16::from_le_bytes(read_bytes(reader)?).into()),
             2 | 3 => (4, u32::from_le_bytes(read_bytes(reader)?) as usize),
-            _ => bail!("it has format version {major}.{minor}; 1.0 to 3.0 are known"),
+            _ => bail!("format version {major}.{minor} is not supported; 1.0 to 3.0 are"),
         };
-        ensure!(length <= MAX_HEADER_BYTES, "its header claims {length} bytes; at most {MAX_HEADER_BYTES} are read");
+        ensure!(length <= MAX_HEADER_BYTES, "the header claims {length} bytes, but at most {MAX_HEADER_BYTES} are read");
         let mut text = vec![0; length];
         read_exact(reader, &mut text)?;
         let bytes = (MAGIC.len() + 2 + length_bytes + length) as u64;
-        Self::parse(&String::from_utf8_lossy(&text), bytes).context("its header is not one of NumPy's")
+        Self::parse(&String::from_utf8_lossy(&text), bytes).context("the header is not a NumPy header")
     }
 
     fn parse(text: &str, bytes: u64) -> Option<Self> {
@@ -107,8 +107,8 @@ fn read_bytes<const N: usize>(reader: &mut impl Read) -> Result<[u8; N]> {
 
 fn read_exact(reader: &mut impl Read, bytes: &mut [u8]) -> Result<()> {
     match reader.read_exact(bytes) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it ends within its header"),
-        result => Ok(result.context("its header cannot be read")?),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("the file ends within its header"),
+        result => Ok(result.context("the header cannot be read")?),
     }
 }
 

@@ -1,6 +1,10 @@
 //! Parsers of numbers on command lines.
 
+use indicatif::HumanCount;
 use std::time::Duration;
+
+/// Most ranks in one process.
+const MOST_RANKS: u64 = 256;
 
 /// Longest accepted time: 136 years.
 const MOST_SECONDS: f64 = (1u64 << 32) as f64;
@@ -18,17 +22,39 @@ pub fn parse_number(text: &str) -> Result<f64, String> {
             None => plain(text),
         }
     };
-    scaled().ok_or_else(|| "it is not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
+    scaled().ok_or_else(|| "not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
+}
+
+/// A number with its noun: `1 state`, `2,000 states`, `2 launches`. `one` is the singular of a regular noun.
+pub fn counted(number: u64, one: &str) -> String {
+    let plural = if one.ends_with(['s', 'x', 'h']) { "es" } else { "s" };
+    format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { plural })
 }
 
 /// Parses a whole number.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = parse_number(text)?;
     let is_exact = number.fract() == 0.0 && number <= (1u64 << 53) as f64;
-    if is_exact { Ok(number as u64) } else { Err("it is not a whole number of at most 2^53".into()) }
+    if is_exact { Ok(number as u64) } else { Err("not a whole number of at most 2^53".into()) }
 }
 
-/// Parses a number of bytes: plain, or with a unit: 3GiB, 512MiB, 1.5GB.
+/// Parses a whole number of at least 1.
+pub fn parse_positive(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        0 => Err("must be at least 1".into()),
+        number => Ok(number),
+    }
+}
+
+/// Parses a number of ranks in one process.
+pub fn parse_ranks(text: &str) -> Result<u16, String> {
+    match parse_count(text)? {
+        ranks @ 1..=MOST_RANKS => Ok(ranks as u16),
+        ranks => Err(format!("{} is not in 1 to {MOST_RANKS}", HumanCount(ranks))),
+    }
+}
+
+/// Parses a number of bytes, at least 1: plain, or with a unit: 3GiB, 512MiB, 1.5GB.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let units = [
         ("KiB", (1u64 << 10) as f64),
@@ -41,11 +67,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         ("TB", 1e12),
     ];
     let Some((digits, factor)) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))) else {
-        return parse_count(text);
+        return parse_positive(text);
     };
     match parse_number(digits.trim_end()) {
-        Ok(number) if number * factor <= (1u64 << 53) as f64 => Ok((number * factor) as u64),
-        _ => Err("it is not a number of bytes like 1000000, 512M, 512MiB, 3G (3 x 10^9) or 3GiB, of at most 2^53".into()),
+        Ok(number) if (1.0..=(1u64 << 53) as f64).contains(&(number * factor)) => Ok((number * factor) as u64),
+        _ => Err("not a number of bytes like 1000000, 512M, 512MiB, 3G (3 x 10^9) or 3GiB, at most 2^53".into()),
     }
 }
 
@@ -54,10 +80,10 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
     let (digits, factor) =
         units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(*unit)?, *factor))).unwrap_or((text, 1.0));
-    let seconds = digits.parse::<f64>().ok().map(|number| number * factor);
+    let seconds = parse_number(digits).or_else(|error| digits.parse().map_err(|_| error)).ok().map(|number: f64| number * factor);
     match seconds.filter(|seconds| *seconds > 0.0 && *seconds <= MOST_SECONDS) {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
-        None => Err("it is not a time like 90, 1.5, 90s, 5m or 2h, of more than 0 and at most 2^32 seconds".into()),
+        None => Err("not a time like 90, 1.5, 90s, 5m or 2h: more than 0 and at most 2^32 seconds".into()),
     }
 }
 
@@ -78,6 +104,12 @@ mod tests {
     }
 
     #[test]
+    fn nouns_agree_with_their_numbers() {
+        assert_eq!(counted(1, "state"), "1 state");
+        assert_eq!((counted(0, "state"), counted(1000, "launch")), ("0 states".into(), "1,000 launches".into()));
+    }
+
+    #[test]
     fn bytes_have_units() {
         for (text, bytes) in [
             ("3GiB", 3 << 30),
@@ -92,14 +124,24 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
-        for text in ["", "GiB", "3Gi", "3GIB", "-3GiB", "3B", "1e9TiB"] {
+        for text in ["", "GiB", "3Gi", "3GIB", "-3GiB", "3B", "1e9TiB", "0", "0GiB"] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }
     }
 
     #[test]
+    fn limits_are_at_least_1() {
+        assert_eq!((parse_positive("1"), parse_ranks("2^8")), (Ok(1), Ok(256)));
+        assert_eq!(parse_positive("0"), Err("must be at least 1".into()));
+        assert_eq!(parse_ranks("2^32"), Err("4,294,967,296 is not in 1 to 256".into()));
+        assert!(parse_ranks("0").is_err() && parse_ranks("many").is_err());
+    }
+
+    #[test]
     fn times_have_units() {
-        for (text, seconds) in [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("5m", 300.0), ("2h", 7200.0), ("1e-3", 0.001)] {
+        for (text, seconds) in
+            [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("5m", 300.0), ("2h", 7200.0), ("1e-3", 0.001), ("2^32", 4294967296.0)]
+        {
             assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)));
         }
         for text in ["", "0", "-1", "s", "1d", "inf", "nan", "1e300", "2000000h"] {

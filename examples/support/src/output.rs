@@ -50,7 +50,7 @@ impl Output {
     /// Returns an error if this file is the input `what`.
     pub fn ensure_is_not(&self, what: &str, read: Option<&Identity>) -> Result<()> {
         let is_same = read.is_some() && self.identity.as_ref() == read;
-        ensure!(!is_same, "{}: {} is {what}, which would be lost", self.option, self.path.display());
+        ensure!(!is_same, "{}: {} is {what}, and would be overwritten", self.option, self.path.display());
         Ok(())
     }
 
@@ -71,9 +71,9 @@ impl Output {
 
     /// Returns an error if the file can be written only from its beginning to its end.
     pub fn ensure_seeks(&mut self) -> Result<()> {
-        self.file
-            .rewind()
-            .with_context(|| format!("{}: {} is no file that can be gone back in", self.option, self.path.display()))
+        self.file.rewind().with_context(|| {
+            format!("{}: {} must be a file that supports seeking (not a pipe)", self.option, self.path.display())
+        })
     }
 
     /// Replaces the contents of the file.
@@ -96,13 +96,13 @@ impl Output {
         let written = self.file.metadata()?;
         let is_same = |there: Metadata| (there.dev(), there.ino()) == (written.dev(), written.ino());
         let is_there = !written.is_file() || std::fs::metadata(&self.path).is_ok_and(is_same);
-        ensure!(is_there, "it was removed or replaced since it was opened");
+        ensure!(is_there, "the file was removed or replaced after it was opened");
         Ok(())
     }
 
     #[cfg(not(unix))]
     fn ensure_is_there(&self) -> Result<()> {
-        ensure!(self.path.exists(), "it was removed since it was opened");
+        ensure!(self.path.exists(), "the file was removed after it was opened");
         Ok(())
     }
 

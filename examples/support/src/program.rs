@@ -1,12 +1,13 @@
-//! Common parts of `main` in `explore` and `replay`: command lines, errors, and exactly one object on standard output if `--json`
-//! is given.
+//! Common parts of `main` in `explore`, `decompose` and `replay`: command lines, errors, and exactly one object on standard
+//! output if `--json` is given.
 
+use crate::generate::Generate;
 use crate::{exit, printing};
 use anyhow::{Error, Result};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -57,21 +58,37 @@ pub fn prints_nothing() -> bool {
     PRINTS_NOTHING.load(Ordering::SeqCst)
 }
 
-/// Parses the command line and runs the program, which returns its exit code. `render` formats an error for a person.
+/// Whether standard error is a terminal on which text may be in colour: `NO_COLOR` is not set, and `TERM` is not `dumb`.
+pub fn has_colors() -> bool {
+    can_redraw() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether standard error is a terminal on which a line may be replaced: `TERM` is not `dumb`.
+pub fn can_redraw() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+}
+
+/// Parses the command line and runs the program, which returns its exit code. `command` describes the command line, for shells
+/// and manuals. `render` formats an error for a person.
 pub fn run<O>(
+    command: clap::Command,
     parse: impl FnOnce(&[OsString]) -> Result<O, clap::Error>,
     program: impl FnOnce(&O) -> Result<u8>,
     render: impl Fn(&Error) -> String,
 ) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let json = asks_for_json(&arguments);
+    if let Some(kind) = Generate::asked(&arguments) {
+        let printed = kind.text(command).and_then(|text| printing::print(&text));
+        return printed.map_or_else(|error| fail(&error, &sentence(&error), json), |()| 0).into();
+    }
     let options = match parse(&arguments) {
         Ok(options) => options,
         Err(error) => return wrong_command_line(&error, json).into(),
     };
     // Panics are bugs, and are reported on standard error at this point; but a reader of the JSON object still waits for one.
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| program(&options)));
-    let ended = ended.unwrap_or_else(|_| Err(Error::msg("the program has panicked: please report this as a bug")));
+    let ended = ended.unwrap_or_else(|_| Err(Error::msg("the program panicked: please report this as a bug")));
     ended.unwrap_or_else(|error| fail(&error, &render(&error), json)).into()
 }
 

@@ -53,7 +53,7 @@ pub fn watch(most: Option<Duration>, json: bool, meanwhile: &'static str) -> Res
         signal_hook::flag::register(SIGINT, interrupted.clone())?;
         Ok(())
     };
-    listen().context("Ctrl-C cannot be listened to")?;
+    listen().context("the handler of Ctrl-C cannot be installed")?;
     let watched = Watched { interrupted, start: Instant::now(), most, has_stopped: AtomicBool::new(false) };
     let watched = WATCHED.get_or_init(|| watched);
     let wait = move || {

@@ -61,8 +61,12 @@ fn laid_out(processes: &[Process], variables: &[Variable]) -> Result<Layout, Dia
     let written = variables.iter().filter(|variable| variable.is_written);
     let bits = written.map(of_variable).sum::<usize>() + 8 * processes.len();
     let too_large = |words: usize| {
-        let message = format!("states of this model take about {words} words of 32 bits");
-        Diagnostic::new(Span { line: 1, column: 1, ..Span::default() }, message, format!("{} are possible", MAX_BITS / 32))
+        let message = format!("a state of this model needs about {words} words of 32 bits");
+        Diagnostic::new(
+            Span { line: 1, column: 1, ..Span::default() },
+            message,
+            format!("at most {} are possible", MAX_BITS / 32),
+        )
     };
     if bits > 2 * MAX_BITS {
         return Err(too_large(bits / 32));

@@ -77,8 +77,8 @@ impl Checks {
                     Role::Assertion => format!("assertion violated: {text}"),
                     Role::Invariant => format!("invariant violated: {text}"),
                     Role::Goal => format!("goal reached: {text}"),
-                    Role::Possible => format!("from here on it is never reached: {text}"),
-                    Role::Progress => format!("livelock: from here on there are steps for ever, and no progress: {text}"),
+                    Role::Possible => format!("from here on it can never be reached: {text}"),
+                    Role::Progress => format!("livelock: from here on there are steps forever, but never progress: {text}"),
                 }
             }
         }

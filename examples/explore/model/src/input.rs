@@ -62,7 +62,7 @@ impl Input {
         let Self { name, bytes, reader, .. } = self;
         let read = || {
             let length = bytes.unwrap_or(0);
-            ensure!(length <= most, "it has {}, and a model at most {}", amount(length), amount(most));
+            ensure!(length <= most, "the file has {}, but a model has at most {}", amount(length), amount(most));
             read_some(reader, most)
         };
         let bytes = read().with_context(|| format!("{name} cannot be read"))?;
@@ -72,7 +72,7 @@ impl Input {
 
 /// Refuses files without an end, such as devices, and directories.
 fn look_at(metadata: &Metadata) -> Result<()> {
-    ensure!(!metadata.is_dir(), "it is a directory");
+    ensure!(!metadata.is_dir(), "a directory, not a file");
     if metadata.is_file() {
         return Ok(());
     }
@@ -80,10 +80,7 @@ fn look_at(metadata: &Metadata) -> Result<()> {
     {
         use std::os::unix::fs::FileTypeExt;
         let kind = metadata.file_type();
-        ensure!(
-            !kind.is_char_device() && !kind.is_block_device(),
-            "it is a device: a file, a pipe or - (standard input) is needed"
-        );
+        ensure!(!kind.is_char_device() && !kind.is_block_device(), "a device: a file, a pipe or - (standard input) is needed");
     }
     Ok(())
 }
@@ -92,7 +89,7 @@ fn read_some(reader: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        bail!("it goes on after {}, and a model has at most so much", amount(most));
+        bail!("the input is longer than {}, the limit for a model", amount(most));
     }
     Ok(bytes)
 }

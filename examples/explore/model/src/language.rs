@@ -10,7 +10,7 @@ use crate::net::encoding::Encoding;
 use crate::network::{Networks, Reading};
 use crate::slco::Slco;
 use crate::warnings::Warning;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,11 +36,43 @@ pub enum Format {
 
 impl Format {
     /// Format of a file by its extension; DVE if the extension is unknown.
-    pub fn of(path: &Path) -> Self {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-        Self::from_str(extension, true).unwrap_or(Self::Dve)
+    ///
+    /// # Errors
+    ///
+    /// The extension is that of a language that another tool reads.
+    pub fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
+        if let Some((_, language, instead)) = OTHERS.iter().find(|(other, ..)| *other == extension) {
+            bail!(
+                "{} is a file of {language} by its extension, which is not supported: {instead} (if it is a model in a supported \
+                 language, give --format)",
+                path.display()
+            );
+        }
+        Ok(Self::from_str(&extension, true).unwrap_or(Self::Dve))
     }
 }
+
+const REWRITE: &str = "write the model in DVE, whose processes, channels and guards are similar";
+const GRAPH: &str = "write the model in DVE, or its state graph as an .aut file";
+
+/// Extensions of languages that are not supported: extension, language, and what to do instead.
+const OTHERS: [(&str, &str, &str); 14] = [
+    ("pml", "Promela (SPIN)", REWRITE),
+    ("prom", "Promela (SPIN)", REWRITE),
+    ("promela", "Promela (SPIN)", REWRITE),
+    ("tla", "TLA+", GRAPH),
+    ("m", "Murphi", REWRITE),
+    ("mcrl2", "mCRL2", "convert it by mcrl22lps and lps2lts to an .aut file"),
+    ("lps", "mCRL2", "convert it by lps2lts to an .aut file"),
+    ("lts", "mCRL2", "convert it by ltsconvert to an .aut file"),
+    ("bcg", "CADP", "convert it by bcg_io to an .aut file"),
+    ("lnt", "LNT (CADP)", "convert it by lnt.open and generator to an .aut file"),
+    ("smv", "NuSMV", REWRITE),
+    ("prism", "PRISM", REWRITE),
+    ("fsp", "FSP (LTSA)", GRAPH),
+    ("csp", "CSP (FDR)", GRAPH),
+];
 
 /// A model that was read, with the names that conditions on it may use.
 #[derive(Clone, Debug)]

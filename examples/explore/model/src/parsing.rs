@@ -20,12 +20,14 @@ pub struct Words<R> {
     pub marks: &'static [&'static str],
     /// Whether an operand could stand here; marks are left out then.
     pub is_operand: fn(&[R]) -> bool,
+    /// Advice for an unexpected word that is one of a similar language.
+    pub hint: fn(&str) -> Option<&'static str>,
 }
 
 /// Parses a whole text. `rule` must match to the end of the text.
 pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Words<R>) -> Result<Pair<'t, R>, Diagnostic> {
     if text.len() > MAX_BYTES {
-        let message = format!("the text has {} bytes; {MAX_BYTES} are possible", text.len());
+        let message = format!("the text has {} bytes, but at most {MAX_BYTES} are possible", text.len());
         return Err(Diagnostic::new(Span::default(), message, "too long"));
     }
     // A text parsed earlier may have had the same address as this one.
@@ -175,34 +177,38 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             if is_further && let Some(position) = Position::new(text, furthest) {
                 (start, (line, column)) = (furthest, position.line_col());
             }
-            expected(if is_further { &[] } else { positives }, &tokens, words)
+            match expected(if is_further { &[] } else { positives }, &tokens, words) {
+                None if text.trim().is_empty() => "there is nothing to read".into(),
+                None => "nothing that may stand here begins like this".into(),
+                Some(expected) => expected,
+            }
         }
     };
     let rest = &text[start..];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = rest.len() - rest.trim_start_matches(is_word).len();
     let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
+    let hint = (words.hint)(&rest[..word]);
     let found = match &rest[..length] {
+        "" if text.trim().is_empty() => "the text is empty".into(),
         "" => "the text ends here".into(),
         "\u{fffd}" => "a byte that is not UTF-8".into(),
         found => format!("`{}` is not expected here", found.escape_debug()),
     };
     let (start, end) = (start as u32, (start + length) as u32);
-    Diagnostic::new(Span { start, end, line: line as u32, column: column as u32 }, found, label)
+    let error = Diagnostic::new(Span { start, end, line: line as u32, column: column as u32 }, found, label);
+    hint.into_iter().fold(error, Diagnostic::with_help)
 }
 
-/// Lists in words what could have stood at the place of an error.
-fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> String {
+/// Lists in words what could have stood at the place of an error; `None` if no word for it would help.
+fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> Option<String> {
     let is_told = |token: &&String| words.marks.contains(&token.as_str()) && !(words.is_operand)(rules);
     let marks = tokens.iter().filter(is_told).map(|token| format!("`{token}`"));
     let mut words: Vec<String> = (words.expected)(rules).into_iter().chain(marks).collect();
     words.sort();
     words.dedup();
-    match words.split_last() {
-        None => "this fits nothing that could stand here".into(),
-        Some((one, [])) => format!("{one} was expected"),
-        Some((last, others)) => format!("{} or {last} was expected", others.join(", ")),
-    }
+    let (last, others) = words.split_last()?;
+    Some(if others.is_empty() { format!("{last} was expected") } else { format!("{} or {last} was expected", others.join(", ")) })
 }
 
 /// The furthest offset that the parser reached, and the tokens that it expected there.

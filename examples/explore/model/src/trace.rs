@@ -23,7 +23,7 @@ pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>,
 }
 
 fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
-    ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
+    ensure!(states.first() == Some(&interpreter.model().initial_state()), "the path does not begin in the initial state");
     let mut scratch = Scratch::default();
     let mut steps = Vec::new();
     for (number, pair) in states.windows(2).enumerate() {
@@ -50,12 +50,12 @@ fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32
             of_step.into_iter().chain((0..checks.conditions.len()).filter_map(of_condition)).any(|other| other == *fault)
         }
     };
-    ensure!(expected, "the interpreter finds nothing wrong with its last state");
+    ensure!(expected, "the interpreter finds no violation in its last state");
     Ok(Path { states, steps, violation })
 }
 
 /// Calls `visit` with the steps of a state, with or without a property.
-fn all_steps(
+pub fn all_steps(
     interpreter: &Interpreter,
     state: &[u32],
     scratch: &mut Scratch,
@@ -68,13 +68,11 @@ fn all_steps(
 }
 
 impl Path {
-    /// The path as text: the initial state, then each step with the variables that it changes, then the violation.
-    pub fn text(&self, model: &Model, checks: &Checks) -> String {
+    /// The path as text: a title, the initial state, then each step with the variables that it changes, then the violation.
+    pub fn text(&self, model: &Model, checks: &Checks, title: &str) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
-        let count = self.steps.len();
-        let steps = if count == 1 { "step" } else { "steps" };
-        line(format!("The shortest path has {count} {steps}{}:", lines_of(model)));
+        line(title.into());
         line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
@@ -109,10 +107,14 @@ pub fn lines_of(model: &Model) -> String {
 /// One line for the step's transitions and one for its changes, if any. `None`: no step is possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
     let moves = step.map(|step| describe_step(model, step));
-    let changes = changes(model, from, to);
-    let changes = list(changes.into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")));
-    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays here".into());
+    let changes = changes_text(model, from, to);
+    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
     std::iter::once(moves).chain(Some(changes).filter(|changes| !changes.is_empty())).collect()
+}
+
+/// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
+pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
+    list(changes(model, from, to).into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")))
 }
 
 pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
@@ -131,7 +133,7 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
 pub fn describe_step(model: &Model, step: Step) -> String {
     match step {
         Step::Transition { id, receiver } => {
-            transitions(id, receiver).map(|id| describe(model, id)).collect::<Vec<_>>().join(", with ")
+            transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
         }
         Step::Firing(id) => model.firing_name(id).into(),
         Step::Rule(rule) => format!("{} ({})", model.rule_label(rule), list(participants(model, rule).map(String::from))),
@@ -157,7 +159,7 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
 }
 
 /// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
-fn describe(model: &Model, id: TransitionId) -> String {
+pub fn describe_transition(model: &Model, id: TransitionId) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
@@ -213,7 +215,7 @@ pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
     let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
-    if text.is_empty() { "everything is 0".into() } else { text }
+    if text.is_empty() { "all variables are 0".into() } else { text }
 }
 
 /// Variables that differ between two states.

@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
+use warpset_support::numbers::counted;
 
 /// Warnings shown at most. A text can have a warning for each of its values, and each is shown with its lines.
 const MOST_SHOWN: usize = 20;
@@ -91,7 +92,7 @@ pub fn of_store(value: i32, kept: i32, type_name: &str, holds: Range, at: Span, 
 /// Warns of a list whose length differs from the size of its array. Missing elements get the value `default`.
 pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) -> Option<Warning> {
     let count = given.len();
-    let values = |count: usize| if count == 1 { "1 value".into() } else { format!("{count} values") };
+    let values = |count: usize| counted(count as u64, "value");
     let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
     let (at, label, lost) = match (given.get(size), given.last()) {
         (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
@@ -107,8 +108,8 @@ pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, ri
     let bits = right & 31;
     match operator {
         Binary::ShiftLeft | Binary::ShiftRight if right != bits => {
-            let label = format!("becomes one by {bits}: its lowest 5 bits");
-            let message = format!("a shift by {right}, where 0 to 31 are possible");
+            let label = format!("shifts by {bits}, the lowest 5 bits");
+            let message = format!("a shift by {right}; only 0 to 31 are possible");
             return Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 1 });
         }
         Binary::Divide | Binary::Remainder if right == 0 => {
@@ -135,6 +136,19 @@ pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, ri
 pub fn of_32_bits(at: Span, text: &str, exact: i64, folded: i32) -> Warning {
     let message = format!("{text} is {exact}, which does not fit 32 bits");
     Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {folded}")), values: 1 }
+}
+
+/// Warns of a statement of SLCO that compares a variable with a value computed from it, which an assignment was meant to be.
+pub fn of_comparison(text: &str, statement: &Expression, at: Span) -> Option<Warning> {
+    let Expression::Binary { operator: Binary::Equal, operands, .. } = statement else { return None };
+    let [target, value] = &**operands;
+    let is_place = matches!(target, Expression::Variable(_) | Expression::Element { .. });
+    if !is_place || target.means(value) || !value.has(target) {
+        return None;
+    }
+    let message = format!("the statement `{text}` is a comparison");
+    let label = format!("does not change the variable; an assignment is `{}`", text.replacen('=', ":=", 1));
+    Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }
 
 /// Warns of a constant index outside the array.

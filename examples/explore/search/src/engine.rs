@@ -188,7 +188,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
             match is_whole {
                 true => self.keep(checkpoints, counts, exploration.found.as_ref(), [&level, &next], done, &rejected.words),
-                false => checkpoints.fail(&counts, "there was no memory for all states of its level"),
+                false => checkpoints.fail(&counts, "no memory for all states of the level"),
             }
         }
         Ok(exploration)
@@ -210,7 +210,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
                 if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
-                    bail!("there is no memory for the references of its states");
+                    bail!("no memory for the references of the states");
                 }
                 Ok(Some((resumed.counts, resumed.found, level, next)))
             }
@@ -317,7 +317,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         for level in lists {
             let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
             level.references = places.into_iter().flatten().collect();
-            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table has lost states as it grew");
+            ensure!(level.references.len() * self.source.width() == level.words.len(), "the table lost states while it grew");
         }
         Ok(Growth::Done)
     }

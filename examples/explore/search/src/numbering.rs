@@ -114,7 +114,7 @@ impl Numbered {
         for (piece, words) in words.chunks(ROUND * self.width).enumerate() {
             let Some(places) = if_it_fits(table.locate_many(words))? else { return Ok(false) };
             for (number, place) in places.into_iter().enumerate() {
-                let place = place.context("the table has lost a state as it grew: please report this as a bug")?;
+                let place = place.context("the table lost a state while it grew: please report this as a bug")?;
                 let Some(of_slot) = self.of_slot(place) else { return Ok(false) };
                 *of_slot = (piece * ROUND + number) as u32;
             }
@@ -171,7 +171,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
             return Ok(Exploration::of_nothing());
         }
         let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };
-        ensure!(numbered.locate(table)?, "there is no memory for the numbers of {} slots", table.slots());
+        ensure!(numbered.locate(table)?, "no memory for the numbers of {} slots", table.slots());
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };
         let mut found: Option<Found> = None;
         let mut list_bytes = 0;

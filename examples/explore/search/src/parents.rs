@@ -76,7 +76,7 @@ impl Parents {
             references.push(before.and_then(|row| table.reference(row)));
         }
         let references: Option<Vec<Reference>> = references.into_iter().rev().collect();
-        let references = references.context("it is not known what a state was found from: please report this as a bug")?;
+        let references = references.context("a state has no stored parent: please report this as a bug")?;
         let words = table.get_many(&references)?;
         Ok(Some(words.chunks_exact(table.width()).map(<[u32]>::to_vec).collect()))
     }

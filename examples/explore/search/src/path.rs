@@ -68,10 +68,12 @@ pub fn explored_again(end: End) -> Result<()> {
     match end {
         End::Levels => Ok(()),
         End::Memory => {
-            bail!("memory ended while the levels before it were explored again, 8 bytes a state more than the first time")
+            bail!(
+                "memory ran out while the earlier levels were explored again, which takes 8 bytes per state more than the first time"
+            )
         }
-        End::Stopped(stop) => Err(stop.error("while the levels before it were explored again").into()),
-        end => bail!("the levels before it, explored again, end otherwise ({end:?}): please report this as a bug"),
+        End::Stopped(stop) => Err(stop.error("while the earlier levels were explored again").into()),
+        end => bail!("exploring the earlier levels again ended differently ({end:?}): please report this as a bug"),
     }
 }
 
@@ -86,7 +88,7 @@ pub fn predecessor<S: Storage, X: Successors>(
     let width = source.width();
     let search = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| {
         if let Some(stop) = (limits.stop)() {
-            return Err(stop.error("on the way back along the path").into());
+            return Err(stop.error("while the path was followed back").into());
         }
         let states = table.get_many(references)?;
         for state in states.chunks_exact(width) {

@@ -5,6 +5,7 @@ pub mod runs;
 
 use crate::checkpoint::{Status, Written};
 use crate::checks::Checks;
+use crate::coverage::Unreached;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
@@ -12,6 +13,7 @@ use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
 use crate::measurements::{Cycles, Measurements};
+use crate::numbers::counted;
 use crate::output::Unwritten;
 use crate::program::Ended;
 use crate::ranks::Numbers;
@@ -25,7 +27,7 @@ use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use warpset::{Device, Spec, Stats};
-use warpset_model::trace::{Path, state_json, state_text};
+use warpset_model::trace::{Path, lines_of, state_json, state_text};
 
 pub struct Report<'a> {
     pub model: &'a Model,
@@ -61,6 +63,8 @@ pub struct Report<'a> {
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
     pub known: Option<u64>,
+    /// Parts of the model that never occurred, or why they are not known, if they were asked for.
+    pub coverage: Option<Result<Vec<Unreached>>>,
     /// Figures of a net.
     pub surveyed: Option<Surveyed>,
     /// The reduction, if one was asked for.
@@ -68,7 +72,7 @@ pub struct Report<'a> {
 }
 
 /// Basis of all counts: every kind of table stores its vectors completely, whole or in parts.
-const BASIS: &str = "whole states compared, nothing hashed away";
+const BASIS: &str = "exact: states are compared as a whole";
 
 /// The violation, and the path to it.
 pub struct Finding<'a> {
@@ -203,16 +207,18 @@ impl Report<'_> {
         report["not_exported"] = json!(self.not_exported);
         report["resumed_states"] = json!(self.known);
         report["checkpoint"] = json!(self.checkpoint.as_ref().map(checkpoint_json));
+        report["unreached"] =
+            json!(self.coverage.as_ref().and_then(|parts| parts.as_ref().ok()).map(|parts| unreached_json(parts)));
         report["error"] = json!(self.unwritten.sentence());
         report["exit_code"] = self.exit_code().into();
         report
     }
 
     fn end_text(&self) -> String {
-        let waiting = format!("{} states of the last level and those after it not expanded", HumanCount(self.counts().waiting));
+        let waiting = format!("{} of the last level and all later levels not expanded", counted(self.counts().waiting, "state"));
         match self.exploration.end {
             End::Complete => "completely".into(),
-            End::Violation | End::Observer => "until something was found".into(),
+            End::Violation | End::Observer => "until a finding".into(),
             End::States => format!("in part: stopped at --max-states, {waiting}"),
             End::Levels => "in part: stopped at a level".into(),
             End::Stopped(Stop::Interrupted) => format!("in part: INTERRUPTED, {waiting}"),
@@ -263,25 +269,24 @@ impl Report<'_> {
         let count = |number| HumanCount(number).to_string();
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         let mut rows = vec![
-            ("model", format!("{} ({} words a state)", self.model.source.name, self.model.layout.words)),
+            ("model", format!("{} ({} per state)", self.model.source.name, counted(self.model.layout.words as u64, "word"))),
             ("device", format!("{}, {}", self.devices(), self.engine)),
             ("table", self.spec.to_string()),
             ("", String::new()),
             ("states", self.states_text()),
             ("transitions", count(counts.transitions)),
             ("deadlocks", count(counts.deadlocks)),
-            ("levels", format!("{} (the widest has {} states)", count(counts.levels), count(counts.widest_level))),
+            ("levels", format!("{} (the widest has {})", count(counts.levels), counted(counts.widest_level, "state"))),
             ("explored", self.end_text()),
-            ("counts are of", BASIS.into()),
+            ("basis", BASIS.into()),
         ];
         rows.extend(net::rows(self.model, self.surveyed.as_ref(), self.exploration.end));
         let overflows = [
-            (counts.overflows, "stores had to wrap their value"),
-            (self.warnings.values, "values of the text are not what it says (see the warnings)"),
+            (counts.overflows, "store", "wrapped"),
+            (self.warnings.values, "value", "of the text not taken as written (see the warnings)"),
         ];
-        let overflows =
-            overflows.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{} {what}", count(*number)));
-        let overflows: Vec<String> = overflows.collect();
+        let overflows = overflows.iter().filter(|(number, ..)| *number > 0);
+        let overflows: Vec<String> = overflows.map(|(number, one, what)| format!("{} {what}", counted(*number, one))).collect();
         if !overflows.is_empty() {
             rows.push(("overflows", overflows.join("; ")));
         }
@@ -294,8 +299,13 @@ impl Report<'_> {
         if let Some(why) = self.unwritten.sentence() {
             rows.push(("NOT written", why));
         }
+        match &self.coverage {
+            Some(Ok(parts)) => rows.push(("unreached", unreached_text(parts, self.exploration.end))),
+            Some(Err(error)) => rows.push(("unreached", format!("NOT counted: {error:#}"))),
+            None => {}
+        }
         if let Some(known) = self.known {
-            rows.push(("resumed", format!("with {} states, which are among these", count(known))));
+            rows.push(("resumed", format!("from {}, included in the counts", counted(known, "state"))));
         }
         if let Some(status) = &self.checkpoint {
             rows.push(("checkpoint", checkpoint_text(status)));
@@ -303,7 +313,7 @@ impl Report<'_> {
         if let Some(Recorded { vectors, left_out, bytes }) = self.recorded {
             let more =
                 if left_out == 0 { String::new() } else { format!("; {} more left out (--record-bytes)", count(left_out)) };
-            rows.push(("recorded", format!("{} vectors, {}{more}", count(vectors), HumanBytes(bytes))));
+            rows.push(("recorded", format!("{}, {}{more}", counted(vectors, "vector"), HumanBytes(bytes))));
         }
         rows.extend([
             ("", String::new()),
@@ -336,15 +346,15 @@ impl Report<'_> {
             rows.push(("ranks", ranks_text(ranks)));
         }
         if stats.node_slots > 0 {
-            let text = format!("{:.3} ({} nodes)", stats.compression_ratio(), count(stats.nodes));
+            let text = format!("{:.3} ({})", stats.compression_ratio(), counted(stats.nodes, "node"));
             rows.push(("compression ratio", text));
         }
         if let Some(measured) = &self.measurements {
             let offered = self.per_second(measured.offered);
             let count = |number: f64| HumanFloatCount(number.round()).to_string();
             let alone = match &measured.table_alone {
-                Ok(alone) => format!("{} by the table alone: {:.0} %", count(*alone), 100.0 * offered / alone),
-                Err(why) => format!("by the table alone not measured: {why}"),
+                Ok(alone) => format!("{} by the table alone ({:.0} %)", count(*alone), 100.0 * offered / alone),
+                Err(why) => format!("the table alone was not measured: {why}"),
             };
             rows.push(("cycles", cycles_text(measured.cycles)));
             rows.push(("offers a second", format!("{}, {alone}", count(offered))));
@@ -367,13 +377,57 @@ impl Report<'_> {
     /// The path; or the state alone, and why the path is missing.
     fn found_text(&self, Finding { found, path }: &Finding) -> String {
         match path {
-            Ok(path) => format!("\n{}", path.text(self.model, self.checks)),
+            Ok(path) => {
+                let steps = counted(path.steps.len() as u64, "step");
+                let title = format!("The shortest path has {steps}{}:", lines_of(self.model));
+                format!("\n{}", path.text(self.model, self.checks, &title))
+            }
             Err(error) => {
                 let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
-                format!("\n{what}\n  in {state}, {} steps from the initial state\nThere is no path: {error:#}\n", found.level)
+                format!(
+                    "\n{what}\n  in {state}, {} from the initial state\nThe path cannot be shown: {error:#}\n",
+                    counted(found.level, "step")
+                )
             }
         }
     }
+}
+
+/// Most names of a kind that the report lists.
+const MOST_UNREACHED: usize = 20;
+
+/// Numbers of the parts that never occurred, and their names, a line each.
+fn unreached_text(parts: &[Unreached], end: End) -> String {
+    let numbers =
+        parts.iter().map(|part| format!("{} of {}", HumanCount(part.names.len() as u64), kinds(part.total as u64, part.kind)));
+    let mut text = numbers.collect::<Vec<_>>().join(", ");
+    if end != End::Complete {
+        text += " (the search is not complete)";
+    }
+    for Unreached { kind, names, .. } in parts {
+        let more = names.len().saturating_sub(MOST_UNREACHED);
+        text.extend(names.iter().take(MOST_UNREACHED).map(|name| format!("\n{:19}{kind} {name}", "")));
+        if more > 0 {
+            text += &format!("\n{:19}... and {} more", "", kinds(more as u64, kind));
+        }
+    }
+    text
+}
+
+/// A number of parts of a kind, whose first noun is the one that has a plural.
+fn kinds(number: u64, kind: &str) -> String {
+    match kind.split_once(" of ") {
+        Some((one, of)) => format!("{} of {of}", counted(number, one)),
+        None => counted(number, kind),
+    }
+}
+
+fn unreached_json(parts: &[Unreached]) -> Value {
+    parts
+        .iter()
+        .map(|part| (kinds(2, part.kind).trim_start_matches("2 ").replace(' ', "_"), json!(part.names)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// Why nothing was exported, according to the engine.
@@ -381,7 +435,7 @@ pub fn why_not_exported(exported: Option<&Result<Exported>>) -> Option<String> {
     match exported {
         Some(Ok(_)) => None,
         Some(Err(error)) => Some(format!("{error:#}")),
-        None => Some("not all states and transitions were found".into()),
+        None => Some("the search ended before all states and transitions were found".into()),
     }
 }
 
@@ -418,7 +472,7 @@ fn cycles_text(cycles: Cycles) -> String {
 fn checkpoint_text(Status { path, written, error }: &Status) -> String {
     let path = path.display();
     let of = |Written { states, bytes, took }: &Written| {
-        format!("{path}, {} states, {} in {:.2} s", HumanCount(*states), HumanBytes(*bytes), took.as_secs_f64())
+        format!("{path}, {}, {} in {:.2} s", counted(*states, "state"), HumanBytes(*bytes), took.as_secs_f64())
     };
     match (written, error) {
         (written, Some(error)) => {
@@ -458,10 +512,10 @@ fn ranks_json(ranks: &Numbers) -> Value {
 fn ranks_text(ranks: &Numbers) -> String {
     let [least, most] = [ranks.states.iter().min(), ranks.states.iter().max()].map(|number| number.copied().unwrap_or(0));
     format!(
-        "{}, with {} to {} states each (the fullest {:.3} times the mean); {} exchanged, {:.2} s of waiting each",
+        "{}, with {} to {} each (the fullest has {:.3} times the mean); {} exchanged; each waited {:.2} s",
         ranks.states.len(),
         HumanCount(least),
-        HumanCount(most),
+        counted(most, "state"),
         ranks.balance,
         HumanBytes(ranks.bytes_exchanged),
         mean_waited(ranks)

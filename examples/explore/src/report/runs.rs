@@ -7,6 +7,7 @@ use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::lasso::Lasso;
 use crate::liveness::possible::{Outcome, Possible};
+use crate::numbers::counted;
 use crate::stopping::Stop;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ fn sentence(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "the property HOLDS",
         Verdict::Violated => "the property is VIOLATED",
-        Verdict::Unknown => "UNKNOWN: the search ended before there was a verdict",
+        Verdict::Unknown => "UNKNOWN: the search ended before a verdict",
     }
 }
 
@@ -42,7 +43,7 @@ pub fn exit_code(conclusion: &Conclusion) -> u8 {
 /// Rows of the report.
 pub fn rows(conclusion: &Conclusion, question: &Question) -> Vec<(&'static str, String)> {
     let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
-    let states = if locations == 1 { "1 state".into() } else { format!("{locations} states") };
+    let states = counted(locations as u64, "state");
     let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
     let mut rows = vec![("property", format!("{}{fair}", question.text)), ("automaton", format!("{states}, {kind}"))];
     if let Some(accepting) = conclusion.accepting {
@@ -57,7 +58,7 @@ pub fn rows(conclusion: &Conclusion, question: &Question) -> Vec<(&'static str, 
 pub fn text(conclusion: &Conclusion, model: &Model) -> Option<String> {
     conclusion.lasso.as_ref().map(|lasso| match lasso {
         Ok(lasso) => format!("\n{}", lasso_text(lasso, model)),
-        Err(error) => format!("\nThere is no run to be shown: {error:#}\n"),
+        Err(error) => format!("\nThe violating run cannot be shown: {error:#}\n"),
     })
 }
 
@@ -86,8 +87,8 @@ pub fn add_conclusion(report: &mut Value, conclusion: &Conclusion, question: &Qu
 /// The question about where states can lead, as text.
 fn question_text(possible: &Possible) -> String {
     match possible.role {
-        Role::Progress => format!("no livelock: progress is {}", possible.text),
-        _ => format!("from everywhere it can be reached: {}", possible.text),
+        Role::Progress => format!("no livelock; progress: {}", possible.text),
+        _ => format!("reachable from every state: {}", possible.text),
     }
 }
 
@@ -118,14 +119,14 @@ fn missing(outcome: &Outcome) -> &'static str {
 fn lasso_text(lasso: &Lasso, model: &Model) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
-    let count = |number: usize| format!("{number} {}", if number == 1 { "step" } else { "steps" });
+    let count = |number: usize| counted(number as u64, "step");
     let (before, inside) = (lasso.begins, lasso.steps.len() - lasso.begins);
     let then = if inside == 0 { String::new() } else { format!(", then a loop of {}", count(inside)) };
-    line(format!("A run that violates it: {}{then}{}:", count(before), lines_of(model)));
+    line(format!("A run that violates the property: {}{then}{}:", count(before), lines_of(model)));
     line(format!("  0. initial state: {}", state_text(model, &lasso.states[0])));
     for (number, step) in lasso.steps.iter().enumerate() {
         if number == lasso.begins {
-            line(format!("The loop, for ever, from {}:", state_text(model, &lasso.states[number])));
+            line(format!("The loop, repeated forever, from {}:", state_text(model, &lasso.states[number])));
         }
         let (from, to) = (&lasso.states[number], &lasso.states[number + 1]);
         for (at, part) in step_lines(model, step.system, from, to).into_iter().enumerate() {
@@ -135,9 +136,9 @@ fn lasso_text(lasso: &Lasso, model: &Model) -> String {
         }
     }
     if inside == 0 {
-        line("However it goes on, it violates the property; no short loop was found.".into());
+        line("Every continuation of this run violates the property; no short loop was found.".into());
     } else {
-        line(format!("There the state is that of step {} again.", lasso.begins));
+        line(format!("This is the state after step {} again.", lasso.begins));
     }
     if let Some(why) = lasso.why_longer {
         line(why.into());

@@ -67,8 +67,12 @@ struct Launched {
 /// The inputs contradict each other or themselves, or a value is missing.
 pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers: bool) -> Result<Option<Process>> {
     if wanted.ranks == Some(1) {
-        ensure!(wanted.rank.is_none_or(|rank| rank == 0), "--rank {} of --ranks 1: the only rank is 0", wanted.rank.unwrap_or(0));
-        ensure!(wanted.rendezvous.is_none(), "--rendezvous is for several ranks: --ranks is 1");
+        ensure!(
+            wanted.rank.is_none_or(|rank| rank == 0),
+            "--rank {} does not exist with --ranks 1: the only rank is 0",
+            wanted.rank.unwrap_or(0)
+        );
+        ensure!(wanted.rendezvous.is_none(), "--rendezvous needs several ranks, but --ranks is 1");
         return Ok(None);
     }
     let launched = if follows_launchers { launched(environment)? } else { None };
@@ -82,22 +86,24 @@ pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers:
     let rank = wanted.rank.or(launched.as_ref().map(|launched| launched.rank));
     let (rank, ranks) = match (rank, ranks) {
         (None, None) => {
-            ensure!(wanted.rendezvous.is_none(), "--rendezvous is for several ranks: --rank and --ranks say which this is");
+            ensure!(wanted.rendezvous.is_none(), "--rendezvous needs several ranks: add --rank and --ranks");
             return Ok(None);
         }
-        (Some(rank), None) => bail!("--rank {rank} of how many? --ranks says it"),
-        (None, Some(ranks)) => bail!("which of --ranks {ranks} is this? --rank says it, from 0, or a launcher's environment"),
+        (Some(rank), None) => bail!("--rank {rank} needs the number of ranks: add --ranks"),
+        (None, Some(ranks)) => {
+            bail!("--ranks {ranks} needs the number of this rank: add --rank, numbered from 0, or use a launcher")
+        }
         (Some(rank), Some(ranks)) => (rank, ranks),
     };
-    ensure!(ranks > 0, "--ranks is at least 1");
-    ensure!(rank < ranks, "there is no rank {rank} of {ranks} ranks: the last is {}", ranks - 1);
+    ensure!(ranks > 0, "--ranks must be at least 1");
+    ensure!(rank < ranks, "rank {rank} does not exist: the last of {ranks} ranks is {}", ranks - 1);
     let rendezvous = match wanted.rendezvous.clone().or_else(|| address(launched.as_ref(), environment)) {
         Some(rendezvous) => rendezvous,
         None => {
-            let by = launched.map_or("nobody", |launched| launched.by.name);
+            let by = launched.map_or(String::new(), |launched| format!(" ({} sets none)", launched.by.name));
             bail!(
-                "rank {rank} of {ranks}: where do they meet? {by} does not say it, so --rendezvous file:PATH or tcp:HOST:PORT must \
-                 (with --ranks 1 this process searches by itself)"
+                "rank {rank} of {ranks} has no meeting place{by}: add --rendezvous file:PATH or tcp:HOST:PORT (with --ranks 1 this \
+                 process searches alone)"
             )
         }
     };
@@ -108,13 +114,13 @@ pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers:
         "tcp" => {
             let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
             let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port != 0));
-            ensure!(is_port, "`{rendezvous}` is no address: --rendezvous is file:PATH or tcp:HOST:PORT");
+            ensure!(is_port, "`{rendezvous}` is not an address: --rendezvous needs file:PATH or tcp:HOST:PORT");
             ensure!(
                 token.is_some(),
-                "ranks that meet over TCP must know a token: the environment's {TOKEN}, the same for all, which nobody else knows"
+                "ranks that meet over TCP need a token: set {TOKEN} in the environment to the same secret for all ranks"
             );
         }
-        _ => bail!("`{rendezvous}` is no place to meet: --rendezvous is file:PATH or tcp:HOST:PORT"),
+        _ => bail!("`{rendezvous}` is not a meeting place: --rendezvous needs file:PATH or tcp:HOST:PORT"),
     }
     let local_rank = launched.and_then(|launched| launched.local_rank);
     Ok(Some(Process { rank, ranks, local_rank, rendezvous, token }))
@@ -125,8 +131,10 @@ fn launched(environment: Environment<'_>) -> Result<Option<Launched>> {
     for by in &LAUNCHERS {
         let number = |name: &str| -> Result<Option<usize>> {
             let Some(text) = environment(name) else { return Ok(None) };
-            let number =
-                text.trim().parse().with_context(|| format!("the environment's {name} is `{text}`, which is no number"))?;
+            let number = text
+                .trim()
+                .parse()
+                .with_context(|| format!("the environment variable {name} is `{text}`, which is not a number"))?;
             Ok(Some(number))
         };
         if let (Some(rank), Some(ranks)) = (number(by.rank)?, number(by.ranks)?) {
@@ -152,16 +160,16 @@ fn address(launched: Option<&Launched>, environment: Environment<'_>) -> Option<
 pub fn gpu_of(process: &Process, listed: &[usize], visible: usize) -> Result<usize> {
     let local = process.local_rank.unwrap_or(if listed.is_empty() { process.rank % visible.max(1) } else { process.rank });
     match (listed, visible) {
-        ([], 0) => bail!("rank {} of {}: there is no GPU", process.rank, process.ranks),
+        ([], 0) => bail!("rank {} of {} has no GPU", process.rank, process.ranks),
         ([], 1) => Ok(0),
         ([], visible) if local < visible => Ok(local),
         ([], visible) => bail!(
-            "rank {} is number {local} of its host, which has {visible} GPUs: start no more ranks there than GPUs",
+            "rank {} is number {local} on its host (from 0), which has {visible} GPUs: start at most one rank per GPU",
             process.rank
         ),
         ([one], _) => Ok(*one),
         (several, _) => several.get(local).copied().with_context(|| {
-            format!("rank {} is number {local} of its host, and --device names {} GPUs", process.rank, several.len())
+            format!("rank {} is number {local} on its host (from 0), but --device names {} GPUs", process.rank, several.len())
         }),
     }
 }
@@ -222,25 +230,25 @@ mod tests {
         let mpirun = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
         let torchrun = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "n7"), ("MASTER_PORT", "29400")];
         for (wanted, environment, part) in [
-            (&[("rank", "2"), ("ranks", "2"), MEET][..], &[][..], "no rank 2 of 2 ranks"),
+            (&[("rank", "2"), ("ranks", "2"), MEET][..], &[][..], "rank 2 does not exist: the last of 2 ranks is 1"),
             (&[("rank", "0"), MEET], &mpirun, "--rank is 0, but OMPI_COMM_WORLD_RANK is 1"),
             (&[("ranks", "3"), MEET], &mpirun, "--ranks is 3, but OMPI_COMM_WORLD_SIZE is 2"),
-            (&[], &mpirun, "mpirun does not say it"),
-            (&[("rank", "0"), ("ranks", "2")], &[], "where do they meet?"),
-            (&[("rank", "1")], &[], "--rank 1 of how many"),
-            (&[("ranks", "4")], &[], "which of --ranks 4"),
+            (&[], &mpirun, "mpirun sets none"),
+            (&[("rank", "0"), ("ranks", "2")], &[], "has no meeting place"),
+            (&[("rank", "1")], &[], "--rank 1 needs the number of ranks"),
+            (&[("ranks", "4")], &[], "--ranks 4 needs the number of this rank"),
             (&[("ranks", "1"), ("rank", "1")], &[], "the only rank is 0"),
             (&[("ranks", "1"), MEET], &[], "--ranks is 1"),
             (&[("ranks", "0"), ("rank", "0"), MEET], &[], "at least 1"),
-            (&[MEET], &[], "--rendezvous is for several ranks"),
+            (&[MEET], &[], "--rendezvous needs several ranks"),
             (&[MEET], &[("RANK", "x"), ("WORLD_SIZE", "2")], "RANK is `x`"),
-            (&[MEET], &[("RANK", "7"), ("WORLD_SIZE", "2")], "no rank 7 of 2 ranks"),
+            (&[MEET], &[("RANK", "7"), ("WORLD_SIZE", "2")], "rank 7 does not exist"),
             (&[], &torchrun, TOKEN),
-            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7")], &[(TOKEN, "x")], "`tcp:n7` is no address"),
-            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7:0")], &[(TOKEN, "x")], "is no address"),
+            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7")], &[(TOKEN, "x")], "`tcp:n7` is not an address"),
+            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7:0")], &[(TOKEN, "x")], "is not an address"),
             (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "tcp:n7:1")], &[(TOKEN, "")], TOKEN),
             (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "file:")], &[], "has no path"),
-            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "nfs:x")], &[], "no place to meet"),
+            (&[("rank", "0"), ("ranks", "2"), ("rendezvous", "nfs:x")], &[], "not a meeting place"),
         ] {
             let error = ask(wanted, environment).unwrap_err();
             assert!(error.contains(part), "{wanted:?}, {environment:?}: {error}");

@@ -97,6 +97,8 @@ impl Task<'_> {
         let engine = format!("{} on {} ranks", engine(), numbers.states.len());
         let ending = Ending {
             options,
+            text: None,
+            coverage: None,
             interpreted,
             conclusion: None,
             answer: None,

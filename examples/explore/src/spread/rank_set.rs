@@ -46,19 +46,22 @@ impl RankPlan {
         };
         ensure!(
             cfg!(feature = "nccl"),
-            "this build connects no processes: rank {} of {} needs the feature `nccl`",
+            "this build cannot connect processes: rank {} of {} needs the feature `nccl`",
             process.rank,
             process.ranks
         );
         let is_cpu = matches!(options.device, DeviceChoice::Cpu { .. });
-        ensure!(!is_cpu, "ranks that are processes are connected by NCCL, which is for GPUs: not with --device cpu");
+        ensure!(!is_cpu, "several processes need GPUs, because NCCL connects them: --device cpu is not possible");
         ensure!(
             options.local_ranks.is_none(),
-            "--local-ranks is of one process: this is rank {} of {}",
+            "--local-ranks is for one process, but this is rank {} of {}",
             process.rank,
             process.ranks
         );
-        ensure!(options.model.as_os_str() != "-", "every process reads the model: not from standard input");
+        ensure!(
+            options.model.as_os_str() != "-",
+            "the model cannot come from standard input with several processes: each process reads it"
+        );
         let writes = options.emit.is_some() || options.emit_buchi.is_some();
         ensure!(!writes, "--emit and --emit-buchi are for one process: --ranks 1");
         Ok(Self::Process(process))
@@ -141,7 +144,7 @@ impl RankSet {
 
     #[cfg(not(feature = "nccl"))]
     fn process(process: &Process, _: &DeviceChoice) -> Result<(Device, Option<Self>)> {
-        anyhow::bail!("this build connects no processes: rank {} of {} needs the feature `nccl`", process.rank, process.ranks)
+        anyhow::bail!("this build cannot connect processes: rank {} of {} needs the feature `nccl`", process.rank, process.ranks)
     }
 
     /// The size of each rank's table: given by the options for all ranks together, or the smallest of the best sizes for their
@@ -180,7 +183,7 @@ impl RankSet {
                 #[cfg(feature = "nccl")]
                 Connection::Nccl(nccl) => builder.build(&device, *nccl),
             };
-            built.context("the tables of the ranks cannot be made")
+            built.context("the tables of the ranks cannot be created")
         });
         first_error(built)
     }

@@ -120,18 +120,18 @@ pub fn what_is_no_checkpoint_of_the_search_is_refused() {
     assert_eq!(code, Some(3));
     let conditions = ["--invariant", "P_0.x < 13"];
     refused(&path, &file, &[], "other conditions");
+    refused(&path, &file, &["--invariant", "P_0.x < 14"], "--invariant 'P_0.x < 13'; this search has --invariant 'P_0.x < 14'");
+    refused(&path, &file, &["--goal", "P_0.x"], "this search has --goal P_0.x");
+    refused(&path, &file, &[&conditions[..], &["--deadlock"]].concat(), "written without --deadlock");
+    refused(&path, &file, &[&conditions[..], &["--table", "tree"]].concat(), "its table has the kind `bucket`");
     refused(
         &path,
         &file,
-        &["--invariant", "P_0.x < 14"],
-        "written: --invariant 'P_0.x < 13'; now it is --invariant 'P_0.x < 14'",
+        &[&conditions[..], &["--local-ranks", "2"]].concat(),
+        "--checkpoint and --resume cannot be combined with ranks",
     );
-    refused(&path, &file, &["--goal", "P_0.x"], "now it is --goal P_0.x");
-    refused(&path, &file, &[&conditions[..], &["--deadlock"]].concat(), "without --deadlock");
-    refused(&path, &file, &[&conditions[..], &["--table", "tree"]].concat(), "its table is of the kind `bucket`");
-    refused(&path, &file, &[&conditions[..], &["--local-ranks", "2"]].concat(), "ranks keep no checkpoints");
     let (_folder, other) = written(&counters(4).replace("x < 12; effect x = x + 1", "x < 11; effect x = x + 1"));
-    refused(&other, &file, &["--invariant", "P_0.x < 13"], "it is of another model");
+    refused(&other, &file, &["--invariant", "P_0.x < 13"], "the checkpoint belongs to another model");
     let bytes = std::fs::read(&file).unwrap();
     let part = |count: usize| bytes[..count].to_vec();
     let changed = |at: usize| {
@@ -142,12 +142,12 @@ pub fn what_is_no_checkpoint_of_the_search_is_refused() {
     let end = bytes.len();
     for (bytes, why) in [
         (Vec::new(), "fewer than 8 bytes"),
-        (b"des (0, 1, 2)\n".to_vec(), "it is no checkpoint"),
+        (b"des (0, 1, 2)\n".to_vec(), "not a checkpoint"),
         (changed(8), "version 0"),
         (changed(11), "reads versions up to 1"),
         (changed(40), "damaged"),
-        (part(30), "cut off"),
-        (part(100), "cut off"),
+        (part(30), "truncated"),
+        (part(100), "truncated"),
         (part(3000), "it ends after"),
         (part(end - 1), "it ends after"),
         (part(end - 100_000), "it ends after"),
@@ -158,7 +158,7 @@ pub fn what_is_no_checkpoint_of_the_search_is_refused() {
         std::fs::write(&file, bytes).unwrap();
         refused(&path, &file, &conditions, why);
     }
-    refused(&path, folder.path(), &conditions, "it is a directory");
+    refused(&path, folder.path(), &conditions, "a directory, not a file");
     refused(&path, &folder.path().join("none"), &conditions, "cannot be read");
 }
 
@@ -168,7 +168,7 @@ pub fn checkpoints_overwrite_nothing_else() {
     std::fs::write(&there, "a text").unwrap();
     let [model, name] = [&path, &there].map(|path| path.to_str().unwrap());
     for (arguments, why) in [
-        (&["--checkpoint", name][..], "is no checkpoint, which would be lost"),
+        (&["--checkpoint", name][..], "that is not a checkpoint, and would be overwritten"),
         (&["--checkpoint", model], "is the model"),
         (&["--checkpoint", "/no/such/folder/file"], "cannot be written"),
         (&["--checkpoint-every", "5"], "--checkpoint <FILE>"),
@@ -184,7 +184,10 @@ pub fn checkpoints_overwrite_nothing_else() {
     let property = "process R { state q; init q; accept q; trans q -> q {}; } system async property R;";
     let (_folder, path) = written(&counters(4).replace("system async;", property));
     let output = explore(&path, ["--checkpoint", folder.path().join("new").to_str().unwrap(), "--json"]);
-    assert!(only_object(&output)["error"].as_str().is_some_and(|error| error.contains("searches of states")), "{output:?}");
+    assert!(
+        only_object(&output)["error"].as_str().is_some_and(|error| error.contains("cannot be combined with a property")),
+        "{output:?}"
+    );
 }
 
 /// A checkpoint in its parts: header, words of states (of one block), the table.
@@ -311,17 +314,17 @@ pub fn checkpoints_that_mislead_are_refused() {
         }
         // Counts from which other values are computed.
         for (count, value, why) in [
-            ("levels", json!(u64::MAX), "do not fit each other"),
-            ("levels", json!(0), "do not fit each other"),
-            ("widest_level", json!(1u64 << 40), "do not fit each other"),
-            ("transitions", json!(u64::MAX), "do not fit each other"),
-            ("deadlocks", json!(u64::MAX), "do not fit each other"),
-            ("overflows", json!(u64::MAX), "do not fit each other"),
-            ("states", json!(301 << 20), "states, not"),
-            ("next", json!(u64::MAX), "do not fit each other"),
-            ("offered", json!(u64::MAX), "do not fit each other"),
+            ("levels", json!(u64::MAX), "contradict each other"),
+            ("levels", json!(0), "contradict each other"),
+            ("widest_level", json!(1u64 << 40), "contradict each other"),
+            ("transitions", json!(u64::MAX), "contradict each other"),
+            ("deadlocks", json!(u64::MAX), "contradict each other"),
+            ("overflows", json!(u64::MAX), "contradict each other"),
+            ("states", json!(301 << 20), "states, but its header announces"),
+            ("next", json!(u64::MAX), "contradict each other"),
+            ("offered", json!(u64::MAX), "contradict each other"),
             ("transitions", json!(-1), "has no number `transitions`"),
-            ("found", json!({ "state": vec![0; width], "level": u64::MAX }), "no state of its levels"),
+            ("found", json!({ "state": vec![0; width], "level": u64::MAX }), "is not in its levels"),
             ("found", json!({ "state": vec![u32::MAX; width], "level": 0 }), "a state that the model cannot reach"),
         ] {
             let mut parts = Parts::of(&bytes);

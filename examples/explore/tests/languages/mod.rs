@@ -176,9 +176,12 @@ pub fn exports_are_whole_or_nothing() {
     for arguments in [&["--max-states", "100"][..], &["--goal", "a == 2"], &["--memory", "100k", "--capacity", "1000"]] {
         let (_, report) = json(&path, &[&export, arguments].concat());
         assert!(!out.exists() && report["exported_bytes"].is_null(), "{report}");
-        assert_eq!(report["not_exported"], "not all states and transitions were found");
+        assert_eq!(report["not_exported"], "the search ended before all states and transitions were found");
         let text = String::from_utf8(explore(&path, [&export, arguments].concat()).stdout).unwrap();
-        assert!(text.contains("exported           NOTHING: not all states and transitions were found"), "{text}");
+        assert!(
+            text.contains("exported           NOTHING: the search ended before all states and transitions were found"),
+            "{text}"
+        );
     }
     let (code, report) = json(&path, &[&export[..], &["--goal", "a == 2", "--keep-going", "--capacity", "100"]].concat());
     assert_eq!((code, counts(&report), report["path"]["length"].as_u64()), (Some(1), [29_791, 86_490, 1, 91, 721], Some(2)));
@@ -189,8 +192,8 @@ pub fn exports_are_whole_or_nothing() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
     };
-    fails(&["--export", "x.txt"], "is to be an .aut or an .npz file");
-    fails(&[&export[..], &["--engine", "compiled"]].concat(), "--export is for --engine interpreted");
+    fails(&["--export", "x.txt"], "must end with .aut, .npz or .dot");
+    fails(&[&export[..], &["--engine", "compiled"]].concat(), "--export needs --engine interpreted");
     // An export does not overwrite a file that is part of the model.
     let network = networks::cyclers(2, 3);
     let component = network.folder().join("cycler.aut");

@@ -5,9 +5,9 @@
 //! the cell. It may differ from the order in which the writes were carried out, because on a GPU two writes of one lane to
 //! different addresses may arrive in either order.
 //!
-//! Reading. A load sees any value that is not older than the newest one
-//!   - whose write happened before the load (program order, barriers, release to acquire), or
-//!   - that this lane, or a lane whose accesses happened before, has seen in that cell by a *strong* (atomic) access.
+//! Reading. A load sees any value of the cell that is at least as new as each of these:
+//!   - every value whose write happened before the load (program order, barriers, release to acquire), and
+//!   - every value that a *strong* (atomic) access has read from the cell, if that access was by this lane or happened before.
 //!
 //! Writing. A store is placed anywhere in the coherence order after these values. A read-modify-write takes a place in the same
 //! way and reads the value just before it; no later write is placed between the two. So a read-modify-write always reads the

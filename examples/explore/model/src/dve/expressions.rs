@@ -64,7 +64,7 @@ impl Scope<'_> {
         let span = span(&pair);
         match self.expression(pair)? {
             Expression::Constant(value) => Ok(value),
-            _ => Err(Diagnostic::new(span, "a constant is needed", "this depends on variables, or divides by zero")),
+            _ => Err(Diagnostic::new(span, "a constant is needed", "this depends on variables or divides by zero")),
         }
     }
 
@@ -77,7 +77,7 @@ impl Scope<'_> {
             Meaning::Variable(variable) => variable,
             Meaning::Constant(_) | Meaning::ConstantArray(_) => {
                 let message = format!("`{}` is a constant", name.as_str());
-                return Err(Diagnostic::new(at, message, "nothing can be stored in it"));
+                return Err(Diagnostic::new(at, message, "a constant cannot be assigned"));
             }
         };
         let brackets = parts.next();
@@ -94,7 +94,7 @@ impl Scope<'_> {
         let remaining =
             Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 1) };
         if remaining.nesting == 0 || remaining.depth == 0 {
-            let label = format!("more than {MAX_NESTING} brackets in brackets, or {MAX_DEPTH} operators");
+            let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
         let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
@@ -139,7 +139,7 @@ impl Scope<'_> {
                 .as_str()
                 .parse()
                 .map(Expression::Constant)
-                .map_err(|_| Diagnostic::new(at, "the number is too large", format!("numbers go up to {}", i32::MAX))),
+                .map_err(|_| Diagnostic::new(at, "the number is too large", format!("the largest number is {}", i32::MAX))),
             Rule::least => Ok(Expression::Constant(i32::MIN)),
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
@@ -183,7 +183,7 @@ impl Scope<'_> {
         }
         if all.len() > MOST_LABELS {
             let message = format!("the gate `{text}` has more than {MOST_LABELS} labels");
-            return Err(Diagnostic::new(span(&written), message, "ask for some of its labels"));
+            return Err(Diagnostic::new(span(&written), message, "use single labels of the gate instead"));
         }
         let all = all.into_iter().map(Expression::Enabled).collect();
         Expression::joined(all, Binary::Or, at).ok_or_else(|| {
@@ -286,17 +286,27 @@ impl Scope<'_> {
             let mut known = self.names.globals.names();
             known.extend(locals.map(|locals| locals.names()).unwrap_or_default());
             let error = unknown("variable or constant", name, &known);
-            let owners = || self.names.processes.names().into_iter();
-            let has = |owner: &&str| {
-                let process = self.names.processes.get(owner).copied().unwrap_or_default();
-                self.names.locals[process].get(name.as_str()).is_some()
+            let owners = |has: &dyn Fn(usize) -> bool| {
+                let processes = &self.names.processes;
+                let owners = processes.names().into_iter().filter(|owner| processes.get(owner).is_some_and(|id| has(*id)));
+                owners.map(|owner| format!("{owner}.{}", name.as_str())).collect::<Vec<_>>()
             };
-            match owners().find(has) {
-                Some(owner) => error.with_help(format!("a variable of process {owner} is written {owner}.{}", name.as_str())),
-                None => error,
+            let variables = owners(&|process| self.names.locals[process].get(name.as_str()).is_some());
+            let states = owners(&|process| self.names.states[process].get(name.as_str()).is_some());
+            match (&variables[..], &states[..]) {
+                ([], []) => error,
+                ([], states) => error.with_help(format!("a state is written with its process: {}", some(states))),
+                (variables, _) => error.with_help(format!("a variable of a process is written with it: {}", some(variables))),
             }
         })
     }
+}
+
+/// The first of some texts, as a list.
+fn some(texts: &[String]) -> String {
+    const MOST: usize = 4;
+    let more = if texts.len() > MOST { ", ..." } else { "" };
+    format!("{}{more}", texts[..texts.len().min(MOST)].join(", "))
 }
 
 /// The place or transition with a name, which may be in quotes.

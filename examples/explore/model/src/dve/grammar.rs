@@ -16,6 +16,7 @@ pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
 
 const WORDS: Words<Rule> = Words {
     expected,
+    hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", "=", "->", "=>", ":", "!", "?", "*/"],
     is_operand: |rules| rules.contains(&Rule::number),
 };
@@ -44,6 +45,12 @@ fn expected(rules: &[Rule]) -> Vec<String> {
         _ => None,
     });
     keywords.chain(others.map(Into::into)).collect()
+}
+
+/// Names the types of this language if the word is a type of another one.
+fn hint(word: &str) -> Option<&'static str> {
+    let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte", "mtype"];
+    types.contains(&word).then_some("the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true")
 }
 
 /// Whether the word cannot be a name.

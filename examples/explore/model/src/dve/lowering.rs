@@ -20,6 +20,7 @@ use crate::warnings::{self, Warning};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use warpset_support::numbers::counted;
 
 /// Limit of the elements of an array.
 const MAX_ELEMENTS: i32 = 65_536;
@@ -176,7 +177,7 @@ impl Lowering {
         match legal.contains(&value) {
             true => Ok(value as usize),
             false => {
-                let label = format!("sizes are {} to {} here", legal.start(), legal.end());
+                let label = format!("the size must be {} to {}", legal.start(), legal.end());
                 Err(Diagnostic::new(at, format!("a size of {value}"), label))
             }
         }
@@ -198,10 +199,10 @@ impl Lowering {
             (None, _) => Ok(Vec::new()),
             (Some(pair), true) if pair.as_rule() == Rule::list => pair.into_inner().map(constant).collect(),
             (Some(pair), false) if pair.as_rule() == Rule::expression => Ok(vec![constant(pair)?]),
-            (Some(_), true) => {
-                Err(Diagnostic::new(at, "an array with one value for all its elements", "a list { ... } is needed"))
+            (Some(_), true) => Err(Diagnostic::new(at, "a single value for an array", "a list { ... } is needed")),
+            (Some(_), false) => {
+                Err(Diagnostic::new(at, "a list of values for a variable that is not an array", "one value is needed"))
             }
-            (Some(_), false) => Err(Diagnostic::new(at, "a list of values for what is no array", "one value is needed")),
         }
     }
 
@@ -262,7 +263,7 @@ impl Lowering {
             Diagnostic::new(span(&name), format!("process {} has no initial state", name.as_str()), "`init` is missing")
         })?;
         if let Some(second) = initial.next() {
-            return Err(Diagnostic::new(span(&second), "a second initial state", "there can be one only")
+            return Err(Diagnostic::new(span(&second), "a second initial state", "a process has exactly one")
                 .with_related(span(&first), "the first one"));
         }
         drop(initial);
@@ -281,7 +282,7 @@ impl Lowering {
             match section.as_rule() {
                 Rule::declaration => self.declare(section.clone(), Some(process))?,
                 Rule::accepting if self.property_process != Some(process) => {
-                    let label = "only a property process has these (`system async property NAME;`)";
+                    let label = "only a property process has accepting states (`system async property NAME;`)";
                     return Err(Diagnostic::new(span(section), "accepting states", label));
                 }
                 _ => {}
@@ -328,7 +329,11 @@ impl Lowering {
         let mut accepting = vec![false; self.processes[process].locations.len()];
         let (mut moves, mut from) = (Vec::new(), None);
         let refuse = |pair: &Pair, what: &str| {
-            Err(Diagnostic::new(span(pair), format!("{what} in a property process"), "it has guards only, and accepting states"))
+            Err(Diagnostic::new(
+                span(pair),
+                format!("{what} in a property process"),
+                "it may have only guards and accepting states",
+            ))
         };
         for section in sections {
             match section.as_rule() {
@@ -336,7 +341,7 @@ impl Lowering {
                 Rule::assertions => return refuse(section, "an assertion"),
                 Rule::accepting => {
                     if section.as_str().contains('(') {
-                        let label = "`accept` and names of states is Büchi's, the only one that is supported";
+                        let label = "only Büchi acceptance is supported: `accept` and names of states";
                         return Err(Diagnostic::new(span(section), "an acceptance condition other than Büchi's", label));
                     }
                     for state in parts(section.clone()) {
@@ -376,7 +381,7 @@ impl Lowering {
         let (from, to) = match (&ends[..], before) {
             ([from, to], _) => (self.state(process, from)?, self.state(process, to)?),
             ([to], Some(from)) => (from, self.state(process, to)?),
-            _ => return Err(Diagnostic::new(at, "a transition without a source", "there is none before it that has one")),
+            _ => return Err(Diagnostic::new(at, "a transition without a source", "no earlier transition has one")),
         };
         let scope = self.scope(Some(process));
         let mut guard = None;
@@ -417,8 +422,9 @@ impl Lowering {
         let channel = known.get(name.as_str()).ok_or_else(|| unknown("channel", &name, &known.names()))?;
         let (needed, given) = (channel.arity(&self.channels), message(&direction).count());
         if needed != given {
-            let values = |count| format!("{count} {}", if count == 1 { "value" } else { "values" });
-            let text = format!("messages on `{}` have {}, by its declaration or its first use", name.as_str(), values(needed));
+            let values = |count: usize| counted(count as u64, "value");
+            let text =
+                format!("messages on `{}` have {}, according to its declaration or first use", name.as_str(), values(needed));
             return Err(Diagnostic::new(at, text, format!("this one has {}", values(given))));
         }
         let sent = || -> Result<Vec<Expression>, Diagnostic> {

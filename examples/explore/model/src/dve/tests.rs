@@ -182,8 +182,8 @@ fn errors_say_what_and_where() {
         (with("byte x[0];", ""), 1, "a size of 0"),
         (with("byte y; byte x[y];", ""), 1, "a constant is needed"),
         (with("byte x = 1 / 0;", ""), 1, "a constant is needed"),
-        (with("byte x = {1};", ""), 1, "a list of values for what is no array"),
-        (with("byte x[2] = 1;", ""), 1, "an array with one value for all its elements"),
+        (with("byte x = {1};", ""), 1, "a list of values for a variable that is not an array"),
+        (with("byte x[2] = 1;", ""), 1, "a single value for an array"),
         (with("", "accept a;"), 3, "accepting states"),
         (with("", "accept rabin (a; b), (;a);"), 3, "accepting states"),
         ("process P { state a; }\nsystem async;".into(), 1, "process P has no initial state"),
@@ -198,7 +198,7 @@ fn errors_say_what_and_where() {
         (property("}\nprocess Q { state a, b; init a; trans a -> b { guard P.a; };"), 3, "there is no process `P`"),
         ("process P { state a; init a; }\n".into(), 2, "the text ends here"),
         ("/* never closed".into(), 1, "the text ends here: `*/` was expected"),
-        (String::new(), 1, "the text ends here"),
+        (String::new(), 1, "the text is empty: there is nothing to read"),
     ] {
         let error = read(&text).map(|_| ()).expect_err(&text);
         let expected = format!("test:{line}:");
@@ -239,6 +239,19 @@ fn errors_know_similar_names() {
     };
     assert_eq!(help(&trans("a -> b { guard P.A; };")).unwrap(), "there is `a`");
     assert_eq!(help(&trans("a -> b { guard X; };")).unwrap(), "there is `x`");
+    assert_eq!(help(&trans("a -> b { guard b; };")).unwrap(), "a state is written with its process: P.b");
+    let two =
+        "process P { byte n; state s; init s; } process Q { state s; init s; trans s -> s { guard n == 1; }; } system async;";
+    assert_eq!(help(two).unwrap(), "a variable of a process is written with it: P.n");
+    let condition = |text: &str| {
+        let source = Source { name: "condition".into(), text: text.into() };
+        read(&two.replace(" trans s -> s { guard n == 1; };", "")).unwrap().condition(&source).unwrap_err().diagnostic.help
+    };
+    assert_eq!(condition("s").unwrap(), "a state is written with its process: P.s, Q.s");
+    for declaration in ["bool fork[2];", "bit b;", "unsigned n;"] {
+        let found = help(&with(declaration, "")).unwrap();
+        assert!(found.starts_with("the types are `byte` (0 to 255) and `int`"), "{declaration}: {found}");
+    }
 }
 
 #[test]
@@ -248,7 +261,7 @@ fn states_that_no_table_holds_are_refused() {
     for size in [1025, 2048, 65536] {
         assert!(read(&text.replace("1020", &size.to_string())).unwrap_err().contains("256 are possible"));
     }
-    assert!(read(&text.replace("1020", "65537")).unwrap_err().contains("sizes are 1 to 65536"));
+    assert!(read(&text.replace("1020", "65537")).unwrap_err().contains("the size must be 1 to 65536"));
 }
 
 #[test]

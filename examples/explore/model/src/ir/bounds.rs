@@ -85,17 +85,17 @@ impl<'m> Intervals<'m> {
         let model = self.model;
         let outside = |variable: VariableId, value: i32, values: Range| {
             let name = model.full_name(variable);
-            (!values.contains(value.into())).then(|| format!("{name} is {value}, and can be {} to {}", values.low, values.high))
+            (!values.contains(value.into())).then(|| format!("{name} is {value}, but must be {} to {}", values.low, values.high))
         };
         let of_process = |(id, process): (usize, &Process)| {
             let location = model.location(state, id);
             let Some(here) = self.at[id].get(location) else {
                 let (name, count) = (&process.name, process.locations.len());
-                return Some(format!("process {name} is in state number {location} of {count}"));
+                return Some(format!("process {name} is in state number {location}, but has {count} states"));
             };
             let Some(here) = here else {
                 return Some(format!(
-                    "process {} is in {}, where it cannot come",
+                    "process {} is in {}, which it cannot reach",
                     process.name, process.locations[location].name
                 ));
             };
@@ -108,7 +108,7 @@ impl<'m> Intervals<'m> {
         };
         let unused = || {
             let word = state.iter().zip(&self.used).position(|(word, used)| word & !used != 0)?;
-            Some(format!("word {word} is {:#x}, and only the bits {:#x} are used", state[word], self.used[word]))
+            Some(format!("word {word} is {:#x}, but only the bits {:#x} are used", state[word], self.used[word]))
         };
         let found = model.processes.iter().enumerate().find_map(of_process);
         found.or_else(|| model.variables.iter().enumerate().find_map(of_variable)).or_else(unused)

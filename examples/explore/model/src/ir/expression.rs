@@ -186,6 +186,17 @@ impl Expression {
         }
     }
 
+    /// Whether `part` is this expression or a part of it, apart from spans.
+    pub fn has(&self, part: &Self) -> bool {
+        let is_below = match self {
+            Self::Element { index, .. } => index.has(part),
+            Self::Unary { operand, .. } => operand.has(part),
+            Self::Binary { operands, .. } => operands.iter().any(|operand| operand.has(part)),
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => false,
+        };
+        is_below || self.means(part)
+    }
+
     /// Builds a unary operation; folds constants.
     pub fn unary(operator: Unary, operand: Self) -> Self {
         match operand {

@@ -70,7 +70,7 @@ impl Texts {
 impl<'t> FromIterator<&'t str> for Texts {
     fn from_iter<I: IntoIterator<Item = &'t str>>(texts: I) -> Self {
         let mut all = Self::default();
-        texts.into_iter().for_each(|text| assert!(all.push(text), "there is no memory for a text of {} bytes", text.len()));
+        texts.into_iter().for_each(|text| assert!(all.push(text), "no memory for a text of {} bytes", text.len()));
         all
     }
 }

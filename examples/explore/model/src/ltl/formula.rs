@@ -220,7 +220,10 @@ impl<'a> Parser<'a> {
                 let at = span(self.text, start, start + text.len());
                 Diagnostic::new(at, format!("`{text}` is not expected here"), label)
             }
-            None => Diagnostic::new(span(self.text, self.text.len(), self.text.len()), "the formula ends here", label),
+            None => {
+                let message = if self.tokens.is_empty() { "the formula is empty" } else { "the formula ends here" };
+                Diagnostic::new(span(self.text, self.text.len(), self.text.len()), message, label)
+            }
         }
     }
 
@@ -230,14 +233,14 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let at = self.tokens.get(self.at.saturating_sub(1)).map_or(0, |token| token.start);
-        let label = format!("more than {MOST_PARTS} parts, those that stand for several counted as these");
+        let label = format!("more than {MOST_PARTS} operators and propositions, after abbreviations are expanded");
         Err(Diagnostic::new(span(self.text, at, at), "the formula is too large", label))
     }
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
             let at = self.peek().map_or(self.text.len(), |token| token.start);
-            let label = format!("more than {MAX_DEPTH} operators in each other");
+            let label = format!("more than {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(span(self.text, at, at), "the formula is too large", label));
         }
         self.depth += 1;
@@ -492,7 +495,7 @@ mod tests {
     #[test]
     fn errors_have_their_place() {
         for (text, column, message) in [
-            ("", 1, "the formula ends here"),
+            ("", 1, "the formula is empty"),
             ("G (a", 5, "the formula ends here"),
             ("a b", 3, "`b` is not expected here"),
             ("a U", 4, "the formula ends here"),

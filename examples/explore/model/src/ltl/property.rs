@@ -20,7 +20,8 @@ pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result
     let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
     let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
     if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
-        let message = format!("the formula has {} propositions, and {MOST_PROPOSITIONS} are possible", propositions.len());
+        let message =
+            format!("the formula has {} propositions, but at most {MOST_PROPOSITIONS} are possible", propositions.len());
         return Err(Box::new(Diagnostic::new(first.span, message, "one too many").of(source)).into());
     }
     let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
@@ -141,7 +142,7 @@ pub fn ensure_is_said(model: &Text) -> Result<()> {
         let alone = model.condition(&Source { name: String::new(), text: text.clone() });
         ensure!(
             matches!(alone, Ok((alone, _)) if alone.means(guard)),
-            "--emit-buchi: the guard `{text}` means something of process {} itself, which a file cannot say",
+            "--emit-buchi: the guard `{text}` uses a name of process {} itself, which a file cannot refer to",
             of.processes[property.process].name
         );
     }

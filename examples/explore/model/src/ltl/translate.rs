@@ -220,7 +220,7 @@ impl Nodes {
                 let bit = *self.untils.entry(id).or_insert(bit);
                 ensure!(
                     (bit as usize) < MOST_UNTILS,
-                    "the formula has more than {MOST_UNTILS} until operators, F and negated G counted"
+                    "the formula has more than {MOST_UNTILS} until operators, including F and negated G"
                 );
                 let mut all = self.terms(right)?;
                 all.extend(self.terms(left)?.iter().filter_map(|term| term.and(&next(id, 1 << bit))));
@@ -251,7 +251,7 @@ fn both(one: &[Term], other: &[Term]) -> Result<Vec<Term>> {
     let (count, most) = (one.len() * other.len(), MOST_TERMS);
     ensure!(
         count <= most,
-        "the formula is too large: a state of its automaton would have {count} transitions, and {most} are possible"
+        "the formula is too large: a state of its automaton would have {count} transitions, but at most {most} are possible"
     );
     let pairs = one.iter().flat_map(|a| other.iter().filter_map(|b| a.and(b)));
     Ok(best(pairs.collect()))

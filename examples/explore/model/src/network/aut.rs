@@ -75,7 +75,7 @@ impl Taker for Lines {
         let announced = self.bytes.map_or(0, |bytes| header.transitions.min(bytes / FEWEST_BYTES_A_LINE + 1));
         let All { sources, labels, targets } = &mut self.all;
         for list in [sources, labels, targets] {
-            list.try_reserve_exact(announced as usize).context("there is no memory for so many transitions")?;
+            list.try_reserve_exact(announced as usize).context("no memory for the transitions")?;
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Taker for Lines {
         if sources.len() == sources.capacity() {
             let count = sources.len() + sources.len().max(1 << 16);
             for list in [sources, labels, targets] {
-                list.try_reserve(count - list.len()).context("there is no memory for more transitions")?;
+                list.try_reserve(count - list.len()).context("no memory for more transitions")?;
             }
         }
         self.all.sources.push(source as u32);
@@ -107,11 +107,11 @@ impl Lines {
             return Ok(());
         }
         let text = std::str::from_utf8(label).ok().filter(|text| text.is_ascii());
-        let text = text.ok_or_else(|| anyhow!("a label with a character that is not ASCII: `{}`", excerpt(label)))?;
+        let text = text.ok_or_else(|| anyhow!("the label `{}` has a character that is not ASCII", excerpt(label)))?;
         if self.repeated.len() == LABELS_AT_ONCE || self.waiting.texts.bytes() > BYTES_AT_ONCE {
             self.number_labels()?;
         }
-        ensure!(self.waiting.texts.push(text), "there is no memory for a label of {} bytes", text.len());
+        ensure!(self.waiting.texts.push(text), "no memory for a label of {} bytes", text.len());
         self.repeated.push(1);
         Ok(())
     }
@@ -147,10 +147,10 @@ impl Lines {
 /// The label without its quotes, if it has them.
 fn unquoted(written: &[u8]) -> Result<&[u8]> {
     if let Some(rest) = written.strip_prefix(b"\"") {
-        return rest.strip_suffix(b"\"").ok_or_else(|| anyhow!("the label `{}` has no quote at its end", excerpt(written)));
+        return rest.strip_suffix(b"\"").ok_or_else(|| anyhow!("the label `{}` has no closing quote", excerpt(written)));
     }
     let is_word = written.first().is_some_and(u8::is_ascii_alphabetic)
         && written.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    ensure!(is_word || written == b"*", "the label `{}` is no word, so it must be in quotes", excerpt(written));
+    ensure!(is_word || written == b"*", "the label `{}` must be in quotes, because it is not a single word", excerpt(written));
     Ok(written)
 }

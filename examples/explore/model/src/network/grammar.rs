@@ -14,8 +14,12 @@ struct Grammar;
 /// A piece of text that matches a rule.
 pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
 
-const WORDS: Words<Rule> =
-    Words { expected, marks: &[",", "(", ")", "->", "||", "|||", "|[", "]|", "*", "#", "*)"], is_operand: |_| false };
+const WORDS: Words<Rule> = Words {
+    expected,
+    marks: &[",", "(", ")", "->", "||", "|||", "|[", "]|", "*", "#", "*)"],
+    is_operand: |_| false,
+    hint: |_| None,
+};
 
 /// Names of EXP's operators that are not supported: its own and those from other languages.
 const FOREIGN: [&str; 14] = [
@@ -56,7 +60,7 @@ fn refused(text: &str, error: Span) -> Option<Diagnostic> {
         if FOREIGN.contains(&token) || FOREIGN_SIGNS.contains(&token) {
             let message = format!("the operator `{token}` is not supported");
             let span = parsing::span_of(text, at, at + length);
-            return Some(Diagnostic::new(span, message, "par, |||, ||, |[ ]|, hide, cut and rename are"));
+            return Some(Diagnostic::new(span, message, "supported: par, |||, ||, |[ ]|, hide, cut, rename"));
         }
         at += length;
     }

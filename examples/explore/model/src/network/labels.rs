@@ -13,7 +13,7 @@ pub const HIDDEN: &str = "i";
 /// Limit of the memory of a compiled regular expression, in bytes.
 const MOST_EXPRESSION_BYTES: usize = 1 << 20;
 
-const NO_MEMORY: &str = "there is no memory for more labels";
+const NO_MEMORY: &str = "no memory for more labels";
 
 /// All labels, numbered. Each takes some 20 bytes in addition to its text.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ impl Labels {
         match numbers.entry(Entry::spread(hash), is_it, |entry| Entry::spread(entry.hash)) {
             hash_table::Entry::Occupied(known) => Ok(known.get().number),
             hash_table::Entry::Vacant(place) => {
-                let number = u32::try_from(count).with_context(|| format!("more than {count} labels are not possible"))?;
+                let number = u32::try_from(count).with_context(|| format!("at most {count} labels are possible"))?;
                 ensure!(texts.push(text), NO_MEMORY);
                 place.insert(Entry { hash, number });
                 Ok(number)

@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
             let count = parts.next().map(|number| number.as_str().parse::<usize>().unwrap_or(usize::MAX));
             if count.is_some_and(|count| count < 2 || count > units.len()) {
                 let message = format!("{label}#{} among {} components", count.unwrap_or(0), units.len());
-                return Err(at.error(span(&sync), message, "2 or more of them, and no more than there are, can meet"));
+                return Err(at.error(span(&sync), message, "between 2 and all of the components can synchronize"));
             }
             counts.entry(label).or_default().insert(count);
         }
@@ -376,11 +376,11 @@ impl<'a> Reader<'a> {
                 }
             }
             if elements.len() != units.len() {
-                let message = format!("a vector of {} for {} components", elements.len(), units.len());
-                return Err(at.error(at_vector, message, "each has a place, `_` if it stays"));
+                let message = format!("a vector with {} places for {} components", elements.len(), units.len());
+                return Err(at.error(at_vector, message, "each component has a place; `_` if it does not move"));
             }
             if elements.iter().all(Option::is_none) {
-                return Err(at.error(at_vector, "a vector of nobody", "somebody must move"));
+                return Err(at.error(at_vector, "a vector in which no component moves", "at least one component must move"));
             }
             Ok(Vector { elements, result })
         });
@@ -397,16 +397,16 @@ impl<'a> Reader<'a> {
             "aut" | "exp" => name,
             "" => format!("{name}.aut"),
             other => {
-                let message = format!("`{name}` is a file of a kind that is not read: `.{other}`");
-                return Err(at.error(span(pair), message, "`.aut` and `.exp` are"));
+                let message = format!("files with the extension `.{other}` are not supported");
+                return Err(at.error(span(pair), message, "supported are .aut and .exp"));
             }
         };
         let path = found(at.path, &name).map_err(place)?;
         let path = path.canonicalize().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
         if path.extension().is_some_and(|extension| extension == "exp") || name.ends_with(".exp") {
             if self.inside.contains(&path) || self.inside.len() >= MAX_FILES_IN_EACH_OTHER {
-                let message = format!("`{name}` is in itself, or more than {MAX_FILES_IN_EACH_OTHER} files are in each other");
-                return Err(at.error(span(pair), message, "once more here"));
+                let message = format!("`{name}` includes itself, or more than {MAX_FILES_IN_EACH_OTHER} files are nested");
+                return Err(at.error(span(pair), message, "included again here"));
             }
             let mut bytes = Vec::new();
             let open = || {
@@ -474,7 +474,8 @@ impl<'a> Reader<'a> {
         let components = components.into_iter().enumerate();
         let components = components.map(|(variable, (_, table))| Component { variable, table }).collect();
         let network = network(components);
-        let network = network.ok_or_else(|| anyhow!("{}: more than 2^32 steps could be taken from one state", source.name))?;
+        let network =
+            network.ok_or_else(|| anyhow!("{}: a state may have more than 2^32 steps, which is not supported", source.name))?;
         names.labels = network.labels.clone();
         let model = assembled(Parts { variables, network: Some(network), ..Parts::default() }, &source);
         let model = model.map_err(|error| anyhow!("{}: {}: {}", source.name, error.message, error.label))?;

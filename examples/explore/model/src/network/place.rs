@@ -32,18 +32,14 @@ impl<'a> At<'a> {
     /// The place one level deeper.
     pub fn inside(self, pair: &Pair) -> Result<Self> {
         if self.nesting == 0 {
-            return Err(self.error(
-                span(pair),
-                "the network is too large",
-                format!("more than {MAX_NESTING} operators in each other"),
-            ));
+            return Err(self.error(span(pair), "the network is too large", format!("more than {MAX_NESTING} nested operators")));
         }
         Ok(Self { nesting: self.nesting - 1, ..self })
     }
 
     pub fn too_many(&self, pair: &Pair) -> anyhow::Error {
         let message = format!("more than {} rules, or {} parts of rules", rules::MOST_RULES, rules::MOST_PARTS);
-        self.error(span(pair), message, "here they get so many")
+        self.error(span(pair), message, "this operator exceeds the limit")
     }
 
     pub fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
@@ -51,7 +47,7 @@ impl<'a> At<'a> {
         Pattern::new(&text, mode).map_err(|error| {
             // Messages of the regex crate have several lines.
             let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
-            self.error(span(label), format!("`{text}` is no regular expression that can be read"), why)
+            self.error(span(label), format!("`{text}` is not a valid regular expression"), why)
         })
     }
 }
@@ -63,8 +59,11 @@ pub fn found(text: &Path, name: &str) -> Result<PathBuf> {
     if beside.is_file() {
         return Ok(beside);
     }
-    let message = || format!("there is no file {} and no file {}", beside.display(), here.display());
-    if here.is_file() { Ok(here) } else { Err(anyhow!(message())) }
+    if here.is_file() {
+        return Ok(here);
+    }
+    let elsewhere = if beside == here { String::new() } else { format!(", nor {}", here.display()) };
+    Err(anyhow!("there is no file {}{elsewhere}", beside.display()))
 }
 
 /// Name of a file in messages.

@@ -233,7 +233,7 @@ fn files_are_found_beside_the_text_and_included() {
     files.write("sub/inner.aut", &aut(&[(0, "A", 1), (1, "B", 0)]));
     assert_eq!(files.explored("\"sub/both.exp\" ||| one").0, 8);
     files.write("loop.exp", "one ||| \"loop.exp\"");
-    assert!(files.read("loop.exp").unwrap_err().to_string().contains("is in itself"));
+    assert!(files.read("loop.exp").unwrap_err().to_string().contains("includes itself"));
     files.write("bad.exp", "one |||\n two");
     let error = files.read("bad.exp").unwrap_err().to_string();
     assert!(error.contains("bad.exp:2:2: there is no file"), "{error}");
@@ -246,7 +246,7 @@ fn errors_say_what_and_where() {
     for (text, message) in [
         ("one ||| ", "test:1:9: the text ends here: `(` or a file or an operator was expected"),
         ("one ||| two", "test:1:9: there is no file"),
-        ("one.bcg", "a file of a kind that is not read: `.bcg`"),
+        ("one.bcg", "files with the extension `.bcg` are not supported"),
         ("par A in one || other", "the text ends here"),
         ("prio all > A in one end prio", "test:1:1: the operator `prio` is not supported"),
         ("one | other", "test:1:5: the operator `|` is not supported"),
@@ -254,11 +254,11 @@ fn errors_say_what_and_where() {
         ("one [| A |] other", "the operator `[|` is not supported"),
         ("par A#3 in one || other end par", "A#3 among 2 components"),
         ("par A#1 in one || other end par", "A#1 among 2 components"),
-        ("label par using A -> B in one || other end par", "a vector of 1 for 2 components"),
-        ("label par using _ * _ -> B in one || other end par", "a vector of nobody"),
-        ("total hide \"\\(\" in one end hide", "is no regular expression"),
-        ("broken.aut", "broken.aut:2: the state 2, where the first line announces 2 states: 0 to 1"),
-        ("", "test:1:1: the text ends here"),
+        ("label par using A -> B in one || other end par", "a vector with 1 places for 2 components"),
+        ("label par using _ * _ -> B in one || other end par", "a vector in which no component moves"),
+        ("total hide \"\\(\" in one end hide", "is not a valid regular expression"),
+        ("broken.aut", "broken.aut:2: state 2 found, but the first line announces 2 states, numbered 0 to 1"),
+        ("", "test:1:1: the text is empty"),
     ] {
         let error = format!("{:#}", files.read(text).map(|_| ()).expect_err(text));
         assert!(error.contains(message), "{text}\n{error}");
@@ -321,21 +321,21 @@ fn state_spaces_are_read_as_they_are_written() {
 fn state_spaces_that_are_none_are_refused_with_their_line() {
     for (text, message) in [
         ("", "test:1: the text ends here"),
-        ("\n\n(0, A, 1)", "test:3: `(0, A, 1)` is no first line"),
-        ("des (0, 1)", "test:1: `des (0, 1)` is no first line"),
-        ("des (0, 1, 0)", "0 states: 1 to 2147483647 are possible"),
-        ("des (2, 1, 2)", "the initial state 2 of 2"),
+        ("\n\n(0, A, 1)", "test:3: `(0, A, 1)` is not a valid first line"),
+        ("des (0, 1)", "test:1: `des (0, 1)` is not a valid first line"),
+        ("des (0, 1, 0)", "announces 0 states, but 1 to 2147483647 are possible"),
+        ("des (2, 1, 2)", "the initial state is 2, but the 2 states"),
         ("des (0, 1, 3000000000)", "3000000000 states"),
         ("des (0, 5000000000, 1)", "5000000000 transitions"),
-        ("des (0, 99999999999999999999, 1)", "is no first line"),
+        ("des (0, 99999999999999999999, 1)", "is not a valid first line"),
         ("des (0, 1, 2000000000)\n(0, A, 1999999999)", "test:1: 2000000000 states of 1 transitions"),
-        ("des (0, 1, 2)\n(0, A, 2)", "test:2: the state 2, where the first line announces 2 states"),
-        ("des (0, 1, 2)\n(0, A)", "test:2: `(0, A)` is no transition"),
-        ("des (0, 1, 2)\n(0, A B, 1)", "test:2: the label `A B` is no word"),
-        ("des (0, 1, 2)\n(0, \"A, 1)", "test:2: the label `\\\"A` has no quote at its end"),
-        ("des (0, 1, 2)\n(0, , 1)", "test:2: the label `` is no word"),
-        ("des (0, 2, 2)\n(0, A, 1)\n", "test:3: the text ends here, after 1 transitions: the first line announces 2"),
-        ("des (0, 1, 2)\n(0, A, 1)\n(0, A, 1)", "test:3: one transition more than the 1"),
+        ("des (0, 1, 2)\n(0, A, 2)", "test:2: state 2 found, but the first line announces 2 states"),
+        ("des (0, 1, 2)\n(0, A)", "test:2: `(0, A)` is not a transition"),
+        ("des (0, 1, 2)\n(0, A B, 1)", "test:2: the label `A B` must be in quotes"),
+        ("des (0, 1, 2)\n(0, \"A, 1)", "test:2: the label `\\\"A` has no closing quote"),
+        ("des (0, 1, 2)\n(0, , 1)", "test:2: the label `` must be in quotes"),
+        ("des (0, 2, 2)\n(0, A, 1)\n", "test:3: the text ends after 1 transition, but the first line announces 2"),
+        ("des (0, 1, 2)\n(0, A, 1)\n(0, A, 1)", "test:3: more transitions than the 1"),
         ("des (0, 1, 2)\n(0, \"\u{e9}\", 1)", "a character that is not ASCII"),
     ] {
         let error = read_aut(text.as_bytes()).map(|_| ()).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use crate::ir::{Assignment, Expression, Location, LocationId, ProcessId, Range, 
 use crate::parsing::unknown;
 use crate::warnings::{self, Warning};
 use std::cell::RefCell;
+use warpset_support::numbers::counted;
 
 /// Limit of the statements of all objects together.
 const MAX_STATEMENTS: usize = 1 << 20;
@@ -76,7 +77,7 @@ fn of_transition(all: &mut Declarations, process: ProcessId, pair: Pair, to: &mu
     let count = block.len();
     for (number, statement) in block.into_iter().enumerate() {
         if to.len() >= MAX_STATEMENTS {
-            let message = format!("the objects have more than {MAX_STATEMENTS} statements together");
+            let message = format!("all objects together have more than {MAX_STATEMENTS} statements");
             return Err(Diagnostic::new(at, message, "one too many"));
         }
         let at = span(&statement);
@@ -134,7 +135,12 @@ impl Reader<'_, '_> {
         match pair.as_rule() {
             Rule::expression => match self.as_action(&pair) {
                 true => Ok(nothing),
-                false => Ok(Action::Alone { guard: Some(self.scope.expression(pair)?), effects: Vec::new() }),
+                false => {
+                    let (text, at) = (pair.as_str().trim_end(), span(&pair));
+                    let guard = self.scope.expression(pair)?;
+                    self.scope.warnings.borrow_mut().extend(warnings::of_comparison(text, &guard, at));
+                    Ok(Action::Alone { guard: Some(guard), effects: Vec::new() })
+                }
             },
             Rule::assignment => Ok(Action::Alone { guard: None, effects: vec![self.assignment(pair)?] }),
             Rule::composite => {
@@ -200,7 +206,8 @@ impl Reader<'_, '_> {
         if let Some((channel, end)) = to {
             self.ensure_values(channel, values.len(), at)?;
             if end == 1 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
-                let message = format!("a message is sent from where `{}` leads to", self.all.channels[channel].name);
+                let message =
+                    format!("`{}` leads to this port, so this object can only receive on it", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }
             for (value, ty) in values.iter().zip(&self.all.channels[channel].types) {
@@ -228,7 +235,8 @@ impl Reader<'_, '_> {
         if let Some((channel, end)) = from {
             self.ensure_values(channel, targets.len(), at)?;
             if end == 0 && matches!(self.all.channels[channel].kind, ChannelKind::Buffered { .. }) {
-                let message = format!("a message is received from where `{}` leads from", self.all.channels[channel].name);
+                let message =
+                    format!("`{}` leads from this port, so this object can only send on it", self.all.channels[channel].name);
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }
         }
@@ -243,7 +251,7 @@ impl Reader<'_, '_> {
         let connection = self.all.connected.get(&(self.object, port.as_str().to_string())).copied();
         if connection.is_none() {
             let object = &self.all.names.objects[self.object].name;
-            let message = format!("the port {object}.{} has no channel", port.as_str());
+            let message = format!("the port {object}.{} is not connected to a channel", port.as_str());
             let diagnostic = Diagnostic::new(span(port), message, "nothing can ever be sent or received here");
             self.scope.warnings.borrow_mut().push(Warning { diagnostic, values: 0 });
         }
@@ -256,7 +264,7 @@ impl Reader<'_, '_> {
         if needed == given {
             return Ok(());
         }
-        let values = |count| format!("{count} {}", if count == 1 { "value" } else { "values" });
+        let values = |count: usize| counted(count as u64, "value");
         let message = format!("messages on `{}` have {}", channel.name, values(needed));
         Err(Diagnostic::new(at, message, format!("this one has {}", values(given))))
     }

@@ -190,11 +190,15 @@ impl<'t> Declarations<'t> {
             }
             (Some(value), None) if value.as_rule() == Rule::constant => vec![constant(value)?],
             (Some(value), Some(_)) => {
-                let message = "an array with one value for all its elements";
+                let message = "a single value for an array";
                 return Err(Diagnostic::new(span(value), message, "a list [...] is needed"));
             }
             (Some(value), None) => {
-                return Err(Diagnostic::new(span(value), "a list of values for what is no array", "one value is needed"));
+                return Err(Diagnostic::new(
+                    span(value),
+                    "a list of values for a variable that is not an array",
+                    "one value is needed",
+                ));
             }
         };
         let elements = size.unwrap_or(1);
@@ -222,7 +226,7 @@ impl<'t> Declarations<'t> {
                 Rule::type_name => {
                     let (ty, size) = type_of(&part)?;
                     if size.is_some() {
-                        let label = "values of messages are single ones";
+                        let label = "a message cannot carry an array";
                         return Err(Diagnostic::new(span(&part), "an array in a message", label));
                     }
                     types.push(ty);
@@ -261,7 +265,7 @@ impl<'t> Declarations<'t> {
         }
         if self.connected.insert((id, port.as_str().into()), (channel, end)).is_some() {
             let message = format!("the port {}.{} is connected twice", object.as_str(), port.as_str());
-            return Err(Diagnostic::new(at, message, "a port has one channel"));
+            return Err(Diagnostic::new(at, message, "a port belongs to one channel"));
         }
         Ok((id, port.as_str()))
     }
@@ -283,7 +287,7 @@ impl<'t> Declarations<'t> {
             let name = sections.next().expect("a state machine has a name");
             let process = self.processes.len();
             if process == MAX_MACHINES {
-                let message = format!("the objects have more than {MAX_MACHINES} state machines together");
+                let message = format!("all objects together have more than {MAX_MACHINES} state machines");
                 return Err(Diagnostic::new(span(&name), message, "one too many"));
             }
             let full_name = format!("{}{}", self.names.prefix(&object_name), name.as_str());
@@ -356,7 +360,7 @@ fn size(pair: &Pair, most: i32) -> Result<usize, Diagnostic> {
     if (1..=most).contains(&value) {
         return Ok(value as usize);
     }
-    Err(Diagnostic::new(span(pair), format!("a size of {value}"), format!("sizes are 1 to {most} here")))
+    Err(Diagnostic::new(span(pair), format!("a size of {value}"), format!("the size must be 1 to {most}")))
 }
 
 fn constant(pair: &Pair) -> Result<(i32, Span), Diagnostic> {

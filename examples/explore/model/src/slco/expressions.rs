@@ -60,7 +60,11 @@ impl Local<'_> {
 impl Names for Local<'_> {
     fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic> {
         let [name] = names else {
-            return Err(Diagnostic::new(at, "a name with a dot in an expression of a model", "its own variables have none"));
+            return Err(Diagnostic::new(
+                at,
+                "a name with a dot inside a model",
+                "write variables of the same object without a dot",
+            ));
         };
         self.variable(name.as_str()).map(Meaning::Variable).ok_or_else(|| {
             let known = [self.object.names(), self.machine.map(|machine| machine.names()).unwrap_or_default()].concat();
@@ -95,9 +99,10 @@ impl<N: Names> Scope<'_, N> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let name = parts.next().expect("a target begins with a name");
-        let (variable, index) = self
-            .access(&[name], at, parts.next(), Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?
-            .map_err(|_| Diagnostic::new(at, "a state machine as a target", "nothing can be stored in it"))?;
+        let (variable, index) =
+            self.access(&[name], at, parts.next(), Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?.map_err(|_| {
+                Diagnostic::new(at, "a state machine as the target of an assignment", "a state machine cannot be assigned")
+            })?;
         Ok(StoreTarget { variable, index, span: at })
     }
 
@@ -108,7 +113,7 @@ impl<N: Names> Scope<'_, N> {
         let remaining =
             Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 2) };
         if remaining.nesting == 0 || remaining.depth == 0 {
-            let label = format!("more than {MAX_NESTING} brackets in brackets, or {MAX_DEPTH} operators");
+            let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
             return Err(Diagnostic::new(at, "the expression is too large", label));
         }
         let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
@@ -211,7 +216,7 @@ pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
     let digits: Option<i64> = pair.as_str().parse().ok();
     let value = digits.map(|value| if is_negative { -value } else { value }).and_then(|value| i32::try_from(value).ok());
     value.ok_or_else(|| {
-        let label = format!("numbers are {} to {}", i32::MIN, i32::MAX);
+        let label = format!("numbers range from {} to {}", i32::MIN, i32::MAX);
         Diagnostic::new(span(pair), "the number is too large", label)
     })
 }

@@ -15,6 +15,7 @@ pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;
 
 const WORDS: Words<Rule> = Words {
     expected,
+    hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", ":=", "->", ":", ".", "|", "*/"],
     is_operand: |rules| rules.contains(&Rule::number) && rules.contains(&Rule::not),
 };
@@ -45,6 +46,12 @@ fn expected(rules: &[Rule]) -> Vec<String> {
         _ => None,
     });
     keywords.chain(others.map(Into::into)).collect()
+}
+
+/// Names the types of this language if the word is a type of another one.
+fn hint(word: &str) -> Option<&'static str> {
+    let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "int", "integer", "byte"];
+    types.contains(&word).then_some("the types are `Integer` (32 bits), `Boolean` and `Byte` (0 to 255)")
 }
 
 fn keyword(rule: Rule) -> Option<&'static str> {

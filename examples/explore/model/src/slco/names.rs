@@ -36,6 +36,24 @@ pub struct MachineNames {
 }
 
 impl Names {
+    /// The first object or state machine that has a variable or state with this name, if it is a single one.
+    fn owner(&self, names: &[Pair]) -> Option<String> {
+        let [name] = names else { return None };
+        let name = name.as_str();
+        self.objects.iter().find_map(|object| {
+            if object.variables.get(name).is_some() {
+                return Some(object.name.clone());
+            }
+            let machines = object.machines.names();
+            let machine = machines.into_iter().find(|machine| {
+                let process = object.machines.get(machine);
+                let machine = process.map(|process| &self.machines[*process]);
+                machine.is_some_and(|machine| machine.states.get(name).is_some() || machine.variables.get(name).is_some())
+            });
+            machine.map(|machine| format!("{}{machine}", self.prefix(&object.name)))
+        })
+    }
+
     /// The prefix of an object's names.
     pub fn prefix(&self, object: &str) -> String {
         if self.has_one_object { String::new() } else { format!("{object}.") }
@@ -51,7 +69,13 @@ impl super::expressions::Names for Names {
         }
         match &self.objects[..] {
             [object] => object.find(self, names, at),
-            _ => Err(unknown("object", first.as_str(), span(first), &self.by_name.names())),
+            _ => {
+                let error = unknown("object", first.as_str(), span(first), &self.by_name.names());
+                Err(match self.owner(names) {
+                    Some(owner) => error.with_help(format!("write {owner}.{}", first.as_str())),
+                    None => error,
+                })
+            }
         }
     }
 }
@@ -60,16 +84,21 @@ impl ObjectNames {
     fn find(&self, all: &Names, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic> {
         let known = || [self.variables.names(), self.machines.names()].concat();
         match names {
-            [] => Err(Diagnostic::new(at, format!("`{}` is an object", self.name), "one of its variables or states is needed")
+            [] => Err(Diagnostic::new(at, format!("`{}` is an object", self.name), "name one of its variables or states")
                 .with_help(format!("there are: {}", known().join(", ")))),
             [name] => match (self.variables.get(name.as_str()), self.machines.get(name.as_str())) {
                 (Some(variable), _) => Ok(Meaning::Variable(*variable)),
                 (None, Some(_)) => {
-                    let label = "one of its states or variables is needed";
+                    let label = "name one of its states or variables";
                     Err(Diagnostic::new(at, format!("`{}` is a state machine", name.as_str()), label))
                 }
                 (None, None) => {
-                    Err(unknown(&format!("variable or state machine of {}", self.name), name.as_str(), span(name), &known()))
+                    let what = format!("variable or state machine of {}", self.name);
+                    let error = unknown(&what, name.as_str(), span(name), &known());
+                    Err(match all.owner(names) {
+                        Some(owner) => error.with_help(format!("write {owner}.{}", name.as_str())),
+                        None => error,
+                    })
                 }
             },
             [machine, name] => match self.machines.get(machine.as_str()) {
@@ -79,7 +108,7 @@ impl ObjectNames {
                     Err(unknown(&what, machine.as_str(), span(machine), &self.machines.names()))
                 }
             },
-            _ => Err(Diagnostic::new(at, "more names than there can be", "object.machine.name has three")),
+            _ => Err(Diagnostic::new(at, "too many parts in the name", "a name has at most three parts: object.machine.name")),
         }
     }
 }

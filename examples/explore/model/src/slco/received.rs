@@ -40,7 +40,7 @@ impl Received {
     pub fn expression(&mut self, of: &Expression) -> Result<Expression, Diagnostic> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
-            let label = format!("with the values received it has more than {MAX_PARTS} parts");
+            let label = format!("with the received values inserted it has more than {MAX_PARTS} parts");
             return Err(Diagnostic::new(self.at, "the guard is too large", label));
         }
         Ok(match of {

@@ -291,8 +291,8 @@ impl<'a> Steps<'a> {
             return Ok(());
         }
         let message =
-            format!("conditions of priorities and of guards on what is received have more than {MAX_PARTS} parts together");
-        Err(Diagnostic::new(self.statements[statement].span, message, "too many of this one's kind"))
+            format!("the conditions for priorities and for guards on received values have more than {MAX_PARTS} parts together");
+        Err(Diagnostic::new(self.statements[statement].span, message, "too many such conditions"))
     }
 
     /// Adds a transition, unless it can never happen.
@@ -310,7 +310,7 @@ impl<'a> Steps<'a> {
             guard => guard,
         };
         if guard.as_ref().is_some_and(|guard| depth(guard) > MAX_DEPTH) {
-            let label = format!("with its priority, or the values received, it is nested deeper than {MAX_DEPTH}");
+            let label = format!("with its priority or the received values inserted it is nested deeper than {MAX_DEPTH}");
             return Err(Diagnostic::new(span, "the guard is too large", label));
         }
         self.transitions.push(Transition { process, from, to, guard, action, effects, span });

@@ -275,11 +275,11 @@ fn errors_say_what_and_where() {
         (machine("Integer x x", ""), 1, "the variable `x` is declared twice"),
         (machine("Byte[0] x", ""), 1, "a size of 0"),
         (machine("Byte[70000] x", ""), 1, "a size of 70000"),
-        (machine("Byte[2] x := 1", ""), 1, "an array with one value"),
-        (machine("Byte x := [1]", ""), 1, "a list of values for what is no array"),
+        (machine("Byte[2] x := 1", ""), 1, "a single value for an array"),
+        (machine("Byte x := [1]", ""), 1, "a list of values for a variable that is not an array"),
         (asynchronous("A -> B { send m(1, 2) to X }", ""), 2, "messages on `c` have 1 value"),
-        (asynchronous("A -> B { receive m(i) from X }", ""), 2, "a message is received from where `c` leads from"),
-        (asynchronous("", "A -> B { send m(v) to Y }"), 3, "a message is sent from where `c` leads to"),
+        (asynchronous("A -> B { receive m(i) from X }", ""), 2, "`c` leads from this port, so this object can only send on it"),
+        (asynchronous("", "A -> B { send m(v) to Y }"), 3, "`c` leads to this port, so this object can only receive on it"),
         (pair("(Byte[2]) async lossless from p.X to q.Y", "", ""), 5, "an array in a message"),
         (pair("(Byte) async lossless from p.Z to q.Y", "", ""), 5, "there is no port of p `Z`"),
         (pair("(Byte) async lossless from r.X to q.Y", "", ""), 5, "there is no object `r`"),
@@ -289,7 +289,7 @@ fn errors_say_what_and_where() {
         ("model m { classes K { variables Byte x } objects o : K(x := 1, x := 2) }".into(), 1, "a second value of `x`"),
         ("model m { classes K { } K { } }".into(), 1, "the class `K` is declared twice"),
         ("model m {".into(), 1, "the text ends here"),
-        (String::new(), 1, "the text ends here"),
+        (String::new(), 1, "the text is empty"),
     ] {
         let error = read(&text).map(|_| ()).expect_err(&text);
         assert!(error.starts_with(&format!("test:{line}:")) && error.contains(message), "{text}\n{error}");
@@ -301,7 +301,7 @@ fn errors_say_what_and_where() {
         ("o", "`o` is an object"),
         ("M.D", "there is no state or variable of M `D`"),
         ("o.N.A", "there is no state machine of o `N`"),
-        ("o.M.A.B", "more names than there can be"),
+        ("o.M.A.B", "too many parts in the name"),
         ("o.M.A[1]", "a state is not an array"),
     ] {
         let error = slco.condition(&Source { name: "c".into(), text: condition.into() }).unwrap_err().to_string();
@@ -331,7 +331,7 @@ fn what_is_not_computed_as_it_is_written_is_told() {
     let text =
         "model m { classes K { ports X state machines M { initial A transitions A -> A { send s() to X } } } objects o : K() }";
     let slco = read(text).unwrap();
-    assert!(slco.warnings[0].diagnostic.message.contains("the port o.X has no channel"));
+    assert!(slco.warnings[0].diagnostic.message.contains("the port o.X is not connected to a channel"));
     assert_eq!(counts(text), (1, 0, 1));
 }
 
@@ -445,4 +445,36 @@ proptest! {
         let slco = read(&models()[1]).unwrap();
         let _ = slco.condition(&Source { name: "condition".into(), text: words.join(" ") });
     }
+}
+
+#[test]
+fn comparisons_that_look_like_assignments_are_warned_of() {
+    let warned = |statement: &str| {
+        let slco = read(&machine("Integer x Integer[2] a", &format!("from A to B {{ {statement} }}"))).unwrap();
+        slco.warnings
+            .iter()
+            .map(|warning| format!("{}: {}", warning.diagnostic.message, warning.diagnostic.label))
+            .collect::<Vec<_>>()
+    };
+    let of = |statement: &str| warned(statement).into_iter().next().unwrap_or_default();
+    assert_eq!(
+        of("x = x + 1"),
+        "the statement `x = x + 1` is a comparison: does not change the variable; an assignment is `x := x + 1`"
+    );
+    assert!(of("a[x] = 2 * a[x]").contains("`a[x] := 2 * a[x]`"));
+    for meant in ["x = 1", "x = a[0]", "x := x + 1", "x = x", "x + 1 = x", "a[0] = a[1] + 1", "[x = x % 2; x := 1]"] {
+        assert_eq!(warned(meant), [""; 0], "{meant}");
+    }
+}
+
+#[test]
+fn errors_name_the_owner() {
+    let help = |text: &str, condition: &str| {
+        let source = Source { name: "condition".into(), text: condition.into() };
+        read(text).unwrap().condition(&source).unwrap_err().diagnostic.help
+    };
+    assert_eq!(help(&machine("Integer x", "from A to B {}"), "B").unwrap(), "write M.B");
+    let two = machine("Integer x", "from A to B {}").replace("o : K()", "o : K(), p : K()");
+    assert_eq!(help(&two, "B").unwrap(), "write o.M.B");
+    assert_eq!(help(&two, "x").unwrap(), "write o.x");
 }

@@ -56,10 +56,13 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>
 /// Returns an error if a file cannot be written at `path`, or if a file there is not a checkpoint.
 pub fn ensure_can_be_written(path: &Path) -> Result<()> {
     if path.exists() {
-        ensure!(path.is_file(), "it is not a plain file");
+        ensure!(path.is_file(), "not a regular file");
         let mut start = Vec::new();
         File::open(path)?.take(8).read_to_end(&mut start)?;
-        ensure!(start.is_empty() || start == MAGIC, "there is a file of that name that is no checkpoint, which would be lost");
+        ensure!(
+            start.is_empty() || start == MAGIC,
+            "a file of that name exists that is not a checkpoint, and would be overwritten"
+        );
     }
     remove_left_over(path);
     Ok(NewFile::beside(path).map(drop)?)
@@ -129,22 +132,22 @@ impl Reading {
     ///
     /// The file cannot be read, is not a checkpoint, has a later version, is cut off or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
-        ensure!(!path.is_dir(), "it is a directory");
+        ensure!(!path.is_dir(), "a directory, not a file");
         let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
         let mut start = [0; 8];
         match file.read_exact(&mut start) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("it is no checkpoint: it has fewer than 8 bytes"),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => bail!("not a checkpoint: the file has fewer than 8 bytes"),
             other => other?,
         }
-        ensure!(start == MAGIC, "it is no checkpoint: it begins with the bytes {start:02x?}");
+        ensure!(start == MAGIC, "not a checkpoint: the file begins with the bytes {start:02x?}");
         let [version, length, sum] = [number(&mut file)?, number(&mut file)?, number(&mut file)?];
-        ensure!(version <= VERSION, "its format has version {version}, and this program reads versions up to {VERSION}");
-        ensure!(version > 0 && length <= MOST_HEADER_BYTES, "it is damaged: a header of {length} bytes, version {version}");
+        ensure!(version <= VERSION, "its format has version {version}, but this program reads versions up to {VERSION}");
+        ensure!(version > 0 && length <= MOST_HEADER_BYTES, "the file is damaged: a header of {length} bytes, version {version}");
         let mut header = Vec::new();
         let read = file.by_ref().take(length.into()).read_to_end(&mut header)?;
         ensure!(read == length as usize, CUT_OFF);
-        ensure!(crc(&[&header]) == sum, "it is damaged: the checksum of its header is wrong");
-        let header = serde_json::from_slice(&header).context("its header is no JSON")?;
+        ensure!(crc(&[&header]) == sum, "the file is damaged: the checksum of the header is wrong");
+        let header = serde_json::from_slice(&header).context("the header is not JSON")?;
         Ok(Self { header, file, sum })
     }
 
@@ -159,10 +162,10 @@ impl Reading {
             let sum = self::number(&mut self.file)?;
             ensure!(
                 sum == sum_of_block(self.sum, number, &block),
-                "it is damaged: the checksum of block {number} of its states is wrong"
+                "the file is damaged: the checksum of block {number} of its states is wrong"
             );
             // Reserve memory only as words arrive, so that a false count in the header takes none.
-            words.try_reserve(size).context("there is no memory for the states of its level")?;
+            words.try_reserve(size).context("no memory for the states of the level")?;
             words.extend(block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))));
         }
         Ok(words)
@@ -175,12 +178,12 @@ impl Reading {
 
     /// Returns an error if more bytes follow.
     pub fn end(mut self) -> Result<()> {
-        ensure!(self.file.read(&mut [0])? == 0, "it is damaged: bytes come after its end");
+        ensure!(self.file.read(&mut [0])? == 0, "the file is damaged: it has bytes after its end");
         Ok(())
     }
 }
 
-const CUT_OFF: &str = "it is cut off";
+const CUT_OFF: &str = "the file is truncated";
 
 fn number(file: &mut impl Read) -> Result<u32> {
     let mut bytes = [0; 4];

@@ -49,27 +49,27 @@ impl Identity {
         for (part, sum) in &self.parts {
             ensure!(
                 saved["parts"][part].as_str() == Some(sum),
-                "it is of another model, {name}, or another text of it: the {part} are not those of {}",
+                "the checkpoint belongs to another model, {name}, or an earlier text of it: the {part} differ from those of {}",
                 self.name
             );
         }
         let with = |asked: bool| if asked { "with" } else { "without" };
         ensure!(
             saved["deadlocks"].as_bool() == Some(self.deadlocks),
-            "it was written {} --deadlock, and this search is {}",
+            "it was written {} --deadlock, but this search runs {}",
             with(!self.deadlocks),
             with(self.deadlocks)
         );
         let before: Vec<&str> = saved["conditions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         ensure!(
             before == self.conditions,
-            "states were checked for other conditions (--invariant, --goal) until it was written: {}; now it is {}",
+            "it was written for other conditions (--invariant, --goal): {}; this search has {}",
             list(&before),
             list(&self.conditions)
         );
         ensure!(
             saved["meaning"].as_str() == Some(&self.meaning),
-            "a constant of the model that the conditions name (--invariant, --goal) has another value than when it was written"
+            "a constant of the model used in the conditions (--invariant, --goal) has changed since it was written"
         );
         Ok(())
     }

@@ -162,7 +162,8 @@ impl Checkpoints {
             Ok((file::Written { bytes, folder_error }, took)) => {
                 (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
                 if let Some(error) = folder_error {
-                    let (path, why) = (self.schedule.path.display(), "a crash of the machine may bring the file before it back");
+                    let (path, why) =
+                        (self.schedule.path.display(), "a crash of the machine may bring back the checkpoint before it");
                     (self.schedule.warn)(&format!("warning: --checkpoint: {path} is written, but {why}: {error}\n"));
                 }
             }
@@ -229,12 +230,12 @@ impl Opened {
             let header = &self.reading.header;
             identity.ensure_is(&header["model"])?;
             let width = count(header, "words")?;
-            ensure!(width == words as u64, "its states have {width} words, and those of the model {words}");
+            ensure!(width == words as u64, "its states have {width} words, but those of the model have {words}");
             let name = header["table"].as_str().unwrap_or_default();
             let kind = TableKind::of_name(name);
-            let kind = kind.with_context(|| format!("its table is of the kind `{name}`, which is not known"))?;
+            let kind = kind.with_context(|| format!("its table has the unknown kind `{name}`"))?;
             let asked = asked.unwrap_or(kind);
-            ensure!(asked == kind, "its table is of the kind `{name}`, and --table asks for `{asked}`");
+            ensure!(asked == kind, "its table has the kind `{name}`, but --table asks for `{asked}`");
             Ok(kind)
         };
         of().with_context(|| self.failed())
@@ -246,7 +247,7 @@ impl Opened {
     }
 
     fn failed(&self) -> String {
-        format!("--resume: {} cannot be gone on from", self.path.display())
+        format!("--resume: the search of {} cannot be continued", self.path.display())
     }
 
     /// Loads the table and the state of the search. `limits`: bytes of the table, if it must grow for states that had found
@@ -285,7 +286,7 @@ impl Opened {
                 && counts.deadlocks <= counts.states
                 && counts.transitions.max(counts.overflows) <= MOST_COUNTED;
             let all = counts.waiting.saturating_add(next).saturating_add(offered).checked_mul(width as u64);
-            let all = all.filter(|_| is_possible).context("it is damaged: its counts do not fit each other")?;
+            let all = all.filter(|_| is_possible).context("the file is damaged: its counts contradict each other")?;
             let mut level = reading.words(all)?;
             ensure_can_be_reached(&intervals, &level, width)?;
             let mut offered = level.split_off((counts.waiting + next) as usize * width);
@@ -294,7 +295,7 @@ impl Opened {
             reading.end()?;
             ensure!(table.width() == width, "its table has vectors of {} words, not {width}", table.width());
             let stored = table.len()?;
-            ensure!(stored == counts.states, "its table has {stored} states, not {} as it says", counts.states);
+            ensure!(stored == counts.states, "its table has {stored} states, but its header announces {}", counts.states);
             for states in level.chunks(PIECE * width).chain(next.chunks(PIECE * width)) {
                 let lost = table.contains_many(states)?.iter().filter(|is_there| !**is_there).count();
                 ensure!(lost == 0, "{lost} states of its level are not in its table");
@@ -313,14 +314,14 @@ impl Opened {
 }
 
 fn count(header: &Value, name: &str) -> Result<u64> {
-    header[name].as_u64().with_context(|| format!("it is damaged: its header has no number `{name}`"))
+    header[name].as_u64().with_context(|| format!("the file is damaged: its header has no number `{name}`"))
 }
 
 /// Returns an error if some of these states cannot be reached: next-state functions must not get them.
 fn ensure_can_be_reached(intervals: &Intervals, states: &[u32], width: usize) -> Result<()> {
     match states.par_chunks(width).find_map_any(|state| intervals.strange(state)) {
         None => Ok(()),
-        Some(why) => bail!("it is damaged, or was made to mislead: it has a state that the model cannot reach: {why}"),
+        Some(why) => bail!("the file is damaged or forged: it has a state that the model cannot reach: {why}"),
     }
 }
 
@@ -333,9 +334,10 @@ fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, lev
     let words = found["state"].as_array().into_iter().flatten();
     let state: Vec<u32> = words.filter_map(|word| u32::try_from(word.as_u64()?).ok()).collect();
     let (width, level) = (interpreted.width(), count(found, "level")?);
-    ensure!(state.len() == width && level < levels, "it is damaged: what was found is no state of its levels");
+    ensure!(state.len() == width && level < levels, "the file is damaged: the state that was found is not in its levels");
     ensure_can_be_reached(intervals, &state, width)?;
-    let violation = violation_of(interpreted, &state).context("it is damaged: nothing is wrong with the state that was found")?;
+    let violation =
+        violation_of(interpreted, &state).context("the file is damaged: the state that was found violates nothing")?;
     Ok(Some(Found { violation, state, level }))
 }
 
@@ -367,7 +369,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
         let count = offered.len() / width;
         if !grow_within(table, limits.of_table(table, 0)?)? {
             let why =
-                format!("its table is full, with {count} states more to put, and there is no memory for a larger one (--memory)");
+                format!("its table is full with {count} more states to put, and no memory is left for a larger one (--memory)");
             return Err(Ended { code: exit::INCOMPLETE, why }.into());
         }
     }

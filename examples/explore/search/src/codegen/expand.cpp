@@ -54,6 +54,22 @@ struct Joint {
     }
 };
 
+// Mirrored by `Random` in simulation.rs.
+struct Random {
+    u64 state;
+
+    // A number below `count`, which is less than 2^32.
+    u64 below(u64 count)
+    {
+        state += 0x9e3779b97f4a7c15ull;
+        u64 mixed = state;
+        mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+        mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
+        mixed ^= mixed >> 31;
+        return (mixed >> 32) * count >> 32;
+    }
+};
+
 // Receives the successors of a state of a net, in rows of which `end` is the first that must not be kept.
 struct Rows {
     const State& from;
@@ -89,6 +105,13 @@ struct Rows {
 }  // namespace
 
 extern "C" {
+
+// Mirrored by `Walked` in on_cpu.rs.
+struct Walked {
+    u64 steps;
+    u64 overflows;
+    u64 ended;  // 0: after `most` steps; 1: in a state without any step; 2: at a violation or a fault
+};
 
 // Mirrored by `Counts` in on_cpu.rs.
 struct Counts {
@@ -167,5 +190,43 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
         counts->states = at + 1;
         counts->rows = row;
     }
+}
+
+// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
+// a state and one more. For models without a property.
+void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
+{
+    using namespace explore;
+    *walked = {0, 0, 0};
+    State from = *state;
+    Random numbers = *random;
+    for (;;) {
+        Notes notes;
+        const bool violates = violated(tables, from, notes) != conditions;
+        u64 count = 0;
+        for (u32 unit = 0; unit < units; ++unit) {
+            const u32 end = choices(unit);
+            Cursor cursor(tables);
+            for (u32 choice = 0; choice < end; ++choice) {
+                rows[count] = from;
+                count += step(unit, choice, cursor, from, rows[count], notes);
+                if (unit >= first_component && !cursor.more()) break;
+            }
+        }
+        if (violates || notes.fault != 0) {
+            walked->ended = 2;
+            break;
+        }
+        if (count == 0) {
+            walked->ended = 1;
+            break;
+        }
+        if (walked->steps == most) break;
+        walked->overflows += notes.overflows;
+        from = rows[numbers.below(count)];
+        ++walked->steps;
+    }
+    *state = from;
+    *random = numbers;
 }
 }

@@ -37,9 +37,9 @@ const MOST_WORDS: usize = u32::MAX as usize;
 pub fn ensure_fits(model: &Model) -> Result<()> {
     let Some(network) = &model.network else { return Ok(()) };
     let steps = network.most_steps();
-    ensure!(steps <= MOST_STEPS, "not compiled: a state may have {steps} steps, and {MOST_STEPS} are possible");
+    ensure!(steps <= MOST_STEPS, "not compiled: a state may have {steps} steps, but at most {MOST_STEPS} are possible");
     let words = NetworkPlan::of(network).words;
-    ensure!(words <= MOST_WORDS, "not compiled: the network's tables have {words} words, and {MOST_WORDS} are possible");
+    ensure!(words <= MOST_WORDS, "not compiled: the network's tables have {words} words, but at most {MOST_WORDS} are possible");
     Ok(())
 }
 

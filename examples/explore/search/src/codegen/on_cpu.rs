@@ -2,6 +2,7 @@
 
 use super::generate;
 use crate::checks::Violation;
+use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
@@ -32,6 +33,7 @@ pub struct Compiled<'m> {
     /// Determines the violation of a state that the functions have found.
     interpreted: &'m Interpreted<'m>,
     expand: Expand,
+    walk: Walk,
     most_steps: usize,
     /// Tables of the model's network.
     tables: Vec<u32>,
@@ -40,6 +42,17 @@ pub struct Compiled<'m> {
 }
 
 type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
+
+type Walk = unsafe extern "C" fn(*const u32, *mut u32, *mut Random, u64, *mut u32, *mut Walked);
+
+/// `Walked` in expand.cpp.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Walked {
+    steps: u64,
+    overflows: u64,
+    ended: u64,
+}
 
 /// `Counts` in expand.cpp.
 #[repr(C)]
@@ -82,7 +95,7 @@ impl<'m> Compiled<'m> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
         super::ensure_fits(model)?;
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-        let folder = tempfile::tempdir().context("a folder for generated code")?;
+        let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
         std::fs::write(&text, generate(model, &conditions))?;
         std::fs::write(&harness, EXPAND)?;
@@ -92,13 +105,14 @@ impl<'m> Compiled<'m> {
         // SAFETY: the library was just compiled, and does nothing when it is loaded.
         let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
         // SAFETY: the types are those in expand.cpp.
-        let (expand, width, most_steps) = unsafe {
+        let (expand, walk, width, most_steps) = unsafe {
             let width = library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?;
             let most_steps = library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?;
-            (*library.get::<Expand>(b"explore_expand")?, width() as usize, most_steps() as usize)
+            let walk = *library.get::<Walk>(b"explore_walk")?;
+            (*library.get::<Expand>(b"explore_expand")?, walk, width() as usize, most_steps() as usize)
         };
         ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Some(Self { interpreted, expand, most_steps, tables: super::tables(model), _library: library }))
+        Ok(Some(Self { interpreted, expand, walk, most_steps, tables: super::tables(model), _library: library }))
     }
 
     /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
@@ -184,6 +198,29 @@ impl Successors for Compiled<'_> {
     }
 }
 
+impl Walker for Compiled<'_> {
+    /// Successors of a state.
+    type Memory = Vec<u32>;
+
+    fn walk(&self, state: &mut Vec<u32>, random: &mut Random, most: u64, rows: &mut Vec<u32>) -> (u64, u64, Ended) {
+        rows.resize((self.most_steps + 1) * self.width(), 0);
+        let model = self.interpreted.interpreter.model();
+        assert!(state.len() == self.width() && model.property.is_none() && model.net.is_none());
+        let mut walked = Walked::default();
+        // SAFETY: the state has the model's width; there is room for the successors of a state and one more row; the tables are
+        // those of the model that was compiled; the types are those in expand.cpp.
+        unsafe {
+            (self.walk)(self.tables.as_ptr(), state.as_mut_ptr(), random, most, rows.as_mut_ptr(), &mut walked);
+        }
+        let ended = match walked.ended {
+            0 => Ended::Steps,
+            1 => Ended::Deadlock,
+            _ => Ended::Violation,
+        };
+        (walked.steps, walked.overflows, ended)
+    }
+}
+
 /// Compiles the source. Returns false if it was stopped.
 fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
     let folder = source.parent().context("a file is in a folder")?;
@@ -211,7 +248,7 @@ fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn F
         );
     }
     let tried = compilers.join(OsStr::new(", "));
-    bail!("no C++ compiler was found: {} were tried; the variable CXX names another", tried.display())
+    bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
 }
 
 /// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped.

@@ -40,7 +40,10 @@ enum Choice {
 /// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> Result<()> {
     let pairs: usize = model.channels.iter().map(|channel| channel.senders.len() * channel.receivers.len()).sum();
-    ensure!(pairs <= MOST_PAIRS, "not compiled: it has {pairs} pairs of senders and receivers, and {MOST_PAIRS} are possible");
+    ensure!(
+        pairs <= MOST_PAIRS,
+        "not compiled: the model has {pairs} pairs of senders and receivers, but at most {MOST_PAIRS} are possible"
+    );
     for process in &model.processes {
         let mut choices = vec![0; process.locations.len()];
         for transition in &model.transitions[process.transitions.clone()] {
@@ -52,7 +55,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
         let (most, locations) = (choices.iter().max().copied().unwrap_or(0), process.locations.len());
         ensure!(
             most * locations <= MOST_NUMBERS,
-            "not compiled: process {} has {locations} states and up to {most} steps from one, which is too much together",
+            "not compiled: process {} has {locations} states with up to {most} steps each, which is too many",
             process.name
         );
     }

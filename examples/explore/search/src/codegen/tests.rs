@@ -120,7 +120,7 @@ fn some_beem_models() -> Vec<PathBuf> {
 
 pub fn read_file(path: &Path) -> Text {
     let input = crate::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
-    let text = Text::read(Format::of(path), input, &Reading::default());
+    let text = Text::read(Format::of(path).unwrap(), input, &Reading::default());
     text.unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
 }
 

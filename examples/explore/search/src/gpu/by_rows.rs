@@ -89,7 +89,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         if let Some(Parents { low, .. }) = &mut parents {
             // The initial state is its own parent, because 0 would mark a hole. A copy from the host, because one element is not
             // worth a kernel.
-            ensure!(reference.slot() == 0, "the table is empty, and does not begin with row 0: please report this as a bug");
+            ensure!(reference.slot() == 0, "the table is empty but does not begin with row 0: please report this as a bug");
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
@@ -154,7 +154,7 @@ impl<S: Storage> GpuEngine<'_, S> {
 
     /// Lists the references of the states in a small range of rows, on the host.
     pub(super) fn states_in(&self, parents: &Parents, rows: Range<u64>) -> Result<Vec<u64>> {
-        let (references, count) = self.states_of_rows(parents, rows)?.context("there is no memory for a list of rows")?;
+        let (references, count) = self.states_of_rows(parents, rows)?.context("no memory for a list of rows")?;
         self.downloaded(&references, count)
     }
 
@@ -187,7 +187,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
         let rows = self.stream.clone_dtoh(&rows)?;
         let references: Option<Vec<_>> = rows.iter().map(|row| self.table.reference(*row)).collect();
-        let references = references.context("it is not known what a state was found from: please report this as a bug")?;
+        let references = references.context("a state has no stored parent: please report this as a bug")?;
         let words = self.table.get_many(&references)?;
         Ok(words.chunks_exact(self.table.width()).map(<[u32]>::to_vec).collect())
     }

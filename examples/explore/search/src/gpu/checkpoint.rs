@@ -49,7 +49,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let [Some(level), Some(next)] =
             [self.words(progress, &lists[0], search.first)?, self.words(progress, &lists[1], search.first)?]
         else {
-            checkpoints.fail(&counts, "there is no memory for the states of its level");
+            checkpoints.fail(&counts, "no memory for the states of the level");
             return Ok(());
         };
         checkpoints.write(self.table, &Snapshot { counts, found, level: &[&level], next: &next, offered: &[] });
@@ -78,7 +78,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// The words of states, through the table's own buffers for results; `None` if there is no memory for them.
     fn words_by_table(&self, slots: &[u64]) -> Result<Option<Vec<u32>>> {
         let references: Option<Vec<_>> = slots.iter().map(|slot| self.table.reference(*slot)).collect();
-        if_it_fits(self.table.get_many(&references.context("the order has a slot that is none: please report this as a bug")?))
+        if_it_fits(
+            self.table.get_many(&references.context("the order has a slot that does not exist: please report this as a bug")?),
+        )
     }
 
     /// Finds the states of a resumed search in the loaded table.
@@ -127,7 +129,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let mut references = order.slice_mut(at..at + count);
             let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
             self.table.find_device(&self.stream, batch)?;
-            ensure!(self.read(&found)?.hits == count as u64, "states of its level are not in its table");
+            ensure!(self.read(&found)?.hits == count as u64, "states of the level are not in the table");
             at += count;
         }
         Ok(order)

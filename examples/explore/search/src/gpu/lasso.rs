@@ -69,7 +69,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let place = self.first_on_cycle(&kernels, progress, residue, &members)?;
         let level = starts.partition_point(|start| *start <= place) - 1;
         let slot = self.stream.clone_dtoh(&progress.order.slice(place as usize..place as usize + 1))?[0];
-        let reference = self.table.reference(slot).context("the GPU gives a slot that is none: please report this as a bug")?;
+        let reference =
+            self.table.reference(slot).context("the GPU returned a slot that does not exist: please report this as a bug")?;
         let entry = self.table.get_many(&[reference])?;
         let is_accepting = automaton.is_accepting(&entry);
         let number = self.stream.clone_dtoh(&members.numbers.slice(slot as usize..slot as usize + 1))?[0];
@@ -236,7 +237,7 @@ impl<S: Storage> GpuEngine<'_, S> {
 fn finished(ended: Result<Sweep, End>) -> Result<Sweep> {
     match ended {
         Ok(sweep) => Ok(sweep),
-        Err(End::Stopped(stop)) => Err(stop.error("while its loop was looked for").into()),
-        Err(end) => bail!("the search for its loop ends early ({end:?}): please report this as a bug"),
+        Err(End::Stopped(stop)) => Err(stop.error("during the search for its loop").into()),
+        Err(end) => bail!("the search for its loop ended early ({end:?}): please report this as a bug"),
     }
 }

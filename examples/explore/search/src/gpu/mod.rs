@@ -172,8 +172,8 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
 /// Message for an initial state that cannot be put into a table as new.
 fn not_empty_or_too_small<S: Storage>(table: &VectorTable<S>) -> String {
     let (slots, is_tree) = (table.slots(), table.spec().is_tree());
-    let nodes = if is_tree { ", or too few nodes for it: --nodes chooses more" } else { "" };
-    format!("the table of {slots} slots is not empty, or has no room for one state{nodes}")
+    let nodes = if is_tree { ", or too few slots for its nodes: raise --nodes" } else { "" };
+    format!("the table of {slots} slots is not empty, or has no free slot for a state{nodes}")
 }
 
 /// An engine for one model and one table.
@@ -632,7 +632,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 
     /// Determines the violation of a state that the kernel has found.
     fn look_at(&self, reference: u64, level: u64) -> Result<Found> {
-        let reference = self.table.reference(reference).context("the GPU gives a slot that is none: please report this")?;
+        let reference =
+            self.table.reference(reference).context("the GPU returned a slot that does not exist: please report this")?;
         let state = self.table.get_many(&[reference])?;
         let mut expansion = Expansion::default();
         self.interpreted.expand(&state, &mut Default::default(), &mut expansion);
@@ -668,7 +669,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let mut references = order.slice_mut(..count);
         let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
         self.table.find_device(&self.stream, batch)?;
-        ensure!(self.read(&found)?.hits == count as u64, "the table has lost states as it grew: please report this as a bug");
+        ensure!(self.read(&found)?.hits == count as u64, "the table lost states while it grew: please report this as a bug");
         progress.order = order;
         let last = search.last - search.first;
         let mut search = SearchState { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
@@ -723,7 +724,7 @@ impl Kernel {
         let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
         ensure!(
             resident > 0,
-            "a multiprocessor has no room for a block of {threads} threads with {shared} bytes of shared memory"
+            "no block of {threads} threads with {shared} bytes of shared memory fits a multiprocessor of this GPU"
         );
         let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let blocks = resident * stream.context().attribute(multiprocessors)? as u32;

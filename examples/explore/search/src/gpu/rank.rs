@@ -136,7 +136,7 @@ impl<'a> OnGpu<'a> {
 
     /// Determines the violation of a state that the kernel has found.
     fn look_up<S: Storage>(&self, table: &VectorTable<S>, slot: u64, level: u64) -> Result<Found> {
-        let reference = table.reference(slot).context("the GPU gives a slot that is none: please report this")?;
+        let reference = table.reference(slot).context("the GPU returned a slot that does not exist: please report this")?;
         let state = table.get_many(&[reference])?;
         let violation = self.violation(&state);
         let violation = violation.context("the GPU finds a violation where the interpreter does not: please report this")?;
@@ -268,7 +268,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             let batch = LocalBatch::new(&words, count).references(&mut references).counts(&mut found);
             table.find_device(&self.stream, batch)?;
             let found = self.stream.clone_dtoh(&found)?[0].hits;
-            ensure!(found == count as u64, "the table has lost states as it grew: please report this as a bug");
+            ensure!(found == count as u64, "the table lost states while it grew: please report this as a bug");
         }
         // The new order lacks the expanded states, and the starts of earlier levels are not valid any more.
         self.order = order;
@@ -287,7 +287,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
 
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>> {
         if let Some(stop) = (limits.stop)() {
-            return Err(stop.error("on the way back along the path").into());
+            return Err(stop.error("while the path was followed back").into());
         }
         let Some(first) = self.starts.get(level).copied() else { return Ok(None) };
         let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);

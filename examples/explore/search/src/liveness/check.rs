@@ -32,10 +32,11 @@ pub enum Verdict {
     Unknown,
 }
 
-const EARLY: &str = "It was found before all states were: there may be a shorter one (--keep-going looks at all).";
+const EARLY: &str = "The run was found before all states were; a shorter one may exist (--keep-going explores all states first).";
 
-const FAIR: &str = "It is weakly fair to every process: its loop goes on until each has moved, or was disabled.";
-const FAIR_TO_COMPONENTS: &str = "It is weakly fair to every component: its loop goes on until each has moved, or was disabled.";
+const FAIR: &str = "The run is weakly fair to every process: in its loop each process moves or is disabled at some point.";
+const FAIR_TO_COMPONENTS: &str =
+    "The run is weakly fair to every component: in its loop each component moves or is disabled at some point.";
 
 /// A search of a product that can search for accepting cycles afterwards.
 pub trait Liveness: Explorer {

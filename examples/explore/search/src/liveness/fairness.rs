@@ -213,11 +213,11 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     }
 
     fn fair_graph(&self, interpreter: &Interpreter, residue: &Residue) -> Result<FairnessGraph> {
-        let no_memory = "there is no memory for the steps of the states that may be on its loop";
+        let no_memory = "no memory for the steps of the states that may be on its loop";
         let model = interpreter.model();
         let (width, words) = (self.source.width(), everybody(model).div_ceil(64));
         let (slots, members) = (residue.flags.len(), residue.members.len());
-        ensure!(members < u32::MAX as usize, "{members} states may be on its loop: too many");
+        ensure!(members < u32::MAX as usize, "{members} states may be on its loop, which is too many");
         let bytes = self.table.bytes() + 6 * slots as u64 + (36 + 8 * words as u64) * members as u64;
         let mut numbers: Vec<u32> = Vec::new();
         ensure!(bytes <= self.limits.bytes && numbers.try_reserve_exact(slots).is_ok(), no_memory);
@@ -226,7 +226,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         type Part = (Vec<u32>, Vec<Edge>, Vec<bool>, Vec<u64>);
         let piece = |references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (self.limits.stop)() {
-                return Err(stop.error("while its loop was looked for").into());
+                return Err(stop.error("during the search for its loop").into());
             }
             let states = self.table.get_many(references)?;
             let mut enabled = vec![0u64; references.len() * words];

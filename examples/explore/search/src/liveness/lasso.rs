@@ -128,10 +128,14 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     }
 
     fn graph(&self, residue: &Residue) -> Result<ResidueGraph> {
-        let no_memory = "there is no memory for the steps of the states that may be on its loop";
+        let no_memory = "no memory for the steps of the states that may be on its loop";
         let mut numbers: Vec<u32> = Vec::new();
         let slots = residue.flags.len();
-        ensure!(residue.members.len() < u32::MAX as usize, "{} states may be on its loop: too many", residue.members.len());
+        ensure!(
+            residue.members.len() < u32::MAX as usize,
+            "{} states may be on its loop, which is too many",
+            residue.members.len()
+        );
         let bytes = self.table.bytes() + 6 * slots as u64 + 36 * residue.members.len() as u64;
         ensure!(bytes <= self.limits.bytes && numbers.try_reserve_exact(slots).is_ok(), no_memory);
         numbers.resize(slots, u32::MAX);
@@ -140,7 +144,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         type Part = (Vec<u32>, Vec<u32>, Vec<bool>);
         let piece = |workspace: &mut Workspace, references: &[Reference]| -> Result<Part> {
             if let Some(stop) = (self.limits.stop)() {
-                return Err(stop.error("while its loop was looked for").into());
+                return Err(stop.error("during the search for its loop").into());
             }
             let (mut degrees, mut targets) = (vec![0; references.len()], Vec::new());
             self.steps(references, workspace, |from, to, _| {
@@ -236,7 +240,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
 pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_longer: Option<&'static str>) -> Result<Lasso> {
     let Run { states, begins, movers } = run;
     let replay = || -> Result<Vec<ProductStep>> {
-        ensure!(states.first() == Some(&interpreter.model().initial_state()), "it does not begin in the initial state");
+        ensure!(states.first() == Some(&interpreter.model().initial_state()), "the run does not begin in the initial state");
         ensure!(begins < states.len() && states.last() == states.get(begins), "its loop is not closed");
         ensure!(automaton.is_accepting(&states[begins]), "its loop does not begin in an accepting state");
         let mut scratch = Scratch::default();

@@ -108,7 +108,7 @@ impl Possible {
             drop(graph);
             let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
             let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
-            let fault = fault.context("a fault of the condition is none: please report this as a bug")?;
+            let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
             outcome.found = Some(lost(Violation::Fault(fault), states));
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl Possible {
         interpreter: &Interpreter,
         limits: Limits,
     ) -> Result<StateGraph> {
-        let no_memory = || anyhow!("there is no memory for all states and steps at once");
+        let no_memory = || anyhow!("no memory for all states and steps at once");
         let (slots, states) = (table.slots(), table.len()?);
         let bytes = table.bytes() + 6 * slots + 40 * states;
         let mut numbers: Vec<u32> = Vec::new();

@@ -500,10 +500,10 @@ pub fn path_to_marked<S: Storage, X: Successors>(
             break *entry;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
-        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ended while the way there was looked for");
+        ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ran out during the search for the path");
         let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Vec<Reference>> {
             if let Some(stop) = (limits.stop)() {
-                return Err(stop.error("while the way there was looked for").into());
+                return Err(stop.error("during the search for the path").into());
             }
             expansion.clear();
             source.expand_those_without_fault(&table.get_many(references)?, scratch, expansion);

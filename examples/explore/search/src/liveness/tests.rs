@@ -253,7 +253,7 @@ fn fair_loops_show_whose_step_it_is() {
 /// A model in another language, and a question about its runs.
 fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(file);
-    let mut text = Text::read(Format::of(&path), input::open(&path).unwrap(), &Reading::default()).unwrap();
+    let mut text = Text::read(Format::of(&path).unwrap(), input::open(&path).unwrap(), &Reading::default()).unwrap();
     let source = Source { name: "--ltl".into(), text: formula.into() };
     warpset_model::ltl::property::set_formula(&mut text, &source, &mut |_, _| {})
         .unwrap_or_else(|error| panic!("{formula}: {error:#}"));
@@ -387,7 +387,7 @@ fn a_run_has_the_fewest_steps() {
     assert_eq!(lasso.steps[20].system, None);
     let (step, states) = (lasso.steps[20].system, &lasso.states[20..22]);
     let lines = trace::step_lines(&ring(20, false).model, step, &states[0], &states[1]);
-    assert_eq!(lines[0], "no step is possible: the run stays here");
+    assert_eq!(lines[0], "no step is possible: the run stays in this state");
 }
 
 #[test]

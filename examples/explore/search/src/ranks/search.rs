@@ -56,12 +56,12 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
     }
 
     pub fn table(&self) -> Result<&Table<S>> {
-        self.table.as_ref().context("an error has ended the connection of the ranks before")
+        self.table.as_ref().context("an earlier error closed the connection of the ranks")
     }
 
     /// Runs `work` with the table. After an error or a panic the table is dropped, so that the other ranks notice.
     fn with<T>(&mut self, work: impl FnOnce(&mut Table<S>, &mut W, &[u32]) -> Result<T>) -> Result<T> {
-        let mut table = self.table.take().context("an error has ended the connection of the ranks before")?;
+        let mut table = self.table.take().context("an earlier error closed the connection of the ranks")?;
         let done = work(&mut table, &mut self.worker, &self.initial)?;
         self.table = Some(table);
         Ok(done)
@@ -129,7 +129,7 @@ fn predecessor<S: Storage, W: Worker<S>>(
     let failed = u64::from(own.is_err() && !stops.are_any());
     let [interrupted, timed_out, nanoseconds, failures] = table.sum(stops.with([failed]))?;
     if let Some(stop) = Stops::of([interrupted, timed_out, nanoseconds]) {
-        return Err(stop.error("on the way back along the path").into());
+        return Err(stop.error("while the path was followed back").into());
     }
     let own = own?;
     if failures > 0 {
@@ -317,12 +317,13 @@ impl RankSearch {
 
     /// Shares the violation of the first rank that has one.
     fn first_found<S: Storage, W: Worker<S>>(&self, table: &mut Table<S>, worker: &mut W, own: Option<&Found>) -> Result<Found> {
-        let winner = first_of(table, own.is_some())?.context("a violation was counted, and nobody has it")?;
+        let winner = first_of(table, own.is_some())?.context("a violation was counted, but no rank has it")?;
         let mut state = own.filter(|_| winner == table.rank()).map(|found| found.state.clone()).unwrap_or_default();
         state.resize(table.local().width(), 0);
         share(table, winner, &mut state)?;
-        let violation =
-            worker.look_at(&state).context("what another rank has found is none here: please report this as a bug")?;
+        let violation = worker
+            .look_at(&state)
+            .context("the violation found by another rank is not one on this rank: please report this as a bug")?;
         Ok(Found { violation, state, level: self.counts.levels - 1 })
     }
 

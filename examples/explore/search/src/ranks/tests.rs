@@ -281,6 +281,6 @@ fn ranks_that_cannot_be_made_are_an_error_on_all() {
     let two = [Device::cpu_with_threads(1), Device::cpu_with_threads(1)];
     let builder = VectorTable::<Bucket>::builder(1);
     let of = |ranks| self::tables(&builder, &two, ranks, 64);
-    assert!(of(3).map(drop).unwrap_err().to_string().contains("must be a multiple of 2"));
+    assert!(of(3).map(drop).unwrap_err().to_string().contains("must be a multiple of the number of devices, 2"));
     assert_eq!(of(4).unwrap().len(), 4);
 }

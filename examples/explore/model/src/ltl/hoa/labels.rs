@@ -80,7 +80,7 @@ impl Budget {
         }
         let pairs = left.len() * right.len();
         if pairs > MOST_PAIRS {
-            return Err(format!("it is a conjunction of disjunctions with {pairs} pairs, and at most {MOST_PAIRS} are tried"));
+            return Err(format!("a conjunction of disjunctions with {pairs} pairs; at most {MOST_PAIRS} are possible"));
         }
         self.spend(pairs as u64)?;
         self.joined(left.iter().flat_map(|a| right.iter().filter_map(|b| a.and(*b))))
@@ -92,7 +92,7 @@ impl Budget {
             self.spend(label.0.len() as u64)?;
             label.add(cube);
             if label.0.len() > MOST_CUBES {
-                return Err(format!("it is a disjunction of more than {MOST_CUBES} conjunctions"));
+                return Err(format!("a disjunction of more than {MOST_CUBES} conjunctions"));
             }
         }
         label.0.sort_unstable();

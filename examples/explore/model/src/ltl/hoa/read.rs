@@ -12,6 +12,15 @@ use crate::ir::{Source, Span};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+/// The numbers that exist below a limit, in words.
+fn existing(below: u64) -> String {
+    match below {
+        0 => "there are none".into(),
+        1 => "only 0 exists".into(),
+        _ => format!("0 to {} exist", below - 1),
+    }
+}
+
 /// Limit of the number of states.
 const MOST_STATES: u64 = 100_000;
 
@@ -116,7 +125,7 @@ impl<'t> Reader<'t> {
     fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
         match self.peek() {
             None => self.wrong("the text ends here", format!("{expected} was expected")),
-            Some(Token::Section("--ABORT--")) => self.wrong("the automaton is not complete", "its writer gave it up here"),
+            Some(Token::Section("--ABORT--")) => self.wrong("the automaton is not complete", "its writer aborted it here"),
             Some(_) => {
                 let found = self.tokens.pieces(self.at..self.at + 1);
                 self.wrong(format!("`{found}` is not expected here"), format!("{expected} was expected"))
@@ -130,7 +139,9 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 Ok(number)
             }
-            Some(Token::Number(number)) => self.wrong(format!("{what} {number}, and there are {below}"), "too large"),
+            Some(Token::Number(number)) => {
+                self.wrong(format!("{what} {number} does not exist: {}", existing(below)), "too large")
+            }
             _ => self.unexpected("a number"),
         }
     }
@@ -168,14 +179,15 @@ impl<'t> Reader<'t> {
             }
         }
         if !header.items.contains_key("Acceptance") {
-            return self.wrong("there is no `Acceptance:`", "Büchi's is supported: `Acceptance: 1 Inf(0)`");
+            return self.wrong("the header `Acceptance:` is missing", "Büchi acceptance is supported: `Acceptance: 1 Inf(0)`");
         }
         self.at += 1;
         let propositions = *self.propositions.get_or_insert(0);
         let too_large =
             |token: &&usize| !matches!(self.tokens.get(**token), Some(Token::Number(number)) if number < propositions);
         if let Some(token) = self.early.iter().find(too_large) {
-            let message = format!("proposition {}, and there are {propositions}", self.tokens.pieces(*token..*token + 1));
+            let message =
+                format!("proposition {} does not exist: {}", self.tokens.pieces(*token..*token + 1), existing(propositions));
             return self.wrong_at(*token, message, "too large");
         }
         self.body(header)
@@ -229,7 +241,7 @@ impl<'t> Reader<'t> {
             }
             // An unknown header that begins with a capital may change the meaning of the automaton.
             other if other.starts_with(|c: char| c.is_ascii_uppercase()) => {
-                return self.wrong_at(at, format!("the header `{other}:`"), "it is not supported");
+                return self.wrong_at(at, format!("the header `{other}:`"), "this header is not supported");
             }
             _ => {
                 while matches!(self.peek(), Some(Token::Word(_) | Token::Number(_) | Token::Text(_))) {
@@ -290,7 +302,7 @@ impl<'t> Reader<'t> {
         let words: Vec<_> = (first..self.at).take(buchi.len() + 1).filter_map(|token| self.tokens.get(token)).collect();
         if words != buchi {
             let message = format!("the acceptance condition `{}`", self.tokens.pieces(first..self.at));
-            return self.wrong_at(at, message, "only Büchi's is supported: `1 Inf(0)`");
+            return self.wrong_at(at, message, "only Büchi acceptance is supported: `1 Inf(0)`");
         }
         Ok(())
     }
@@ -330,8 +342,8 @@ impl<'t> Reader<'t> {
                 self.end_of_edge()?;
                 let label = match (of_edge, &of_state) {
                     (Some(_), Some(_)) => {
-                        let message = format!("labels on the state {number} and on its edge");
-                        return self.wrong_at(begin, message, "if the state has one, its edges have none");
+                        let message = format!("the state {number} and its edge both have labels");
+                        return self.wrong_at(begin, message, "label either the state or its edges");
                     }
                     (None, Some(label)) => label.clone(),
                     (Some(label), None) => {
@@ -344,19 +356,19 @@ impl<'t> Reader<'t> {
                     }
                 };
                 if bare > 0 && labelled > 0 {
-                    let message = format!("edges with and without labels in the state {number}");
-                    return self.wrong_at(begin, message, "all of its edges have labels, or none");
+                    let message = format!("the state {number} has edges with and without labels");
+                    return self.wrong_at(begin, message, "label all of its edges or none");
                 }
                 self.budget.keep(&label).or_else(|why| self.wrong_at(begin, "the labels are too large", why))?;
                 edges.push((label, to.state));
             }
             if bare > 0 && u128::from(bare) != self.valuations() {
                 let needed = self.valuations();
-                let message = format!("the state {number} has edges without labels: {bare}, where {needed} are needed");
-                return self.wrong_at(first_edge, message, format!("one for each valuation, and there are {needed}"));
+                let message = format!("the state {number} has {bare} edges without labels, but {needed} are needed");
+                return self.wrong_at(first_edge, message, format!("one for each of the {needed} valuations"));
             }
             if let Some(first) = states.get(&number) {
-                return self.second(first.at, at, format!("the state {number} is there twice"));
+                return self.second(first.at, at, format!("the state {number} is defined twice"));
             }
             if states.len() as u64 == MOST_STATES {
                 return self.wrong_at(at, format!("more than {MOST_STATES} states"), "one too many");
@@ -365,16 +377,16 @@ impl<'t> Reader<'t> {
         }
         self.at += 1;
         if self.at < self.tokens.len() {
-            return self.unexpected("one automaton, and the end,");
+            return self.unexpected("the end after one automaton");
         }
         let mut starts = HashMap::new();
         for start in &header.starts {
             if start.state >= below {
-                let message = format!("the initial state {}, and there are {below}", start.state);
+                let message = format!("the initial state {} does not exist: {}", start.state, existing(below));
                 return self.wrong_at(start.at, message, "too large");
             }
             if let Some(first) = starts.insert(start.state, start.at) {
-                return self.second(first, start.at, format!("the initial state {} is there twice", start.state));
+                return self.second(first, start.at, format!("the initial state {} is given twice", start.state));
             }
             see(*start);
         }
@@ -384,7 +396,7 @@ impl<'t> Reader<'t> {
             && let Some(missing) = (0..count).find(|number| !states.contains_key(number))
         {
             let message = format!("the state {missing} is not listed: there are {count} states, and {} are", states.len());
-            return self.wrong_at(at, message, format!("there are the states 0 to {} by this", count - 1));
+            return self.wrong_at(at, message, format!("this announces the states 0 to {}", count - 1));
         }
         Ok(named(header, states))
     }
@@ -468,7 +480,7 @@ impl<'t> Reader<'t> {
         let of_alias = alias.as_ref().map_or(Measure { parts: 1, depth: 0 }, |(_, size)| *size);
         self.size.depth = self.size.depth.max(depth + of_alias.depth);
         if self.size.depth >= MAX_DEPTH {
-            let why = format!("more than {MAX_DEPTH} brackets or `!` in each other, those of aliases counted");
+            let why = format!("more than {MAX_DEPTH} nested brackets or `!`, after aliases are expanded");
             return self.wrong("the label is too large", why);
         }
         if self.take('!') {
@@ -480,7 +492,7 @@ impl<'t> Reader<'t> {
         }
         self.size.parts += of_alias.parts;
         if self.size.parts > MOST_PARTS {
-            let why = format!("more than {MOST_PARTS} propositions, those of aliases counted");
+            let why = format!("more than {MOST_PARTS} propositions, after aliases are expanded");
             return self.wrong("the label is too large", why);
         }
         let condition = match self.peek() {
@@ -490,7 +502,7 @@ impl<'t> Reader<'t> {
                 }
                 let below = self.propositions.unwrap_or(u64::MAX);
                 if number >= below {
-                    return self.wrong(format!("proposition {number}, and there are {below}"), "too large");
+                    return self.wrong(format!("proposition {number} does not exist: {}", existing(below)), "too large");
                 }
                 Condition::Proposition(number)
             }

@@ -30,7 +30,7 @@ fn items_of_a_header_come_in_any_order() {
     }
     // Propositions are checked against `AP:` wherever it is.
     let text = format!("HOA: v1\nAlias: @x !1\nAP: 1 \"a\"\n{BUCHI}\n--BODY--\n--END--");
-    assert!(read_hoa(&text).unwrap_err().starts_with("2:12: proposition 1, and there are 1"), "{text}");
+    assert!(read_hoa(&text).unwrap_err().starts_with("2:12: proposition 1 does not exist: only 0 exists"), "{text}");
 }
 
 #[test]
@@ -44,11 +44,11 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
     assert_eq!(read_hoa(&automaton("properties: t-1 --\nproperties:", "")).unwrap_err().split(':').next(), Some("6"));
     for (text, expected) in [
         // Labels of one state.
-        (automaton("", "[t] 0 1"), "8:16: edges with and without labels in the state 0"),
-        (automaton("", "1 [t] 0"), "8:12: edges with and without labels in the state 0"),
-        (automaton("", "0 1"), "8:10: the state 0 has edges without labels: 2, where 4 are needed"),
+        (automaton("", "[t] 0 1"), "8:16: the state 0 has edges with and without labels"),
+        (automaton("", "1 [t] 0"), "8:12: the state 0 has edges with and without labels"),
+        (automaton("", "0 1"), "8:10: the state 0 has 2 edges without labels, but 4 are needed"),
         (automaton("", "0 1 0 1 0"), "8:18: more edges without labels than the 4 valuations"),
-        (automaton("", "").replace("State: 1", "State: [0] 1 [1] 0"), "9:14: labels on the state 1 and on its edge"),
+        (automaton("", "").replace("State: 1", "State: [0] 1 [1] 0"), "9:14: the state 1 and its edge both have labels"),
         // Items, states and names that may occur only once.
         (automaton("Alias: @x 0\nAlias: @x 1", ""), "7:8: a second alias `@x`"),
         (automaton("States: 2", ""), "6:1: a second `States:`"),
@@ -57,21 +57,21 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (automaton("HOA: v1", ""), "6:1: a second `HOA:`"),
         (automaton("name: \"a\"\nname: \"b\"", ""), "7:1: a second `name:`"),
         (automaton("fancy: 1\nfancy: 1", ""), "7:1: a second `fancy:`"),
-        (automaton("Start: 0", ""), "6:8: the initial state 0 is there twice"),
+        (automaton("Start: 0", ""), "6:8: the initial state 0 is given twice"),
         (automaton("", "").replace("\"b\"", "\"a\""), "4:11: two propositions with one name"),
         // States.
-        (automaton("", "State: 0"), "8:17: the state 0 is there twice"),
+        (automaton("", "State: 0"), "8:17: the state 0 is defined twice"),
         (automaton("", "").replace("State: 1", ""), "2:9: the state 1 is not listed: there are 2 states, and 1 are"),
         (automaton("", "").replace("States: 2", "").replace("State: 1", "State: 2"), "9:8: the state 1 is not listed"),
         (automaton("", "").replace("States: 2", "").replace("Start: 0", "Start: 2"), "3:8: the state 2 is not listed"),
         (automaton("", "[t] 7").replace("States: 2", ""), "8:14: the state 2 is not listed: there are 8 states, and 2 are"),
-        (automaton("Start: 2", ""), "6:8: the initial state 2, and there are 2"),
+        (automaton("Start: 2", ""), "6:8: the initial state 2 does not exist: 0 to 1 exist"),
         (automaton("", "").replace("States: 2", "States: 200000"), "2:9: 200000 states"),
         // Aliases must be defined before they are used.
         (automaton("Alias: @x @y\nAlias: @y 0", ""), "6:11: there is no alias `@y`"),
         (automaton("Alias: @ 0", ""), "6:8: an alias without a name"),
         // Tokens and items.
-        (automaton("", "[00] 1"), "8:11: a number that begins with 0"),
+        (automaton("", "[00] 1"), "8:11: a number with a leading 0"),
         (automaton("Start: 2147483648", ""), "6:8: the number 2147483648 is too large"),
         (automaton("name: a", ""), "6:7: `a` is not expected here: the name of the automaton was expected"),
         (automaton("name: \"a\" \"b\"", ""), "6:11: `\"b\"` is not expected here"),
@@ -80,10 +80,10 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (automaton("properties: deterministic t", ""), "6:27: `t` is not expected here"),
         (automaton("fancy: [0]", ""), "6:8: `[` is not expected here"),
         (automaton("AP: 65", "").replacen("AP: 2 \"a\" \"b\"\n", "", 1), "5:5: 65 propositions"),
-        (automaton("", "{1}"), "8:11: acceptance set 1, and there are 1"),
+        (automaton("", "{1}"), "8:11: acceptance set 1 does not exist: only 0 exists"),
         (automaton("", "--ABORT--"), "8:10: the automaton is not complete"),
         (automaton("name:\u{a0}\"a\"", ""), "6:6: `\\u{a0}` is not expected here"),
-        (automaton("", "") + " HOA: v1", "10:9: `HOA:` is not expected here: one automaton, and the end,"),
+        (automaton("", "") + " HOA: v1", "10:9: `HOA:` is not expected here: the end after one automaton"),
     ] {
         let error = read_hoa(&text).map(|_| ()).expect_err(&text);
         assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
@@ -117,7 +117,7 @@ fn short_texts_take_little() {
     };
     let names = read_hoa(&(header(1, &chain(&|before| format!("@{before}"))) + "0 [@99999] 0 --END--")).unwrap();
     assert_eq!(names.buchi.edges, [[(label(&[(1, 0)]), 0)]]);
-    refused(&(header(1, &chain(&|before| format!("!@{before}"))) + "0 --END--"), "more than 200 brackets or `!` in each other");
+    refused(&(header(1, &chain(&|before| format!("!@{before}"))) + "0 --END--"), "more than 200 nested brackets or `!`");
     refused(&(header(1, &chain(&|before| format!("@{before}|0"))) + "0 --END--"), "more than 2000 propositions");
 }
 
@@ -179,12 +179,12 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
         (automaton(buchi, "[0] 1&0"), "7:15: a conjunction of states"),
         (automaton("Start: 0&1\nAcceptance: 1 Inf(0)", ""), "5:9: a conjunction of initial states"),
         (automaton("Acceptance: 1 Inf(0)\nFancy: 1", ""), "6:1: the header `Fancy:`"),
-        (automaton("", ""), "there is no `Acceptance:`"),
-        (automaton(buchi, "[1] 1"), "7:11: proposition 1, and there are 1"),
-        (automaton(buchi, "[0] 2"), "7:14: state 2, and there are 2"),
+        (automaton("", ""), "the header `Acceptance:` is missing"),
+        (automaton(buchi, "[1] 1"), "7:11: proposition 1 does not exist: only 0 exists"),
+        (automaton(buchi, "[0] 2"), "7:14: state 2 does not exist: 0 to 1 exist"),
         (automaton(buchi, "[@x] 1"), "7:11: there is no alias `@x`"),
         (automaton(buchi, "[0 1"), "7:13: `1` is not expected here"),
-        (automaton(buchi, "[0] 1 State: 0"), "the state 0 is there twice"),
+        (automaton(buchi, "[0] 1 State: 0"), "the state 0 is defined twice"),
         (automaton(buchi, &format!("[{}0] 1", "0&".repeat(100_000))), "the label is too large: more than 2000 propositions"),
         (automaton(buchi, &format!("[{}0] 1", "!".repeat(100_000))), "the label is too large"),
         (
@@ -200,7 +200,7 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
             "the label is too large",
         ),
         ("never { }".into(), "1:1: `never` is not expected here: `HOA: v1` was expected"),
-        ("HOA: v1 --BODY--".into(), "there is no `Acceptance:`"),
+        ("HOA: v1 --BODY--".into(), "the header `Acceptance:` is missing"),
         (String::new(), "the text ends here"),
     ] {
         let error = read_hoa(&text).map(|_| ()).expect_err(&text);

@@ -114,7 +114,7 @@ impl<'t> Lexer<'t> {
         let name_end = || rest[1..].find(|c| !is_name(c)).map_or(rest.len(), |end| 1 + end);
         let (token, length) = if first == '"' {
             let Some(end) = end_of_text(rest) else {
-                return self.wrong(start, start + 1, "a text that does not end", "`\"` was expected");
+                return self.wrong(start, start + 1, "the string does not end", "`\"` was expected");
             };
             (Token::Text(&rest[1..end - 1]), end)
         } else if let Some(behind) = rest.strip_prefix("--") {
@@ -138,7 +138,7 @@ impl<'t> Lexer<'t> {
             (Token::Mark(first), 1)
         } else {
             let message = format!("`{}` is not expected here", first.escape_debug());
-            return self.wrong(start, start + first.len_utf8(), message, "it is nothing in the HOA format");
+            return self.wrong(start, start + first.len_utf8(), message, "the HOA format has no such token");
         };
         self.at += length;
         Ok(Some((token, start)))
@@ -158,7 +158,7 @@ impl<'t> Lexer<'t> {
                             [b'/', b'*', ..] => (open, self.at) = (open + 1, self.at + 2),
                             [b'*', b'/', ..] => (open, self.at) = (open - 1, self.at + 2),
                             [_, ..] => self.at += 1,
-                            [] => return self.wrong(start, start + 2, "a comment that does not end", "`*/` was expected"),
+                            [] => return self.wrong(start, start + 2, "the comment does not end", "`*/` was expected"),
                         }
                         if open == 0 {
                             break;
@@ -173,13 +173,13 @@ impl<'t> Lexer<'t> {
     fn number(&self, digits: &str) -> Parsed<u64> {
         let (start, end) = (self.at, self.at + digits.len());
         if digits.len() > 1 && digits.starts_with('0') {
-            return self.wrong(start, end, "a number that begins with 0", "the format writes numbers without it");
+            return self.wrong(start, end, "a number with a leading 0", "the HOA format has no leading zeros");
         }
         match digits.parse() {
             Ok(number) if number < NUMBER_END => Ok(number),
             _ => {
                 let shown = if digits.len() > 40 { format!("{}...", &digits[..40]) } else { digits.into() };
-                self.wrong(start, end, format!("the number {shown} is too large"), "numbers are less than 2^31")
+                self.wrong(start, end, format!("the number {shown} is too large"), "numbers must be less than 2^31")
             }
         }
     }
