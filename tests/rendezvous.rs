@@ -312,7 +312,7 @@ fn another_number_of_ranks_is_an_error() {
         let meeting = |timeout| run([rank(place, 0, 2).within(timeout), rank(place, 1, 5).within(timeout)]);
         eventually(meeting, |said| {
             assert!(said[1] != "OK" && said[0].contains("missing are {1}"), "{place}: {said:?}");
-            said[1].contains("5") && said[1].contains("2 ranks")
+            said[1].contains("one of 5 ranks") && said[1].contains("waits for 2")
         });
     }
 }
@@ -620,7 +620,7 @@ mod files {
         let (place, path) = (places.file(), places.path());
         make_fifo(&path);
         let said = run([rank(&place, 1, 2)]);
-        assert!(said[0].contains("no regular file"), "{said:?}");
+        assert!(said[0].contains("not a regular file"), "{said:?}");
         // Rank 0 replaces what is at the path; the mark comes when it has begun.
         let first = rank(&place, 0, 2).within(Duration::from_secs(1)).start();
         wait("the file", || std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()).then_some(()));
