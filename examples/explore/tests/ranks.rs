@@ -296,7 +296,7 @@ fn what_ranks_do_not_do_is_refused() {
         ),
         (&["--local-ranks", "2", "--cycles"], "--cycles cannot be combined with ranks"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
-        (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "no rank 2 of 2 ranks"),
+        (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),
         (&["--rank", "1"], "--rank 1 needs the number of ranks"),
         (&["--rank", "0", "--ranks", "2"], "has no meeting place"),
         (&["--rendezvous", "file:x"], "--rendezvous needs several ranks"),
