@@ -194,11 +194,8 @@ impl Report<'_> {
     fn fill_text(&self) -> String {
         let Stats { stored, longest_probe, .. } = self.stats;
         let mean = if stored == 0 { 0.0 } else { self.stats.mean_probe() };
-        let fill = format!(
-            "{:.1} %; longest probe {}, mean {mean:.2}",
-            100.0 * self.stats.fill(),
-            counted(longest_probe.into(), "bucket")
-        );
+        let fill =
+            format!("{:.1} %; longest probe {}, mean {mean:.2}", 100.0 * self.stats.fill(), counted(longest_probe, "bucket"));
         match self.kind {
             TableKind::Tree if stored > 0 => {
                 format!("{fill}; {:.2} accesses per vector, nodes included", self.stats.accesses_per_call())

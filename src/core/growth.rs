@@ -76,10 +76,10 @@ impl RawTable {
             if self.cannot_grow_at.load(Ordering::Relaxed) == size.slots {
                 break;
             }
-            match first_error.keep(self.grow_within(FIND_OR_PUT, self.options.memory, growth.at_least(WORTH_WHILE))) {
-                // The slots that are left are filled. Only a vector that finds none is worth an error.
-                Some(false) => return self.note_last_size(size, offered),
-                Some(true) | None => {}
+            let grown = self.grow_within(FIND_OR_PUT, self.options.memory, growth.at_least(WORTH_WHILE));
+            // The slots that are left are filled. Only a vector that finds none is worth an error.
+            if let Some(false) = first_error.keep(grown) {
+                return self.note_last_size(size, offered);
             }
         }
         offered

@@ -176,7 +176,7 @@ fn clearing<S: Kind>(device: &Device) {
 /// Either the vectors that were to go are gone, or none.
 fn retaining<S: Kind>(device: &Device) {
     let before = stored();
-    let stays = |vector: &[u32]| vector[0] % 3 > 0;
+    let stays = |vector: &[u32]| !vector[0].is_multiple_of(3);
     with_each_failure(
         || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
         |table| table.retain(stays),

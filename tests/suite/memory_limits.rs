@@ -138,8 +138,8 @@ fn four_threads_reach_the_limit<S: Kind>(device: &Device) {
         assert!(stored < count as u64, "the limit was not reached");
         // After that: what is stored is Seen, and the rest is as Full as before.
         let after = table.find_or_put_many(&words).unwrap();
-        for at in 0..count {
-            assert_eq!(contained[at], after.outcomes[at] == Outcome::Seen, "vector {at} is {} afterwards", after.outcomes[at]);
+        for (at, (stored, outcome)) in contained.iter().zip(&after.outcomes).enumerate() {
+            assert_eq!(*stored, *outcome == Outcome::Seen, "vector {at} is {outcome} afterwards");
         }
     }
 }

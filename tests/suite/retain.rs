@@ -99,7 +99,7 @@ fn as_a_set_does<S: Kind>(device: &Device) {
         let places = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
         let mut expected: HashSet<&[u32]> = words.chunks(width).collect();
         for round in 1..4 {
-            let stays = |vector: &[u32]| mix(u64::from(vector[width - 1]) + round) % 3 > 0;
+            let stays = |vector: &[u32]| !mix(u64::from(vector[width - 1]) + round).is_multiple_of(3);
             let before = expected.len();
             expected.retain(|vector| stays(vector));
             assert_eq!(table.retain(stays), Ok((before - expected.len()) as u64));

@@ -3,7 +3,7 @@
 //! Two matrices decide which steps may be left out:
 //!
 //! - *Conflicts*: actions a and b accord if, in every reachable state in which both are enabled, each stays enabled after the
-//! other, and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
+//!   other, and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
 //! - *Enablers* of a test: every action that may change the test from false to true in some reachable state. Before an action
 //!   with a test that does not hold can be taken, one of the test's enablers must be: they are a necessary enabling set.
 //!
