@@ -74,6 +74,8 @@ pub struct Properties {
 pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
     ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
     let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
+    let is_picture = options.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
+    ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
     let all = match file.to_str().and_then(Global::named) {
         Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
         None => read(&input::read_text(file).context("--properties")?, &net.pnml.names)?,
