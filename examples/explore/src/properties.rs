@@ -88,12 +88,10 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
     if !properties.all.iter().all(is_of_runs) {
         properties.explore(Round::Markings, options, plan, text, start)?;
-        properties.print(options, 0..count)?;
     }
     for number in 0..count {
         if is_of_runs(&properties.all[number]) {
             properties.explore(Round::Runs(number), options, plan, text, start)?;
-            properties.print(options, number..number + 1)?;
         }
     }
     if properties.paths.is_some() {
@@ -309,13 +307,12 @@ impl Properties {
         (0..self.all.len()).filter(is_shown).collect()
     }
 
-    /// Prints the lines of the properties of this round, unless the report is one object.
-    fn print(&self, options: &Options, numbers: std::ops::Range<usize>) -> Result<()> {
+    /// A line for each property; the reasons why there is no verdict are printed on standard error.
+    fn lines(&self) -> String {
         let verdicts = self.verdicts.lock().expect(LOCKED);
         let mut text = String::new();
-        for number in numbers.filter(|number| self.is_of_round(*number)) {
-            let name = &self.all[number].name;
-            let verdict = match &verdicts[number] {
+        for (Property { name, .. }, verdict) in self.all.iter().zip(&*verdicts) {
+            let verdict = match verdict {
                 Some(Verdict::Truth(truth)) => if *truth { "TRUE" } else { "FALSE" }.into(),
                 Some(Verdict::Number(number)) => number.to_string(),
                 Some(Verdict::CannotCompute(why)) => {
@@ -326,7 +323,7 @@ impl Properties {
             };
             text += &format!("FORMULA {name} {verdict} TECHNIQUES EXPLICIT\n");
         }
-        if options.json { Ok(()) } else { program::print(&text) }
+        text
     }
 
     /// Writes paths, and prints the answers as one object if that is wanted.
@@ -334,6 +331,10 @@ impl Properties {
         let mut unwritten = Unwritten::default();
         if let (Some(output), Some(paths)) = (trace, &self.paths) {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
+        }
+        let lines = self.lines();
+        if !options.json {
+            program::print(&lines)?;
         }
         let verdicts = self.verdicts.into_inner().expect(LOCKED);
         let is_open = |verdict: &Option<Verdict>| matches!(verdict, None | Some(Verdict::CannotCompute(_)));

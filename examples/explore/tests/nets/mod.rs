@@ -181,14 +181,14 @@ pub fn what_a_limit_ended_has_no_verdict() {
     let place = TableOnDevice { device: "cpu:2", table: "tree" };
     let moving = net(&[("from", 200), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)]);
     let bound = around("place-bound", &["<place>to</place>"]);
-    let formulas = [
-        &exists("finally", &at_least(&["to"], 1)),
-        &exists("finally", &at_least(&["to"], 150)),
-        &all("globally", &at_most(&["to"], 200)),
-        &bound,
-        &all("finally", &at_least(&["to"], 200)),
-    ]
-    .map(String::as_str);
+    let all_formulas = [
+        exists("finally", &at_least(&["to"], 1)),
+        exists("finally", &at_least(&["to"], 150)),
+        all("globally", &at_most(&["to"], 200)),
+        bound.clone(),
+        all("finally", &at_least(&["to"], 200)),
+    ];
+    let formulas = all_formulas.each_ref().map(String::as_str);
     let (code, found, text) = verdicts(place, &moving, &property_set(&formulas), &[]);
     assert_eq!((code, text.as_str()), (Some(0), ""));
     assert_eq!(found, ["TRUE", "TRUE", "TRUE", "200", "TRUE"]);
