@@ -71,8 +71,8 @@ void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
     kernels(view).clear(*view);
 }
 
-// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables. The system has no memory yet
-// for pages that nobody has written, and would get it for all of them.
+// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables. For
+// pages that were never written the system has not provided memory yet; writing EMPTY would make it provide all of them.
 void warpset_cpu_clear_zeros(const View* view, u64 thread, u64 threads)
 {
     static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);

@@ -182,7 +182,7 @@ fn on_threads<const WIDTH: usize>(keys: &[Key<WIDTH>], threads: usize, count: im
     })
 }
 
-/// Makes an empty set for so many keys, and threads.
+/// Makes an empty set. Parameters: the number of keys, and the number of threads.
 type Make<const WIDTH: usize> = fn(usize, usize) -> Box<dyn Set<WIDTH>>;
 
 /// The sets to compare; `hashbrown` on one thread only.

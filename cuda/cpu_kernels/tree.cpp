@@ -20,7 +20,7 @@ struct TreeTables {
         with_root_shape(slots, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, sizeof(TreeView)); });
     }
 
-    // Of a table's strategy only the pairing matters to a thread.
+    // A thread depends only on the pairing of a table's strategy.
     template <class Use>
     static void with_table(const View& view, Use use)
     {

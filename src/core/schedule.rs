@@ -57,7 +57,7 @@ pub(super) struct Schedule<'a> {
     pub held: u64,
     /// Bytes of a table of some size. `None` if no table has this size.
     pub bytes: &'a dyn Fn(Size) -> Option<Bytes>,
-    /// Size of a table of so many slots: how many nodes it should have.
+    /// Size of a table with the given number of slots, with the number of nodes that it should have.
     pub of_slots: &'a dyn Fn(NonZeroU64) -> Size,
 }
 

@@ -182,7 +182,7 @@ impl RawTable {
     pub(crate) fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
         let mut budget = self.budget(limit)?;
         let mut size = self.size();
-        // It doubles, and once takes the rest.
+        // The table doubles, and in the last step takes the rest of the memory.
         for _ in 0..u64::BITS {
             let next = |schedule: &Schedule<'_>| {
                 let growth = Growth::of_slots(size);

@@ -211,10 +211,10 @@ struct Warp {
     // Compares all slots of a bucket of 32 bytes with a value, and with EMPTY, whose first word is `empty` but for the bits in
     // `class_bits`.
     //
-    // Two loads of 16 bytes, each of which is one atomic access (see the top of this file), and so is its part for each slot:
-    // what the masks say of a slot, a relaxed load of the slot would have said at that moment. Only processors with AVX promise
-    // it. On others a vector load may see the halves of a slot at different moments, and take a slot that is being decided for
-    // one that was decided for another vector; they compare slot after slot.
+    // Does two loads of 16 bytes. Each is one atomic access (see the top of this file), and so is its part for each slot: the
+    // masks have for a slot the result that a relaxed load of the slot at that moment would have. Only processors with AVX
+    // guarantee this. On others a vector load may see the halves of a slot at different moments, and take a slot that is being
+    // decided for one that was decided for another vector. These processors compare one slot after another.
     template <class Chunk>
     static SlotMasks match_bucket(const void* bucket, Chunk value, Chunk empty, u32 class_bits)
     {

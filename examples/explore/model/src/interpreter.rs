@@ -1,8 +1,8 @@
 //! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference that every other engine is
 //! compared with, and it explores models for which no code was compiled.
 
+use crate::ir::ids::RuleId;
 use crate::ir::net::{Firings, PlaceId};
-use crate::ir::network::RuleId;
 use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
 use crate::terms::{Store, Target, Term};
 

@@ -3,8 +3,8 @@
 
 use crate::interpreter::{Fault, Wrong};
 use crate::ir::expression::{Binary, Unary};
+use crate::ir::ids::LabelId;
 use crate::ir::net::{Firing, firing};
-use crate::ir::network::LabelId;
 use crate::ir::{Assignment, Expression, Field, Model, Span, StoreTarget, Type, VariableId};
 
 type Result<T> = std::result::Result<T, Box<Fault>>;

@@ -2,7 +2,7 @@
 
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
-use crate::ir::network::RuleId;
+use crate::ir::ids::RuleId;
 use crate::ir::{Action, Model, Process, Span, TransitionId};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};

@@ -100,7 +100,7 @@ const KERNELS: &str = include_str!("../../../../cuda/table_kernels.cu");
 #[test]
 fn kernels_of_every_kind_of_table_compile() {
     let of_all = ["clear", "find_or_put", "find_or_put_received", "find", "find_received", "get", "export", "measure"];
-    const ROWS: [&str; 6] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values"];
+    const ROWS: [&str; 7] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values", "upsert"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/layout/strategy.rs).
     let kinds: [TableCase; 9] = [
         ("bucket", table(&[]), &[]),

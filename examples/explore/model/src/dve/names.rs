@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::ir::{ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
-use crate::net::NetNames;
+use crate::net::names::NetNames;
 pub use crate::parsing::Declared;
 use std::sync::Arc;
 

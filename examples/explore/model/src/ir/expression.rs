@@ -1,7 +1,7 @@
 //! Expressions over a state. Numbers are 32-bit two's complement integers; a value is true if it is not 0; comparisons and logic
 //! give 0 or 1.
 
-use super::network::LabelId;
+use super::ids::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
 /// Limit of the nesting of expressions, so that they may be walked by recursion. Front ends refuse deeper ones.

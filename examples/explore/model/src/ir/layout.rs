@@ -12,6 +12,9 @@
 
 use super::{Process, Variable};
 
+/// Words of the longest state: the width of the widest vectors of warpset's tables.
+pub const MAX_WORDS: usize = 256;
+
 /// Position of a location, a scalar or an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {

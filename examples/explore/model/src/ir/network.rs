@@ -18,13 +18,9 @@
 //! state space often has as many labels as transitions, so no data is kept for such rules: see [`Rules::OfLabels`]. Steps come in
 //! the order of rows, which is the order described above.
 
+use super::ids::{LabelId, RuleId};
 use super::{Layout, Texts, VariableId};
 use std::sync::Arc;
-
-/// The number of a rule.
-pub type RuleId = usize;
-/// The number of a label in [`Network::labels`].
-pub type LabelId = usize;
 
 /// Components and the rules by which they take steps.
 #[derive(Clone, Debug, PartialEq)]

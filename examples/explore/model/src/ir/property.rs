@@ -11,8 +11,7 @@
 //!
 //! The property is violated if and only if some accepting product state can be reached and lies on a cycle.
 
-use super::{Expression, Layout, Location, LocationId, MAX_WORDS, Model, Process, ProcessId, Span};
-use anyhow::{Result, ensure};
+use super::{Expression, LocationId, ProcessId, Span};
 use warpset_support::components::components;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -134,48 +133,5 @@ impl Property {
             }
         }
         reached
-    }
-}
-
-impl Model {
-    /// Removes the property from the model, if it has one.
-    pub fn remove_property(&mut self) {
-        if self.property.take().is_some() {
-            let process = self.processes.len() - 1;
-            self.processes.truncate(process);
-            // Its constants now belong to no process.
-            self.variables.iter_mut().filter(|of| of.process == Some(process)).for_each(|of| of.process = None);
-            self.layout = Layout::new(&self.processes, &self.variables);
-        }
-    }
-
-    /// Adds an automaton as a process with these locations, and replaces the previous one if there was one.
-    ///
-    /// # Errors
-    ///
-    /// States that take more words than a table's vectors have.
-    pub fn set_property(
-        &mut self,
-        name: String,
-        locations: Vec<String>,
-        initial: LocationId,
-        accepting: Vec<bool>,
-        moves: Vec<Move>,
-    ) -> Result<()> {
-        self.remove_property();
-        let locations = locations.into_iter().map(|name| Location { name, committed: false }).collect();
-        let none = self.transitions.len()..self.transitions.len();
-        self.processes.push(Process { name, locations, initial, transitions: none });
-        let layout = Layout::new(&self.processes, &self.variables);
-        let most = MAX_WORDS;
-        ensure!(layout.words <= most, "states with the automaton's take {} words of 32 bits; {most} are possible", layout.words);
-        self.layout = layout;
-        self.property = Some(Property::new(self.processes.len() - 1, accepting, moves));
-        Ok(())
-    }
-
-    /// The location of the property's automaton in a packed state.
-    pub fn property_location(&self, property: &Property, state: &[u32]) -> LocationId {
-        self.location(state, property.process)
     }
 }

@@ -1,7 +1,7 @@
 //! Value ranges of expressions. They show which results need no wrapping, which indices no check, and which stores no count of
 //! overflows.
 
-use super::{Binary, Expression, Model, Type, Unary, VariableId};
+use super::{Binary, Expression, Type, Unary, VariableId};
 
 /// The values from `low` to `high`; empty if `high` is less than `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +116,6 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
         | Binary::ShiftLeft
         | Binary::ShiftRight => Range::ALL,
     }
-}
-
-/// Range of an expression of the model in any reachable state.
-pub fn range(model: &Model, expression: &Expression) -> Range {
-    range_where(expression, &|variable, _| model.variables[variable].values)
 }
 
 /// Range of an expression, given the ranges of variables and of elements with these indices.

@@ -16,6 +16,7 @@
 pub mod bounds;
 pub mod encoding;
 pub mod marking;
+pub mod names;
 pub mod pnml;
 pub mod properties;
 #[cfg(test)]
@@ -25,12 +26,14 @@ use crate::assembly::{Parts, assembled};
 use crate::diagnostic::{Diagnostic, Located};
 use crate::dve;
 use crate::dve::Names;
+use crate::ir::model::range;
 use crate::ir::net::{self, Holder, Net, PlaceId};
-use crate::ir::range::{range, unbounded};
+use crate::ir::range::unbounded;
 use crate::ir::{Expression, Model, Range, Source, Span, TransitionId, Type};
 use crate::warnings::Warning;
 use bounds::Invariant;
 use encoding::Encoding;
+use names::NetNames;
 use pnml::Pnml;
 use std::sync::Arc;
 
@@ -52,16 +55,6 @@ pub struct Nets {
     pub source_transition: Option<TransitionId>,
     invariants: Arc<Vec<Invariant>>,
     names: Names,
-}
-
-/// Names of a net's elements in conditions, and the expressions that they stand for.
-#[derive(Clone, Debug, Default)]
-pub struct NetNames {
-    pub names: pnml::Names,
-    /// Tokens of each place.
-    pub tokens: Vec<Expression>,
-    /// Most tokens of each place.
-    pub capacities: Vec<u32>,
 }
 
 impl Nets {

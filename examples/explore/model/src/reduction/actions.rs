@@ -2,7 +2,8 @@
 
 use crate::interpreter::Step;
 use crate::ir::expression::{Binary, Unary};
-use crate::ir::network::{RuleId, Rules};
+use crate::ir::ids::RuleId;
+use crate::ir::network::Rules;
 use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, Span, TransitionId};
 use crate::trace::describe_step;
 use anyhow::{Result, ensure};

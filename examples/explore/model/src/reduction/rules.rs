@@ -7,7 +7,8 @@
 use super::actions::Test;
 use super::effects::{Cells, Known};
 use crate::ir::Model;
-use crate::ir::network::{Network, RuleId, Rules, Table};
+use crate::ir::ids::RuleId;
+use crate::ir::network::{Network, Rules, Table};
 
 /// Most transitions of a table whose states are looked at one by one.
 const MOST_TRANSITIONS: usize = 100_000;

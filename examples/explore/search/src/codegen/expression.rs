@@ -2,7 +2,8 @@
 
 use super::names::Names;
 use super::shared::Shared;
-use crate::ir::range::{Range, range, unbounded};
+use crate::ir::model::range;
+use crate::ir::range::{Range, unbounded};
 use crate::ir::{Binary, Expression, Model, StoreTarget, Unary};
 
 /// Context of an expression.

@@ -57,10 +57,24 @@ pub fn tables(model: &Model) -> Vec<u32> {
     words
 }
 
+/// The text of a model that is no net. Code that expands states names `net_steps`, and never calls this one.
+const NO_NET: &str = "namespace explore {
+
+constexpr u32 net_unit = ~0u;
+
+template <class State, class Given, class Give>
+EXPLORE_FN void net_steps(const u32*, const State&, Given&, Give&)
+{
+}
+
+}  // namespace explore
+
+";
+
 /// The text of the firings, in namespace `explore`; or its replacement. `unit` is the net's unit.
 pub fn text(model: &Model, unit: usize) -> String {
     let Some(net) = &model.net else {
-        return "namespace explore {\n\nconstexpr u32 net_unit = ~0u;\n\n}  // namespace explore\n\n".into();
+        return NO_NET.into();
     };
     let firings = Firings::of(net, &model.layout);
     let mut text = format!("namespace explore {{\n\nconstexpr u32 net_unit = {unit};\n\n");

@@ -4,7 +4,7 @@ use super::expression::{Scope, can_fault};
 use super::names::Names;
 use super::parts::Switch;
 use super::shared::Shared;
-use crate::ir::range::range;
+use crate::ir::model::range;
 use crate::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use anyhow::{Result, ensure};
 use std::fmt::Write;

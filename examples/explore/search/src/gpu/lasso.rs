@@ -13,14 +13,13 @@
 //! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
-use super::{GpuEngine, Kernel, NONE, SearchMemory, allocate};
+use super::{GpuEngine, Kernel, NONE, SearchMemory, allocate, unless_memory_ends};
 use crate::exploration::{End, Found, Limits};
 use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use warpset::Storage;
-use warpset::cudarc::driver::sys::CUresult;
-use warpset::cudarc::driver::{CudaSlice, DevicePtr, DriverError, LaunchConfig, PushKernelArg};
+use warpset::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};
 use warpset_decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
 use warpset_decompose::gpu::Gpu;
 use warpset_decompose::machine::Machine;
@@ -31,21 +30,6 @@ const SETTINGS: Settings = Settings { few: FEW, few_left: 0, most_rounds: MOST_R
 
 /// Room for steps beyond the expected number: so few cost no time.
 const SPARE_STEPS: u64 = 1 << 16;
-
-/// Turns an error about GPU memory into `None`.
-pub(super) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
-    let is_memory = |error: &Error| {
-        error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
-            Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-            None => matches!(cause.downcast_ref(), Some(warpset::Error::OutOfMemory { .. })),
-        })
-    };
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if is_memory(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
 
 /// The graph of the residue's members, and their numbers.
 struct Members<'m> {

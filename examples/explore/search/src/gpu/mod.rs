@@ -38,7 +38,7 @@ use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Wa
 use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use std::sync::Arc;
 use std::time::Duration;
 use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
@@ -378,7 +378,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
             let decomposer = decomposer.map(|thread| thread.join().expect("it does not panic"));
             // Without memory for it, threads do its work.
-            let decomposer = decomposer.map(lasso::unless_memory_ends).transpose()?.flatten();
+            let decomposer = decomposer.map(unless_memory_ends).transpose()?.flatten();
             anyhow::Ok((kernel, decomposer))
         })?;
         let mut tables = tables(interpreted.interpreter.model());
@@ -759,6 +759,21 @@ fn allocate<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Optio
         Ok(memory) => Ok(Some(memory)),
         Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Turns an error about GPU memory into `None`.
+fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
+    let is_memory = |error: &Error| {
+        error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
+            Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            None => matches!(cause.downcast_ref(), Some(warpset::Error::OutOfMemory { .. })),
+        })
+    };
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_memory(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

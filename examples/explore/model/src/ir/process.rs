@@ -1,0 +1,19 @@
+//! Processes of a model.
+
+use super::{LocationId, TransitionId};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub name: String,
+    pub locations: Vec<Location>,
+    pub initial: LocationId,
+    /// The range of its transitions in [`Model::transitions`](super::Model::transitions).
+    pub transitions: std::ops::Range<TransitionId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub name: String,
+    /// Whether rule 3 of the steps applies here.
+    pub committed: bool,
+}

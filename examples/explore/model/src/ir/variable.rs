@@ -1,0 +1,27 @@
+//! Variables of a model.
+
+use super::{ProcessId, Range, Type};
+
+/// A scalar, or an array with elements of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub name: String,
+    /// The process whose local variable this is.
+    pub process: Option<ProcessId>,
+    pub ty: Type,
+    /// Whether it is an array, possibly of one element.
+    pub is_array: bool,
+    /// Initial value of a scalar, or initial values of all elements of an array.
+    pub initial: Vec<i32>,
+    /// Whether some transition writes the variable. If none does, it has no field in packed states.
+    pub is_written: bool,
+    /// Range of the values that the variable can have in reachable states, computed by [`bounds`](super::bounds).
+    pub values: Range,
+}
+
+impl Variable {
+    /// A variable before analysis: not yet known to be written, and with all values of its type.
+    pub fn new(name: String, process: Option<ProcessId>, ty: Type, is_array: bool, initial: Vec<i32>) -> Self {
+        Self { name, process, ty, is_array, initial, is_written: false, values: Range::of_type(ty) }
+    }
+}
