@@ -14,6 +14,7 @@ mod first_table;
 mod options;
 mod pictures;
 mod progress;
+mod properties;
 mod record;
 mod reduce;
 mod report;
@@ -49,6 +50,7 @@ use pictures::Run as FoundRun;
 use pictures::chart::Chart;
 use program::Ended;
 use progress::ProgressLine;
+use properties::Properties;
 use record::Recorder;
 use reduce::{Reduction, write_dependencies};
 use reduced::Reduced;
@@ -89,6 +91,7 @@ fn render(error: &Error) -> String {
 }
 
 /// The files that are written at the end.
+#[derive(Default)]
 struct Outputs {
     trace: Option<Output>,
     record: Option<Output>,
@@ -166,13 +169,16 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     let mut text = Text::read(format, input, &options.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
+    if let Some(file) = &options.properties {
+        return properties::answer(options, plan, &mut text, outputs, file, start);
+    }
     let mut outputs = Some(outputs);
     loop {
         let opened = match outputs.take() {
             Some(outputs) => outputs,
             None => Outputs::open(options, file.as_ref())?,
         };
-        match attempt(options, plan, &mut text, opened, start) {
+        match attempt(options, plan, &mut text, opened, start, None) {
             Ok(code) => return Ok(code),
             // A net's place needs more bits than the attempt gave it.
             Err(error) => encodings::widen(&mut text, plan, error)?,
@@ -180,16 +186,26 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     }
 }
 
-/// Explores a model that was read, and prints the results.
-fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, start: Instant) -> Result<u8> {
+/// Explores a model that was read, and prints the results; with `properties`, answers those of its round and prints nothing.
+fn attempt(
+    options: &Options,
+    plan: &RankPlan,
+    text: &mut Text,
+    outputs: Outputs,
+    start: Instant,
+    properties: Option<&Properties>,
+) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
     warnings.of_option("--interleave", text.missing_gates());
     let asked = ask::question(options, text, &mut warnings)?;
     let possible = ask::possible(options, text, &mut warnings)?;
-    let checks = match (&asked, &text.model().property) {
+    let own_question = properties.map(|properties| properties.question(text)).transpose()?.flatten();
+    let question = own_question.as_ref().or(asked.as_ref().map(|asked| &asked.question));
+    let checks = match (question, &text.model().property, properties) {
         _ if possible.is_some() => Checks::default(),
-        (Some(asked), Some(property)) => asked.question.checks(property),
+        (Some(question), Some(property), _) => question.checks(property),
+        (_, _, Some(properties)) => properties.checks(text.model())?,
         _ => checks(options, text, &mut warnings)?,
     };
     print_warnings(&warnings, options.strict)?;
@@ -235,7 +251,7 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
-    let is_about_runs = asked.is_some() || possible.is_some();
+    let is_about_runs = question.is_some() || possible.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
     let kind = first_table::kind(options, words, &device, of_states)?;
     let size = match &mut rank_set {
@@ -258,7 +274,7 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
     let begun = opened.as_ref().map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));
     let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, table, begun));
-    let (question, possible, warnings) = (asked.as_ref().map(|asked| &asked.question), possible.as_ref(), &warnings);
+    let (possible, warnings) = (possible.as_ref(), &warnings);
     let task = Task {
         options,
         text,
@@ -266,6 +282,7 @@ fn attempt(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs
         checks: &checks,
         question,
         possible,
+        properties,
         warnings,
         outputs,
         device: &device,
@@ -382,6 +399,8 @@ struct Task<'a> {
     checks: &'a Checks,
     question: Option<&'a Question>,
     possible: Option<&'a Possible>,
+    /// Properties to answer in place of a report.
+    properties: Option<&'a Properties>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -395,7 +414,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, text, model, checks, question, possible, device, .. } = self;
+        let Self { options, text, model, checks, question, possible, properties, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted::new(Interpreter::new(model), checks);
@@ -422,6 +441,7 @@ impl Task<'_> {
             interpreted: &interpreted,
             question,
             possible,
+            properties,
             warnings: self.warnings,
             outputs: self.outputs,
             checkpoints: self.checkpoints.as_ref(),
@@ -494,6 +514,7 @@ struct Run<'a, S: Storage> {
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
     possible: Option<&'a Possible>,
+    properties: Option<&'a Properties>,
     warnings: &'a Warnings,
     outputs: Outputs,
     checkpoints: Option<&'a Checkpoints>,
@@ -534,15 +555,15 @@ impl<S: Storage> Run<'_, S> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, text, limits, table, interpreted, question, possible, warnings, outputs, checkpoints, known, .. } =
-            self;
+        let Self { options, text, limits, table, interpreted, question, possible, properties, .. } = self;
+        let Self { warnings, outputs, checkpoints, known, .. } = self;
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
             let progress = ProgressLine::new(options.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
-                true
+                properties.is_none_or(|properties| properties.goes_on(counts, table, interpreted.interpreter.model()))
             })?
         };
         time.explore = start.elapsed();
@@ -552,7 +573,7 @@ impl<S: Storage> Run<'_, S> {
         }
         let start = Instant::now();
         // What is asked about runs has an answer of its own.
-        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none());
+        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none() && properties.is_none());
         let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
@@ -575,6 +596,17 @@ impl<S: Storage> Run<'_, S> {
             }
             None => None,
         };
+        if let Some(properties) = properties {
+            let conclusion = conclusion.as_ref().map(|(_, conclusion)| conclusion);
+            properties.conclude(table, interpreted, exploration, conclusion, limits)?;
+            if let Some(found) = exploration.found.as_ref().filter(|_| properties.wants_path()) {
+                let checks = interpreted.checks;
+                let states = explorer.path(found, limits);
+                let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
+                properties.take_path(model, checks, path);
+            }
+            return Ok(0);
+        }
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
         let ending = Ending {
             options,

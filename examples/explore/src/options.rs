@@ -145,6 +145,21 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
     pub no_property: bool,
 
+    /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
+    /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
+    /// marking that decides a property, and a run for each formula that is violated. Petri nets only.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "ltl", "buchi", "ef", "livelock", "deadlock", "invariant", "goal", "fair", "keep_going", "record", "export", "cycles",
+            "checkpoint", "resume", "emit", "emit_buchi", "parents", "no_property", "reduce", "dependencies", "step", "simulate",
+            "unreached", "coverage"
+        ],
+        help_heading = "Checks"
+    )]
+    pub properties: Option<PathBuf>,
+
     /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
     /// ends the exploration, and the path then leads to it.
     #[arg(long, help_heading = "Checks")]

@@ -7,6 +7,7 @@
 mod checkpoints;
 mod claiming;
 mod languages;
+mod nets;
 mod networks;
 mod reductions;
 
@@ -33,10 +34,11 @@ fn replay() -> Option<PathBuf> {
 const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
-const ABOUT_RUNS: [&str; 5] = [
+const ABOUT_RUNS: [&str; 6] = [
     "claiming_waits_for_nothing",
     "fairness_and_possibility_have_their_verdicts",
     "formulas_have_their_verdicts",
+    "formulas_of_nets_have_their_verdicts",
     "runs_are_asked_about_in_every_language",
     "runs_of_large_products_are_shortest",
 ];
@@ -56,7 +58,7 @@ struct TableOnDevice {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(TableOnDevice));
 
-const EVERYWHERE: [OfPlace; 27] = [
+const EVERYWHERE: [OfPlace; 29] = [
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
     ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
@@ -67,6 +69,8 @@ const EVERYWHERE: [OfPlace; 27] = [
     ("runs_of_large_products_are_shortest", runs_of_large_products_are_shortest),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
     ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
+    ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
     ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
     ("networks_are_checked_with_paths", languages::networks_are_checked_with_paths),
     ("own_models_have_their_counts", own_models_have_their_counts),
@@ -96,6 +100,8 @@ const ONCE: &[(&str, fn())] = &[
     ("reduced_searches_say_so", reductions::reduced_searches_say_so),
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
     ("dependencies_are_written", reductions::dependencies_are_written),
+    ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
+    ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),

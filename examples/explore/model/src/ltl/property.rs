@@ -36,6 +36,19 @@ pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result
     set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
 }
 
+/// Gives a model the automaton of the runs that violate a formula over these conditions.
+pub fn set_conditions(model: &mut Model, formula: &Formula, conditions: &[Expression]) -> Result<()> {
+    let formula = formula.with(&|number| match conditions[number] {
+        Expression::Constant(value) => Formula::Constant(value != 0),
+        _ => Formula::Proposition(number),
+    });
+    let buchi = translate(&formula.negated())?;
+    let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
+    let propositions = (0..conditions.len()).map(|number| format!("p{number}")).collect();
+    let spans = vec![Span::default(); conditions.len()];
+    set(model, Named { buchi, propositions, spans, states }, conditions).map(drop)
+}
+
 /// Gives the model the automaton from a text in the HOA format.
 pub fn set_automaton(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
     let named = hoa::read(source).map_err(|error| Box::new(error.of(source)))?;

@@ -145,6 +145,9 @@ impl Condition {
         match self {
             Self::Constant(truth) => Some(Expression::Constant((*truth).into())),
             Self::AtMost(amounts) => {
+                if let [Amount::Constant(left), Amount::Constant(right)] = **amounts {
+                    return Some(Expression::Constant((left <= right).into()));
+                }
                 let [left, right] = [amounts[0].expression(net)?, amounts[1].expression(net)?];
                 Some(Expression::binary(Binary::LessOrEqual, left, right, at))
             }

@@ -206,6 +206,50 @@ impl Possible {
     }
 }
 
+/// Whether each transition of a net can fire again, whatever happens before: whether it is enabled somewhere in each component
+/// that is never left. All states must be in the table.
+pub fn is_live<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    interpreter: &Interpreter,
+    limits: Limits,
+) -> Result<bool> {
+    let firings = interpreter.firings().context("only a net is live")?;
+    let everything = Possible::new(Role::Possible, String::new(), Expression::Constant(1));
+    let graph = everything.graph(table, source, interpreter, limits)?;
+    let successors = |state: usize| &graph.targets[graph.starts[state]..graph.starts[state + 1]];
+    let component = components(graph.members.len(), successors);
+    let count = component.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut is_left = vec![false; count];
+    for state in 0..graph.members.len() {
+        let of = component[state];
+        is_left[of as usize] |= successors(state).iter().any(|next| component[*next as usize] != of);
+    }
+    let mut never_left: Vec<u32> =
+        (0..graph.members.len() as u32).filter(|state| !is_left[component[*state as usize] as usize]).collect();
+    never_left.sort_unstable_by_key(|state| component[*state as usize]);
+    for states in never_left.chunk_by(|one, other| component[*one as usize] == component[*other as usize]) {
+        let mut is_enabled = vec![false; firings.of_transition.len()];
+        for states in states.chunks(large_piece(table)) {
+            if let Some(stop) = (limits.stop)() {
+                return Err(stop.error("while it was looked for transitions that are not live").into());
+            }
+            let references: Vec<Reference> = states.iter().map(|state| graph.members[*state as usize]).collect();
+            for state in table.get_many(&references)?.chunks_exact(table.width()) {
+                let enabled = firings.enabled(state, |firing| {
+                    is_enabled[firing.transition] = true;
+                    Ok::<(), ()>(())
+                });
+                debug_assert!(enabled.is_ok(), "nothing ends it");
+            }
+        }
+        if is_enabled.contains(&false) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn lost(violation: Violation, states: Vec<Vec<u32>>) -> Lost {
     (Found { violation, state: states[states.len() - 1].clone(), level: states.len() as u64 - 1 }, states)
 }

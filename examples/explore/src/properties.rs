@@ -1,0 +1,401 @@
+//! Answers to the properties of a file of the Model Checking Contest (`--properties`).
+//!
+//! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Each formula
+//! about runs has an exploration of its own, of the product with its automaton. What a limit ended has the verdict
+//! `CANNOT_COMPUTE`.
+
+use crate::checks::{Checks, Role};
+use crate::encodings;
+use crate::exploration::{Counts, End, Exploration, Limits};
+use crate::input;
+use crate::ir::{Expression, Model};
+use crate::language::Text;
+use crate::liveness::check::{self, Conclusion, Question as OfRuns};
+use crate::liveness::possible::is_live;
+use crate::options::Options;
+use crate::output::{Output, Unwritten};
+use crate::program;
+use crate::spread::RankPlan;
+use crate::stopping::{self, Stop};
+use crate::successors::Interpreted;
+use crate::survey::{Survey, Surveyed};
+use crate::{Outputs, attempt, exit};
+use anyhow::{Context, Error, Result, ensure};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+use warpset::{Storage, VectorTable};
+use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
+use warpset_model::ltl::property::set_conditions;
+use warpset_model::net::marking::Check;
+use warpset_model::net::properties::{Global, Property, Question, read};
+
+/// States after which the questions are looked at for the first time during an exploration, and then whenever there are twice as
+/// many.
+const FIRST_LOOK: u64 = 1 << 20;
+
+/// Why a lock can be taken.
+const LOCKED: &str = "no thread panics while it has the lock";
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    Truth(bool),
+    Number(u64),
+    /// No answer, and why.
+    CannotCompute(String),
+}
+
+/// What an exploration is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// All questions about reachable markings.
+    Markings,
+    /// The formula of the property with this number.
+    Runs(usize),
+    /// The path to a marking that decides the property with this number.
+    Path(usize),
+}
+
+/// The properties of a file, and the answers so far.
+pub struct Properties {
+    all: Vec<Property>,
+    round: Round,
+    verdicts: Mutex<Vec<Option<Verdict>>>,
+    /// Paths and runs by the names of properties, if they are wanted.
+    paths: Option<Mutex<Map<String, Value>>>,
+    /// States and firings of the exploration of markings.
+    counts: Mutex<Option<(Counts, bool)>>,
+    next_look: Mutex<u64>,
+}
+
+/// Answers all properties, and prints the answers.
+pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
+    ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
+    let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
+    let is_picture = options.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
+    ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
+    let all = match file.to_str().and_then(Global::named) {
+        Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
+        None => read(&input::read_text(file).context("--properties")?, &net.pnml.names)?,
+    };
+    let count = all.len();
+    let paths = outputs.trace.as_ref().map(|_| Mutex::default());
+    let verdicts = Mutex::new(vec![None; count]);
+    let (counts, next_look) = (Mutex::default(), Mutex::new(FIRST_LOOK));
+    let mut properties = Properties { all, round: Round::Markings, verdicts, paths, counts, next_look };
+    let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
+    if !properties.all.iter().all(is_of_runs) {
+        properties.explore(Round::Markings, options, plan, text, start)?;
+    }
+    for number in 0..count {
+        if is_of_runs(&properties.all[number]) {
+            properties.explore(Round::Runs(number), options, plan, text, start)?;
+        }
+    }
+    if properties.paths.is_some() {
+        for number in properties.with_paths() {
+            properties.explore(Round::Path(number), options, plan, text, start)?;
+        }
+    }
+    properties.finish(options, text.model(), outputs.trace)
+}
+
+impl Properties {
+    /// Explores for a round. A failure is the answer to its questions.
+    fn explore(&mut self, round: Round, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) -> Result<()> {
+        self.round = round;
+        *self.next_look.lock().expect(LOCKED) = FIRST_LOOK;
+        let done = loop {
+            if let Some(stop) = stopping::asked() {
+                break Err(stop.error("before the search began").into());
+            }
+            text.model_mut().remove_property();
+            match attempt(options, plan, text, Outputs::default(), start, Some(self)) {
+                Ok(_) => break Ok(()),
+                Err(error) => match encodings::widen(text, plan, error) {
+                    Ok(()) => {}
+                    Err(error) => break Err(error),
+                },
+            }
+        };
+        if let Err(error) = done {
+            self.fail(&error);
+        }
+        Ok(())
+    }
+
+    /// Notes that the round's questions without an answer have none.
+    fn fail(&self, error: &Error) {
+        let why = format!("{error:#}");
+        for (number, verdict) in self.verdicts.lock().expect(LOCKED).iter_mut().enumerate() {
+            if self.is_of_round(number) && verdict.is_none() {
+                *verdict = Some(Verdict::CannotCompute(why.clone()));
+            }
+        }
+        if matches!(self.round, Round::Path(_)) {
+            program::print_warning(&format!("warning: --trace: {why}\n"));
+        }
+    }
+
+    fn is_of_round(&self, number: usize) -> bool {
+        match self.round {
+            Round::Markings => !matches!(self.all[number].question, Question::Runs { .. }),
+            Round::Runs(of) => number == of,
+            Round::Path(_) => false,
+        }
+    }
+
+    /// The question about runs of this round; gives the model its automaton.
+    pub fn question(&self, text: &mut Text) -> Result<Option<OfRuns>> {
+        let Round::Runs(number) = self.round else { return Ok(None) };
+        let Property { name, question: Question::Runs { formula, conditions, .. } } = &self.all[number] else { return Ok(None) };
+        let count = conditions.len();
+        ensure!(count <= MOST_PROPOSITIONS, "the formula has {count} propositions, and {MOST_PROPOSITIONS} are possible");
+        let model = text.model_mut();
+        let net = model.net.as_ref().context("the model is a net")?;
+        let conditions: Option<Vec<Expression>> = conditions.iter().map(|condition| condition.expression(net)).collect();
+        let conditions = conditions.context("a sum of tokens may need more than 32 bits")?;
+        set_conditions(model, formula, &conditions)?;
+        Ok(Some(OfRuns::of(model, name.clone(), false)))
+    }
+
+    /// The checks of states in this round, if it is not about runs.
+    pub fn checks(&self, model: &Model) -> Result<Checks> {
+        let mut checks = Checks::default();
+        if let (Round::Path(number), Some(net)) = (self.round, &model.net) {
+            let Property { name, question } = &self.all[number];
+            let Question::Reach { condition, .. } = question else { return Ok(checks) };
+            let condition = condition.expression(net).context("a sum of tokens may need more than 32 bits")?;
+            checks.add(Role::Goal, name.clone(), condition);
+        }
+        Ok(checks)
+    }
+
+    /// What to find out about the states of this round.
+    fn survey<'m>(&self, model: &'m Model) -> Option<Survey<'m>> {
+        let net = model.net.as_ref().filter(|_| self.round == Round::Markings)?;
+        let mut survey = Survey::of(model)?;
+        for property in &self.all {
+            match &property.question {
+                Question::Reach { condition, .. } => survey.conditions.push(condition.check(net, &model.layout)),
+                Question::Bound(places) => survey.sums.push(warpset_model::net::marking::Sum::of(net, &model.layout, places)),
+                _ => {}
+            }
+        }
+        Some(survey)
+    }
+
+    /// Whether the exploration goes on: whether a question may still be undecided.
+    pub fn goes_on<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>, model: &Model) -> bool {
+        let are_conditions = || self.all.iter().all(|of| matches!(of.question, Question::Reach { .. } | Question::Declined(_)));
+        let mut next = self.next_look.lock().expect(LOCKED);
+        if counts.states < *next || table.device().is_gpu() || self.round != Round::Markings || !are_conditions() {
+            return true;
+        }
+        *next = counts.states.saturating_mul(2);
+        let Some(mut survey) = self.survey(model) else { return true };
+        survey.only_conditions = true;
+        // A failure shows again when the exploration has ended.
+        survey.run(table, stopping::asked).map_or(true, |surveyed| surveyed.holds.iter().any(Option::is_none))
+    }
+
+    /// Answers the questions of this round. `conclusion`: of a question about runs.
+    pub fn conclude<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        interpreted: &Interpreted,
+        exploration: &Exploration,
+        conclusion: Option<&Conclusion>,
+        limits: Limits,
+    ) -> Result<()> {
+        let model = interpreted.interpreter.model();
+        match self.round {
+            Round::Markings => self.conclude_markings(table, interpreted, exploration, limits),
+            Round::Runs(number) => {
+                let Question::Runs { is_negated, .. } = self.all[number].question else { return Ok(()) };
+                let conclusion = conclusion.context("a formula has a conclusion")?;
+                let verdict = match conclusion.verdict {
+                    check::Verdict::Holds => Verdict::Truth(!is_negated),
+                    check::Verdict::Violated => Verdict::Truth(is_negated),
+                    check::Verdict::Unknown => Verdict::CannotCompute(why(exploration.end)),
+                };
+                self.verdicts.lock().expect(LOCKED)[number] = Some(verdict);
+                if let (Some(paths), Some(Ok(_))) = (&self.paths, &conclusion.lasso) {
+                    let name = self.all[number].name.clone();
+                    let question = OfRuns::of(model, name.clone(), false);
+                    let run = crate::report::runs::run_json(conclusion, model, &question);
+                    paths.lock().expect(LOCKED).insert(name, json!(run));
+                }
+                Ok(())
+            }
+            Round::Path(_) => Ok(()),
+        }
+    }
+
+    fn conclude_markings<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        interpreted: &Interpreted,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Result<()> {
+        let Interpreted { interpreter, .. } = interpreted;
+        let model = interpreter.model();
+        let survey = self.survey(model).context("a net is surveyed")?;
+        let surveyed = survey.run(table, stopping::asked)?;
+        let is_whole = exploration.end == End::Complete && surveyed.stopped.is_none();
+        *self.counts.lock().expect(LOCKED) = Some((exploration.counts, is_whole));
+        let end = surveyed.stopped.map_or(exploration.end, End::Stopped);
+        let (mut holds, mut sums) = (surveyed.holds.iter(), surveyed.sums.iter());
+        let mut verdicts = Vec::new();
+        for Property { question, .. } in &self.all {
+            // A verdict that holds whatever else is found, or else one that needs all states.
+            let (now, whole) = match question {
+                Question::Reach { if_reached, .. } => {
+                    let is_reached = holds.next().is_some_and(Option::is_some);
+                    (is_reached.then_some(Verdict::Truth(*if_reached)), Some(Verdict::Truth(!if_reached)))
+                }
+                Question::Bound(_) => (None, sums.next().map(|most| Verdict::Number(*most))),
+                Question::Initial(condition) => {
+                    let check: Check = condition.check(model.net.as_ref().context("a net")?, &model.layout);
+                    let firings = interpreter.firings().context("a net has firings")?;
+                    (Some(Verdict::Truth(check.holds(firings, &model.initial_state()))), None)
+                }
+                Question::Global(global) => {
+                    let (now, mut whole) = of_all(*global, &surveyed, exploration);
+                    if *global == Global::Liveness && is_whole && now.is_none() {
+                        whole = Some(match is_live(table, interpreted, interpreter, limits) {
+                            Ok(is_live) => Verdict::Truth(is_live),
+                            Err(error) => Verdict::CannotCompute(format!("{error:#}")),
+                        });
+                    }
+                    (now, whole)
+                }
+                Question::Declined(why) => (Some(Verdict::CannotCompute(why.clone())), None),
+                Question::Runs { .. } => (None, None),
+            };
+            verdicts.push(now.or_else(|| if is_whole { whole } else { Some(Verdict::CannotCompute(why(end))) }));
+        }
+        for (number, verdict) in verdicts.into_iter().enumerate().filter(|(number, _)| self.is_of_round(*number)) {
+            self.verdicts.lock().expect(LOCKED)[number] = verdict;
+        }
+        Ok(())
+    }
+
+    /// Whether the engine must show a path in this round; takes it.
+    pub fn take_path(&self, model: &Model, checks: &Checks, path: Result<warpset_model::trace::Path>) {
+        let (Round::Path(number), Some(paths)) = (self.round, &self.paths) else { return };
+        match path {
+            Ok(path) => drop(paths.lock().expect(LOCKED).insert(self.all[number].name.clone(), path.json(model, checks))),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    pub fn wants_path(&self) -> bool {
+        matches!(self.round, Round::Path(_))
+    }
+
+    /// The properties that a marking decides, which a path shows.
+    fn with_paths(&self) -> Vec<usize> {
+        let verdicts = self.verdicts.lock().expect(LOCKED);
+        let is_shown = |number: &usize| match &self.all[*number].question {
+            Question::Reach { if_reached, .. } => verdicts[*number] == Some(Verdict::Truth(*if_reached)),
+            _ => false,
+        };
+        (0..self.all.len()).filter(is_shown).collect()
+    }
+
+    /// A line for each property; the reasons why there is no verdict are printed on standard error.
+    fn lines(&self) -> String {
+        let verdicts = self.verdicts.lock().expect(LOCKED);
+        let mut text = String::new();
+        for (Property { name, .. }, verdict) in self.all.iter().zip(&*verdicts) {
+            let verdict = match verdict {
+                Some(Verdict::Truth(truth)) => if *truth { "TRUE" } else { "FALSE" }.into(),
+                Some(Verdict::Number(number)) => number.to_string(),
+                Some(Verdict::CannotCompute(why)) => {
+                    program::print_warning(&format!("warning: {name}: {why}\n"));
+                    "CANNOT_COMPUTE".into()
+                }
+                None => "CANNOT_COMPUTE".into(),
+            };
+            text += &format!("FORMULA {name} {verdict} TECHNIQUES EXPLICIT\n");
+        }
+        text
+    }
+
+    /// Writes paths, and prints the answers as one object if that is wanted.
+    fn finish(self, options: &Options, model: &Model, trace: Option<Output>) -> Result<u8> {
+        let mut unwritten = Unwritten::default();
+        if let (Some(output), Some(paths)) = (trace, &self.paths) {
+            unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
+        }
+        let lines = self.lines();
+        if !options.json {
+            program::print(&lines)?;
+        }
+        let verdicts = self.verdicts.into_inner().expect(LOCKED);
+        let is_open = |verdict: &Option<Verdict>| matches!(verdict, None | Some(Verdict::CannotCompute(_)));
+        let code = match stopping::asked() {
+            Some(Stop::Interrupted) => exit::INTERRUPTED,
+            _ if unwritten.sentence().is_some() => exit::ERROR,
+            _ if verdicts.iter().any(is_open) => exit::INCOMPLETE,
+            _ => 0,
+        };
+        if options.json {
+            let one = |(property, verdict): (&Property, &Option<Verdict>)| match verdict {
+                Some(Verdict::Truth(truth)) => json!({ "name": property.name, "verdict": if *truth { "TRUE" } else { "FALSE" } }),
+                Some(Verdict::Number(number)) => json!({ "name": property.name, "verdict": number }),
+                Some(Verdict::CannotCompute(why)) => json!({ "name": property.name, "verdict": "CANNOT_COMPUTE", "why": why }),
+                None => json!({ "name": property.name, "verdict": "CANNOT_COMPUTE" }),
+            };
+            let properties: Vec<Value> = self.all.iter().zip(&verdicts).map(one).collect();
+            let counts = self.counts.into_inner().expect(LOCKED);
+            let report = json!({
+                "model": model.source.name,
+                "properties": properties,
+                "states": counts.map(|(counts, _)| counts.states),
+                "transitions": counts.map(|(counts, _)| counts.transitions),
+                "complete": counts.map(|(_, is_whole)| is_whole),
+                "error": unwritten.sentence(),
+                "exit_code": code,
+            });
+            program::print(&format!("{report}\n"))?;
+        }
+        unwritten.print();
+        Ok(code)
+    }
+}
+
+/// The verdict of a property of the whole net: one that holds whatever else is found, and one if all states were found.
+fn of_all(global: Global, surveyed: &Surveyed, exploration: &Exploration) -> (Option<Verdict>, Option<Verdict>) {
+    let truth = |truth: bool| Some(Verdict::Truth(truth));
+    let fires_all = surveyed.firings.iter().all(|count| *count > 0);
+    let has_deadlock = exploration.counts.deadlocks > 0;
+    match global {
+        Global::ReachabilityDeadlock => (truth(true).filter(|_| has_deadlock), truth(false)),
+        Global::OneSafe => (truth(false).filter(|_| surveyed.max_in_place > 1), truth(true)),
+        Global::QuasiLiveness => (truth(true).filter(|_| fires_all), truth(false)),
+        Global::StableMarking => {
+            let change_all = surveyed.changes.iter().all(|changes| *changes);
+            (truth(false).filter(|_| change_all), truth(true))
+        }
+        // With a deadlock, no transition can fire again; one that never fires needs all states to be known.
+        Global::Liveness if has_deadlock && !surveyed.firings.is_empty() => (truth(false), None),
+        Global::Liveness if exploration.end == End::Complete && !fires_all => (truth(false), None),
+        Global::Liveness => (None, None),
+    }
+}
+
+/// Why there is no verdict.
+fn why(end: End) -> String {
+    match end {
+        End::Complete | End::Violation | End::Observer | End::Levels => "the search ended before there was a verdict".into(),
+        End::States => "stopped at --max-states".into(),
+        End::Memory => "no more memory (--memory)".into(),
+        End::Stopped(Stop::Interrupted) => "interrupted".into(),
+        End::Stopped(Stop::Time(most)) => format!("stopped after --timeout {} s", most.as_secs_f64()),
+    }
+}

@@ -1,0 +1,229 @@
+//! Properties of Petri nets, in the XML format of the Model Checking Contest.
+
+use super::*;
+
+/// A PNML text of a net: places with their tokens, transitions, and arcs with their weights.
+fn net(places: &[(&str, u32)], transitions: &[&str], arcs: &[(&str, &str, u32)]) -> String {
+    let place = |(id, tokens): &(&str, u32)| {
+        format!("<place id=\"{id}\"><initialMarking><text>{tokens}</text></initialMarking></place>\n")
+    };
+    let transition = |id: &&str| format!("<transition id=\"{id}\"/>\n");
+    let arc = |(from, to, weight): &(&str, &str, u32)| {
+        format!(
+            "<arc id=\"{from}-{to}\" source=\"{from}\" target=\"{to}\"><inscription><text>{weight}</text></inscription></arc>\n"
+        )
+    };
+    let parts = [
+        places.iter().map(place).collect::<String>(),
+        transitions.iter().map(transition).collect(),
+        arcs.iter().map(arc).collect(),
+    ];
+    format!(
+        "<?xml version=\"1.0\"?>\n<pnml xmlns=\"http://www.pnml.org/version-2009/grammar/pnml\">\n<net id=\"n\" \
+         type=\"http://www.pnml.org/version-2009/grammar/ptnet\"><page id=\"page\">\n{}</page></net></pnml>\n",
+        parts.concat()
+    )
+}
+
+/// A net that asks and goes back, until it ends in a deadlock with two tokens in `done`. The tokens of `rest` never change.
+fn asking() -> String {
+    net(
+        &[("idle", 1), ("asked", 0), ("done", 0), ("rest", 1)],
+        &["ask", "back", "end"],
+        &[
+            ("idle", "ask", 1),
+            ("ask", "asked", 1),
+            ("rest", "ask", 1),
+            ("ask", "rest", 1),
+            ("asked", "back", 1),
+            ("back", "idle", 1),
+            ("asked", "end", 1),
+            ("end", "done", 2),
+        ],
+    )
+}
+
+/// An element around others.
+fn around(name: &str, inner: &[&str]) -> String {
+    format!("<{name}>{}</{name}>", inner.concat())
+}
+
+fn tokens(places: &[&str]) -> String {
+    let places: Vec<String> = places.iter().map(|place| around("place", &[place])).collect();
+    format!("<tokens-count>{}</tokens-count>", places.concat())
+}
+
+fn number(number: u32) -> String {
+    around("integer-constant", &[&number.to_string()])
+}
+
+fn at_least(places: &[&str], least: u32) -> String {
+    around("integer-le", &[&number(least), &tokens(places)])
+}
+
+fn at_most(places: &[&str], most: u32) -> String {
+    around("integer-le", &[&tokens(places), &number(most)])
+}
+
+fn fireable(transition: &str) -> String {
+    around("is-fireable", &[&around("transition", &[transition])])
+}
+
+fn all(operator: &str, inner: &str) -> String {
+    around("all-paths", &[&around(operator, &[inner])])
+}
+
+fn exists(operator: &str, inner: &str) -> String {
+    around("exists-path", &[&around(operator, &[inner])])
+}
+
+/// A file of properties with these formulas, named `P-00` and so on.
+fn property_set(formulas: &[&str]) -> String {
+    let one = |(at, formula): (usize, &&str)| {
+        format!("<property><id>P-{at:02}</id><description>no. {at}</description><formula>{formula}</formula></property>\n")
+    };
+    let all: String = formulas.iter().enumerate().map(one).collect();
+    format!("<?xml version=\"1.0\"?>\n<property-set xmlns=\"http://mcc.lip6.fr/\">\n{all}</property-set>\n")
+}
+
+/// The verdicts that are printed, with the exit code and what is printed beside them.
+fn verdicts(place: TableOnDevice, net: &str, properties: &str, more: &[&str]) -> (Option<i32>, Vec<String>, String) {
+    let (folder, path) = written_as("net.pnml", net);
+    let file = folder.path().join("properties.xml");
+    let is_name = !properties.starts_with('<');
+    if !is_name {
+        std::fs::write(&file, properties).unwrap();
+    }
+    let file = if is_name { properties } else { file.to_str().unwrap() };
+    let arguments = [&["--table", place.table, "--properties", file], more].concat();
+    let output = explore_on(place.device, &path, arguments);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let verdict = |(at, line): (usize, &str)| {
+        let name = if is_name { properties.to_string() } else { format!("P-{at:02}") };
+        let line = line.strip_prefix(&format!("FORMULA {name} ")).unwrap_or_else(|| panic!("{lines}"));
+        line.strip_suffix(" TECHNIQUES EXPLICIT").unwrap_or_else(|| panic!("{lines}")).to_string()
+    };
+    (output.status.code(), lines.lines().enumerate().map(verdict).collect(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[track_caller]
+fn have_verdicts(place: TableOnDevice, net: &str, expected: &[(&str, &str)]) {
+    let formulas: Vec<&str> = expected.iter().map(|(formula, _)| *formula).collect();
+    let wanted: Vec<&str> = expected.iter().map(|(_, verdict)| *verdict).collect();
+    let (code, found, text) = verdicts(place, net, &property_set(&formulas), &[]);
+    assert_eq!((code, text.as_str()), (Some(0), ""), "{found:?}");
+    assert_eq!(found, wanted);
+}
+
+pub fn properties_of_nets_have_their_verdicts(place: TableOnDevice) {
+    let done = at_least(&["done"], 2);
+    have_verdicts(
+        place,
+        &asking(),
+        &[
+            (&exists("finally", &done), "TRUE"),
+            (&exists("finally", &at_least(&["done"], 3)), "FALSE"),
+            (&all("globally", &at_most(&["idle", "asked"], 1)), "TRUE"),
+            (&all("globally", &at_most(&["done"], 1)), "FALSE"),
+            (&around("negation", &[&all("globally", &at_most(&["done"], 1))]), "TRUE"),
+            (&exists("finally", &around("conjunction", &[&fireable("back"), &at_least(&["rest"], 1)])), "TRUE"),
+            (&all("globally", &around("disjunction", &[&fireable("ask"), &fireable("end")])), "FALSE"),
+            (&exists("finally", &around("negation", &[&around("disjunction", &[&fireable("ask"), &fireable("back")])])), "TRUE"),
+            (&at_least(&["idle"], 1), "TRUE"),
+            (&around("place-bound", &["<place>done</place>"]), "2"),
+            (&around("place-bound", &["<place>idle</place><place>done</place><place>rest</place>"]), "3"),
+        ],
+    );
+    let asks_for_ever = net(
+        &[("idle", 1), ("asked", 0)],
+        &["ask", "back"],
+        &[("idle", "ask", 1), ("ask", "asked", 1), ("asked", "back", 1), ("back", "idle", 1)],
+    );
+    for (name, of_asking, of_the_other) in [
+        ("ReachabilityDeadlock", "TRUE", "FALSE"),
+        ("OneSafe", "FALSE", "TRUE"),
+        ("QuasiLiveness", "TRUE", "TRUE"),
+        ("StableMarking", "TRUE", "FALSE"),
+        ("Liveness", "FALSE", "TRUE"),
+    ] {
+        for (net, expected) in [(asking(), of_asking), (asks_for_ever.clone(), of_the_other)] {
+            let (code, found, text) = verdicts(place, &net, name, &[]);
+            assert_eq!((code, found, text.as_str()), (Some(0), vec![expected.into()], ""), "{name}");
+        }
+    }
+}
+
+/// A run that ends in a deadlock repeats its last marking for ever.
+pub fn formulas_of_nets_have_their_verdicts(place: TableOnDevice) {
+    let done = at_least(&["done"], 2);
+    let is_not_done = around("negation", &[&done]);
+    let stays = around("finally", &[&around("globally", &[&done])]);
+    let asks = around("globally", &[&around("finally", &[&fireable("ask")])]);
+    let until = |before: &str, reach: &str| around("until", &[&around("before", &[before]), &around("reach", &[reach])]);
+    have_verdicts(
+        place,
+        &asking(),
+        &[
+            (&all("finally", &done), "FALSE"),
+            (&exists("globally", &is_not_done), "TRUE"),
+            (&around("all-paths", &[&around("disjunction", &[&stays, &asks])]), "TRUE"),
+            (&around("exists-path", &[&stays]), "TRUE"),
+            (&all("globally", &around("finally", &[&is_not_done])), "FALSE"),
+            (&all("globally", &around("disjunction", &[&is_not_done, &around("next", &[&done])])), "TRUE"),
+            (&all("next", &at_least(&["asked"], 1)), "TRUE"),
+            (&around("all-paths", &[&until(&at_most(&["done"], 0), &done)]), "FALSE"),
+            (&around("exists-path", &[&until(&at_most(&["done"], 0), &done)]), "TRUE"),
+        ],
+    );
+}
+
+pub fn what_a_limit_ended_has_no_verdict() {
+    let place = TableOnDevice { device: "cpu:2", table: "tree" };
+    let moving = net(&[("from", 200), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)]);
+    let bound = around("place-bound", &["<place>to</place>"]);
+    let all_formulas = [
+        exists("finally", &at_least(&["to"], 1)),
+        exists("finally", &at_least(&["to"], 150)),
+        all("globally", &at_most(&["to"], 200)),
+        bound.clone(),
+        all("finally", &at_least(&["to"], 200)),
+    ];
+    let formulas = all_formulas.each_ref().map(String::as_str);
+    let (code, found, text) = verdicts(place, &moving, &property_set(&formulas), &[]);
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+    assert_eq!(found, ["TRUE", "TRUE", "TRUE", "200", "TRUE"]);
+    let (code, found, text) = verdicts(place, &moving, &property_set(&formulas), &["--max-states", "20"]);
+    assert_eq!(found, ["TRUE", "CANNOT_COMPUTE", "CANNOT_COMPUTE", "CANNOT_COMPUTE", "CANNOT_COMPUTE"]);
+    assert!(code == Some(3) && text.contains("P-01: stopped at --max-states"), "{code:?} {text}");
+    for name in ["ReachabilityDeadlock", "StableMarking", "Liveness"] {
+        let (code, found, _) = verdicts(place, &moving, name, &["--max-states", "20"]);
+        let expected = if name == "StableMarking" { "FALSE" } else { "CANNOT_COMPUTE" };
+        assert_eq!((code, found), (Some(if expected == "FALSE" { 0 } else { 3 }), vec![expected.into()]), "{name}");
+    }
+    // A formula of CTL is declined, and the others have their verdicts.
+    let ctl = all("globally", &exists("finally", &at_least(&["to"], 150)));
+    let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl, &bound]), &[]);
+    assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "200".into()]));
+    assert!(text.contains("P-00: formulas of CTL"), "{text}");
+}
+
+pub fn properties_have_paths_and_places() {
+    let place = TableOnDevice { device: "cpu:2", table: "tree" };
+    let (folder, path) = written_as("net.pnml", &asking());
+    let (file, trace) = (folder.path().join("properties.xml"), folder.path().join("trace.json"));
+    let done = at_least(&["done"], 2);
+    std::fs::write(&file, property_set(&[&exists("finally", &done), &all("finally", &done)])).unwrap();
+    let (file, trace) = (file.to_str().unwrap(), trace.to_str().unwrap());
+    let output = explore_on(place.device, &path, ["--properties", file, "--trace", trace, "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = serde_json::json!([{ "name": "P-00", "verdict": "TRUE" }, { "name": "P-01", "verdict": "FALSE" }]);
+    assert_eq!((&report["properties"], output.status.code()), (&expected, Some(0)), "{output:?}");
+    let paths: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    assert_eq!(paths["P-00"]["steps"].as_array().map(Vec::len), Some(2), "{paths}");
+    assert!(paths["P-01"].is_object(), "{paths}");
+    let wrong = property_set(&[&exists("finally", &at_least(&["dome"], 2))]);
+    let (code, found, text) = verdicts(place, &asking(), &wrong, &[]);
+    assert!(code == Some(2) && found.is_empty() && text.contains("properties.xml:3:"), "{code:?} {text}");
+    let output = explore(&model("peterson"), ["--properties", file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
