@@ -46,7 +46,7 @@ pub fn run(text: &Text, path: &[Vec<u32>], input: impl BufRead, output: &mut imp
     let mut walk =
         Walk { text, interpreter: Interpreter::new(model), states: vec![model.initial_state()], taken: Vec::new(), path };
     if prompts {
-        write!(output, "{HELP}\n")?;
+        writeln!(output, "{HELP}")?;
     }
     walk.show(output)?;
     let mut lines = input.lines();
@@ -188,13 +188,14 @@ impl Walk<'_> {
 
     fn evaluate(&self, expression: &str, output: &mut impl Write) -> Result<()> {
         let source = Source { name: "expression".into(), text: expression.into() };
-        Ok(match self.text.condition(&source) {
+        match self.text.condition(&source) {
             Err(error) => writeln!(output, "{error}")?,
             Ok((expression, _)) => match self.interpreter.value(&expression, self.state()) {
                 Ok(value) => writeln!(output, "{value}")?,
                 Err(fault) => writeln!(output, "fault: {}", fault.message(self.model()))?,
             },
-        })
+        }
+        Ok(())
     }
 }
 
