@@ -94,7 +94,7 @@ fn tiny_limits_are_kept<S: Kind>(device: &Device) {
 }
 
 /// Vectors that are stored before are Seen by all threads. Each other one is New for one thread at most, and for exactly one if
-/// it is stored in the end. Whoever was told Full may find the vector stored later, by another thread.
+/// it is stored in the end. A vector that was Full for one thread may be stored later, by another one.
 fn four_threads_reach_the_limit<S: Kind>(device: &Device) {
     if has_coarse_rows::<S>(device) {
         return;

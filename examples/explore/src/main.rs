@@ -572,7 +572,7 @@ impl<S: Storage> Run<'_, S> {
             return Err(no_room.into());
         }
         let start = Instant::now();
-        // What is asked about runs has an answer of its own.
+        // Questions about runs are answered separately.
         let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none() && properties.is_none());
         let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
         time.survey = start.elapsed();

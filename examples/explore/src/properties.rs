@@ -47,7 +47,7 @@ enum Verdict {
     CannotCompute(String),
 }
 
-/// What an exploration is for.
+/// Purpose of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
     /// All questions about reachable markings.
@@ -173,7 +173,7 @@ impl Properties {
         Ok(checks)
     }
 
-    /// What to find out about the states of this round.
+    /// The survey that this round needs.
     fn survey<'m>(&self, model: &'m Model) -> Option<Survey<'m>> {
         let net = model.net.as_ref().filter(|_| self.round == Round::Markings)?;
         let mut survey = Survey::of(model)?;

@@ -1,6 +1,6 @@
 //! Figures of a net over all states in a table: how often each transition fires, the most tokens, and where conditions hold.
 //!
-//! All of them are functions of the set of states, whoever has found it: threads, a GPU or several ranks. So they are computed by
+//! All of them are functions of the set of states, found by threads, a GPU or several ranks alike. So they are computed by
 //! one pass over a table when the search has ended, and no engine has to count them. One thread fetches states, and all threads
 //! evaluate them. The pass needs no compiled code.
 
@@ -18,7 +18,7 @@ const PART: usize = 1 << 15;
 /// States that a thread evaluates at a time.
 const PIECE: usize = 1 << 10;
 
-/// What to find out about the states of a net.
+/// Figures and conditions that are computed over the states of a net.
 pub struct Survey<'m> {
     net: &'m Net,
     firings: Firings,
@@ -32,13 +32,13 @@ pub struct Survey<'m> {
     code_places: Vec<Option<PlaceId>>,
     /// Sums whose largest values are wanted.
     pub sums: Vec<Sum>,
-    /// Conditions of which a state is wanted in which they hold.
+    /// Conditions; a state in which each holds is looked for.
     pub conditions: Vec<Check>,
     /// Look for these states only, and end as soon as each condition has one.
     pub only_conditions: bool,
 }
 
-/// What was found in the states.
+/// Results of a survey.
 #[derive(Clone, Debug, Default)]
 pub struct Surveyed {
     pub states: u64,

@@ -190,7 +190,7 @@ fn sum(one: &[(u32, i64)], factor: i64, other: &[(u32, i64)], factor_other: i64)
     }
 }
 
-/// The rest of a sparse vector behind an entry.
+/// Entries of a sparse vector behind a given one.
 trait Rest {
     fn strip_prefix_at(self, at: u32) -> Self;
 }

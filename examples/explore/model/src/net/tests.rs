@@ -95,7 +95,7 @@ fn counted(nets: &Nets, most: usize) -> Option<Counted> {
     Some(counted)
 }
 
-/// The same counts by a separate search over lists of tokens.
+/// Counts a net by a separate search over lists of tokens.
 fn counted_plainly(nets: &Nets, most: usize) -> Option<Counted> {
     let pnml = &nets.pnml;
     let mut counted = Counted { of_transition: vec![0; pnml.transitions.len()], ..Counted::default() };
