@@ -31,7 +31,7 @@ impl<'m> Switching<'m> {
         }
     }
 
-    /// Runs `explore`, and compiles meanwhile if it takes longer than [`COMPILE_AFTER`].
+    /// Runs `explore`, and compiles meanwhile if it takes longer than `COMPILE_AFTER`.
     pub fn during<R>(&self, explore: impl FnOnce() -> R) -> R {
         std::thread::scope(|scope| {
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_later()) {
