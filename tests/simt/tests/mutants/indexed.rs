@@ -44,7 +44,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the order of fence and claims (by a warp): they are before it",
         file: "warpset/indexed/search.cuh",
-        from: "        if ((comparing | claiming) != 0) fence();\n        // The claims are under way while rows are compared: nothing is done with `seen` before.\n        const Slot seen = claims ? request_claim() : Table::empty;\n",
+        from: "        if ((comparing | claiming) != 0) fence();\n        // The claims are under way while rows are compared: `seen` must not be used before that.\n        const Slot seen = claims ? request_claim() : Table::empty;\n",
         to: "        const Slot seen = claims ? request_claim() : Table::empty;\n        if ((comparing | claiming) != 0) fence();\n",
     },
     Mutant {
