@@ -260,7 +260,10 @@ fn every_changed_byte_and_every_end_is_found() {
         changed[place] ^= 0x10;
         std::fs::write(&path, &changed).unwrap();
         let error = format!("{:#}", read().unwrap_err());
-        assert!(["damaged", "not a checkpoint", "version", "truncated"].iter().any(|word| error.contains(word)), "{place}: {error}");
+        assert!(
+            ["damaged", "not a checkpoint", "version", "truncated"].iter().any(|word| error.contains(word)),
+            "{place}: {error}"
+        );
         std::fs::write(&path, &bytes[..place]).unwrap();
         let error = format!("{:#}", read().unwrap_err());
         assert!(["truncated", "fewer than 8"].iter().any(|word| error.contains(word)), "{place}: {error}");
