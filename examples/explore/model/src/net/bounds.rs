@@ -121,7 +121,7 @@ fn count(row: &Row, signs: &mut [[i32; 2]], by: i32) {
     }
 }
 
-/// Keeps only rows whose places do not include all places of another one, as far as there are few rows.
+/// Keeps only rows whose places do not include all places of another one, unless the rows are too many.
 fn keep_smallest(rows: &mut Vec<Row>) {
     const MOST_COMPARED: usize = 600;
     rows.sort_by_key(|row| (row.weights.len(), row.tokens));

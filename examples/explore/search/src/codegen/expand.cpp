@@ -70,7 +70,7 @@ struct Random {
     }
 };
 
-// Receives the successors of a state of a net, in rows of which `end` is the first that must not be kept.
+// Receives the successors of a state of a net in rows. The first row that must not be kept is `end`.
 struct Rows {
     const State& from;
     State* rows;
