@@ -1,7 +1,7 @@
 //! Chooses where the tokens of each place are in a state.
 //!
-//! Places share a field if at most one of them is marked, if its values take fewer bits than a bit for each place: the places of a
-//! NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
+//! Places share a field if at most one of them is marked, and if the field takes fewer bits than one for each place: the places
+//! of a NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
 //! without a proved bound begins with 8 bits; see [`Encoding`].
 
 use super::bounds::{self, Invariant};
