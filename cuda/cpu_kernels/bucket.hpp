@@ -1,12 +1,30 @@
-// Bucket tables of up to 16 words a vector.
+// Bucket tables.
 #pragma once
 
 #include "kernels.hpp"
 
 namespace warpset {
 
+// Tables of the shapes that `Shapes::with_shape` chooses by the width of a vector and its slots.
+template <class Shapes>
+struct BucketTablesOf {
+    static void geometry(u32 width, SlotsOf slots, u32, Geometry* geometry)
+    {
+        Shapes::with_shape(width, slots,
+                           [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, sizeof(TableView)); });
+    }
+
+    template <class Use>
+    static void with_table(const View& view, Use use)
+    {
+        const TableView& table = view.as<TableView>();
+        Shapes::with_shape(table.width, view.slots, [&](auto shape) { use(BucketTable<decltype(shape)>{table, {shape}}); });
+    }
+};
+
+// Shapes for widths from `first_width` to `last_width`, at most 16 words.
 template <u32 first_width, u32 last_width>
-struct BucketTables {
+struct NarrowShapes {
     // Calls `use(shape)` with the shape for a width. Lines are those of `Spec::bucket`. Slots of 3 to 16 words are claimed by 8
     // bytes (src/backend/cpu/claims.rs).
     template <u32 width_words = first_width, class Use>
@@ -20,18 +38,9 @@ struct BucketTables {
         }
         use(StaticShape<width_words, 8, 64>{});
     }
-
-    static void geometry(u32 width, SlotsOf slots, u32, Geometry* geometry)
-    {
-        with_shape(width, slots, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, sizeof(TableView)); });
-    }
-
-    template <class Use>
-    static void with_table(const View& view, Use use)
-    {
-        const TableView& table = view.as<TableView>();
-        with_shape(table.width, view.slots, [&](auto shape) { use(BucketTable<decltype(shape)>{table, {shape}}); });
-    }
 };
+
+template <u32 first_width, u32 last_width>
+using BucketTables = BucketTablesOf<NarrowShapes<first_width, last_width>>;
 
 }  // namespace warpset

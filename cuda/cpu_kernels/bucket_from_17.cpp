@@ -1,10 +1,10 @@
 // Bucket tables of 17 words a vector and more.
-#include "kernels.hpp"
+#include "bucket.hpp"
 
 namespace warpset {
 namespace {
 
-struct WideBucketTables {
+struct WideShapes {
     template <class Use>
     static void with_shape(u32 width, SlotsOf slots, Use use)
     {
@@ -22,22 +22,10 @@ struct WideBucketTables {
         }
         use(DynamicShape<8>{width, slots.words});
     }
-
-    static void geometry(u32 width, SlotsOf slots, u32, Geometry* geometry)
-    {
-        with_shape(width, slots, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, sizeof(TableView)); });
-    }
-
-    template <class Use>
-    static void with_table(const View& view, Use use)
-    {
-        const TableView& table = view.as<TableView>();
-        with_shape(table.width, view.slots, [&](auto shape) { use(BucketTable<decltype(shape)>{table, {shape}}); });
-    }
 };
 
 }  // namespace
 
-const Kernels bucket_from_17 = kernels_of<WideBucketTables>();
+const Kernels bucket_from_17 = kernels_of<BucketTablesOf<WideShapes>>();
 
 }  // namespace warpset

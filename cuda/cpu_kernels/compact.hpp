@@ -5,7 +5,7 @@
 
 namespace warpset {
 
-// Calls `use(type)` with a null pointer to the type of compact tables with slots of `bits` bits.
+// Calls `use(type)` with a null pointer to the type of compact tables with slots of `slot_bits` bits.
 template <class Use>
 void with_slots(u32 slot_bits, Use use)
 {
@@ -16,7 +16,7 @@ void with_slots(u32 slot_bits, Use use)
     }
 }
 
-// Tables of which a compact table is the whole, or has the roots.
+// Geometry of a compact table, or of a table whose roots lie in one.
 template <class ViewOfKind>
 void geometry_of_slots(u32, SlotsOf, u32 slot_bits, Geometry* geometry)
 {

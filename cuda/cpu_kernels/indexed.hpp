@@ -1,11 +1,11 @@
-// Indexed tables. As of bucket tables, those of up to 16 words a vector have kernels of their own.
+// Indexed tables. Each width of up to 16 words has kernels of its own, as in bucket tables.
 #pragma once
 
 #include "kernels.hpp"
 
 namespace warpset {
 
-// Widths from `first_width` to `last_width`; to any number if that is more than 16.
+// Tables for widths from `first_width` to `last_width`, and for wider vectors too if `last_width` is more than 16.
 template <u32 first_width, u32 last_width>
 struct IndexedTables {
     // Calls `use(type)` with a null pointer to the type of indexed tables of vectors of a width.
