@@ -17,8 +17,7 @@ use std::sync::LazyLock;
 use warpset::{BucketTable, gpu};
 
 /// Kernels that search, by their names without `warpset_`. Not every table has all of them.
-const KERNELS: [&str; 6] =
-    ["find_or_put", "find_or_put_incremental", "find", "find_or_put_received", "find_received", "upsert"];
+const KERNELS: [&str; 6] = ["find_or_put", "find_or_put_incremental", "find", "find_or_put_received", "find_received", "upsert"];
 
 const COLUMNS: &str = "table,kernel,registers,stack,spill_stores,spill_loads,instructions,loads";
 
