@@ -27,7 +27,7 @@ const CUDARC: [&str; 5] = ["backend/cuda/", "gpu/", "cluster/nccl/", "cluster/de
 pub const MOST_FEATURE_LINES: usize = 40;
 
 /// Maximum number of files of a circle within one folder.
-pub const MOST_IN_A_CIRCLE: usize = 3;
+const MOST_IN_A_CIRCLE: usize = 3;
 
 /// Layer of a file: its first folder, or its name if it is in no folder.
 fn layer(file: &str) -> &str {

@@ -8,7 +8,7 @@ use crate::generate::Generate;
 use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
-use crate::simulate;
+use crate::simulate::requested;
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -200,14 +200,14 @@ pub struct Options {
     #[arg(
         long,
         value_name = "WALKS[,DEPTH]",
-        value_parser = simulate::parse,
+        value_parser = requested::parse,
         conflicts_with_all = [
             "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export", "record",
             "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
         ],
         help_heading = "Checks"
     )]
-    pub simulate: Option<simulate::Requested>,
+    pub simulate: Option<requested::Requested>,
 
     /// Seed of the random walks. A seed repeats all walks exactly, with any number of threads and any engine.
     #[arg(long, value_name = "SEED", default_value = "1", requires = "simulate", help_heading = "Checks")]

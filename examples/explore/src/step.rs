@@ -6,8 +6,8 @@
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, Source};
 use crate::language::Text;
-use anyhow::Result;
-use std::io::{BufRead, Write};
+use anyhow::{Context, Error, Result};
+use std::io::{BufRead, IsTerminal as _, Write};
 use warpset_model::trace::{all_steps, changes_text, describe_step, state_json, state_text};
 
 const HELP: &str = "\
@@ -25,6 +25,20 @@ commands:
 
 /// Most steps shown for a state.
 const MOST_SHOWN: usize = 200;
+
+/// Steps through the model by commands from standard input. `path`: states of a path that was found.
+pub fn walk(text: &Text, path: &[Vec<u32>]) -> Result<()> {
+    let (input, prompts) = (std::io::stdin().lock(), std::io::stdin().is_terminal());
+    match run(text, path, input, &mut std::io::stdout().lock(), prompts) {
+        Err(error) if is_closed(&error) => Ok(()),
+        other => other.context("--step"),
+    }
+}
+
+/// Whether the reader of standard output has closed it.
+fn is_closed(error: &Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
 
 /// A walk through a model, which can go back.
 struct Walk<'a> {

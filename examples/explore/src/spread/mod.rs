@@ -6,19 +6,24 @@ mod rank_set;
 pub use rank_set::{RankPlan, RankSet};
 
 use crate::codegen::on_cpu::Compiled;
+use crate::compiling::compile;
 use crate::encodings::NoRoom;
+use crate::ending::{Ending, Extras};
 use crate::exploration::{Explorer, Limits};
+#[cfg(feature = "cuda")]
+use crate::gpu::OnGpu;
 use crate::options::{EngineKind, Options};
+use crate::outputs::Outputs;
 use crate::progress::ProgressLine;
 #[cfg(feature = "cuda")]
 use crate::ranks::with_workers;
 use crate::ranks::{Ranks, Table, Worker, on_threads_of};
 use crate::report::Time;
+use crate::stopping;
 use crate::successors::Interpreted;
 use crate::survey::Survey;
 use crate::switching::Switching;
 use crate::warnings::Warnings;
-use crate::{Ending, Extras, Outputs};
 use anyhow::Result;
 use std::time::Instant;
 use warpset::{Device, Storage};
@@ -42,13 +47,13 @@ pub fn explore<S: Storage>(
         EngineKind::Gpu => {
             let progress = ProgressLine::new(options.progress);
             progress.working("compiling for the GPU");
-            let ranks = with_workers(tables, |table| crate::gpu::OnGpu::new(table.local(), interpreted), interpreted)?;
+            let ranks = with_workers(tables, |table| OnGpu::new(table.local(), interpreted), interpreted)?;
             drop(progress);
             time.compile = start.elapsed();
             task.with(ranks, &|| "compiled for the GPU".into(), time)
         }
         EngineKind::Compiled => {
-            let compiled = crate::compile(options, interpreted)?;
+            let compiled = compile(options, interpreted)?;
             time.compile = start.elapsed();
             task.with(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
         }
@@ -90,7 +95,7 @@ impl Task<'_> {
             return Err(no_room.into());
         }
         let start = Instant::now();
-        let surveyed = Survey::of(model).map(|survey| ranks.survey(&survey, crate::stopping::asked)).transpose()?;
+        let surveyed = Survey::of(model).map(|survey| ranks.survey(&survey, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
         let numbers = ranks.numbers()?;
         let spec = ranks.spec()?;

@@ -1,7 +1,8 @@
 //! A round: threads take pieces of a level's states. Each thread collects its findings in memory of its own, which is reused in
 //! the next round.
 
-use super::{HostEngine, Level};
+use super::HostEngine;
+use super::level::Level;
 use crate::checks::Violation;
 use crate::successors::{Expansion, Scratch, Successors, differences};
 use anyhow::Result;

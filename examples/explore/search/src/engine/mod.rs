@@ -4,6 +4,7 @@
 //! them to the table in one batch, and keeps the new ones for the next level. Only one thread grows the table, and only between
 //! rounds; successors that were rejected because the table was full are offered again after it has grown.
 
+mod level;
 mod round;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
@@ -12,7 +13,7 @@ use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
 use anyhow::{Result, bail, ensure};
-use rayon::prelude::*;
+use level::Level;
 use round::{Findings, PIECE, found_by};
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
@@ -31,15 +32,6 @@ pub struct HostEngine<'a, S, X> {
     pub recorder: Option<&'a Recorder<'a>>,
     /// Called between rounds. The exploration ends if it returns false.
     pub observer: &'a Observer<'a>,
-}
-
-/// States of one level, and their references if these are needed.
-#[derive(Default)]
-struct Level {
-    words: Vec<u32>,
-    references: Vec<Reference>,
-    /// Rows of the parents of these states, until `Level::note` moves them to the `Parents`.
-    parents: Vec<u64>,
 }
 
 /// Counts, violation found so far, current level, and the part of the next level that was found.
@@ -330,51 +322,6 @@ fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
 /// Whether the parents have given their memory to the search.
 fn drop_parents(parents: &mut Option<&mut Parents>) -> bool {
     parents.as_mut().is_some_and(|parents| parents.drop_parents())
-}
-
-impl Level {
-    /// Appends the states of other lists. Returns false if there is no memory for them.
-    fn take(&mut self, new: &[&Level]) -> bool {
-        let words: Vec<&[u32]> = new.iter().map(|level| &*level.words).collect();
-        let references: Vec<&[Reference]> = new.iter().map(|level| &*level.references).collect();
-        let parents: Vec<&[u64]> = new.iter().map(|level| &*level.parents).collect();
-        add_all(&mut self.words, &words) && add_all(&mut self.references, &references) && add_all(&mut self.parents, &parents)
-    }
-
-    /// Moves the parents of the states from number `first` on to `parents`.
-    fn note(&mut self, first: usize, parents: &mut Parents) {
-        parents.add(self.references[first..].iter().copied().zip(self.parents.drain(..)));
-    }
-
-    fn clear(&mut self) {
-        self.words.clear();
-        self.references.clear();
-        self.parents.clear();
-    }
-
-    fn bytes(&self) -> u64 {
-        let references = self.references.capacity() * size_of::<Reference>() + self.parents.capacity() * size_of::<u64>();
-        (self.words.capacity() * 4 + references) as u64
-    }
-}
-
-/// Appends several lists to one, by several threads. Returns false and adds nothing if there is no memory for them.
-fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
-    let count = more.iter().map(|part| part.len()).sum();
-    if list.try_reserve(count).is_err() {
-        return false;
-    }
-    let mut room = list.spare_capacity_mut();
-    let mut copies = Vec::with_capacity(more.len());
-    for part in more {
-        let (to, rest) = room.split_at_mut(part.len());
-        copies.push((to, *part));
-        room = rest;
-    }
-    copies.into_par_iter().for_each(|(to, part)| to.iter_mut().zip(part).for_each(|(to, from)| _ = to.write(*from)));
-    // SAFETY: `count` values behind the last one were reserved and written.
-    unsafe { list.set_len(list.len() + count) };
-    true
 }
 
 #[cfg(all(test, feature = "cpu"))]

@@ -1,37 +1,33 @@
 //! The option `--simulate`: random walks on CPU threads, and their report.
 
+pub mod requested;
+
 use crate::checks::Checks;
+use crate::compiling::compile;
 use crate::exit;
+use crate::interpreter::Interpreter;
 use crate::ir::Model;
-use crate::numbers::{counted, parse_positive};
+use crate::language::Text;
+use crate::numbers::counted;
 use crate::options::{EngineKind, Options};
+use crate::output::Output;
+use crate::outputs::trace_text;
+use crate::pictures;
+use crate::pictures::chart::Chart;
 use crate::program;
+use crate::spread::RankPlan;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::{HumanCount, HumanFloatCount};
+use requested::Requested;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use warpset_model::trace::{self, Path, lines_of};
 use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 
-/// Steps of a walk, unless the option gives another number.
-const DEPTH: u64 = 10_000;
-
 /// Steps from which on compiling is worth its second.
 const COMPILE_FROM: u64 = 2_000_000;
-
-/// Value of the option: WALKS or WALKS,DEPTH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Requested {
-    pub walks: u64,
-    pub depth: u64,
-}
-
-pub fn parse(text: &str) -> Result<Requested, String> {
-    let (walks, depth) = text.split_once(',').map_or((text, None), |(walks, depth)| (walks, Some(depth)));
-    Ok(Requested { walks: parse_positive(walks)?, depth: depth.map_or(Ok(DEPTH), parse_positive)? })
-}
 
 /// A finished simulation.
 struct Done<'a> {
@@ -47,8 +43,34 @@ struct Done<'a> {
     path: Option<Path>,
 }
 
-/// Takes the walks and prints the report. `write` gets the path, if something was found. Returns the exit code.
+/// Takes random walks, and writes the path of the one that finds something.
 pub fn run(
+    options: &Options,
+    requested: Requested,
+    plan: &RankPlan,
+    text: &Text,
+    checks: &Checks,
+    trace: Option<Output>,
+) -> Result<u8> {
+    let model = text.model();
+    ensure!(model.net.is_none(), "--simulate does not support Petri nets");
+    ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
+    ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
+    let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
+    ensure!(on_cpu, "--simulate runs on CPU threads: choose --device cpu:THREADS, and no --engine gpu");
+    let interpreted = Interpreted::new(Interpreter::new(model), checks);
+    simulated(options, requested, &interpreted, |path| match trace {
+        None => Ok(()),
+        Some(output) => {
+            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model));
+            let json = || format!("{:#}\n", path.json(model, checks));
+            output.write_text(&trace_text(options, chart, json))
+        }
+    })
+}
+
+/// Takes the walks and prints the report. `write` gets the path, if something was found. Returns the exit code.
+fn simulated(
     options: &Options,
     requested: Requested,
     interpreted: &Interpreted,
@@ -58,8 +80,8 @@ pub fn run(
     let start = Instant::now();
     let is_long = walks.walks.saturating_mul(walks.depth) >= COMPILE_FROM;
     let compiled = match options.engine {
-        EngineKind::Compiled => Some(crate::compile(options, interpreted)),
-        EngineKind::Auto if is_long => Some(crate::compile(options, interpreted)),
+        EngineKind::Compiled => Some(compile(options, interpreted)),
+        EngineKind::Auto if is_long => Some(compile(options, interpreted)),
         _ => None,
     };
     let compile = start.elapsed();
@@ -170,19 +192,5 @@ impl Done<'_> {
             "seconds": self.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
             "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)), "error": error, "exit_code": code,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn walks_may_have_a_depth() {
-        assert_eq!(parse("1k"), Ok(Requested { walks: 1000, depth: DEPTH }));
-        assert_eq!(parse("2^20,50"), Ok(Requested { walks: 1 << 20, depth: 50 }));
-        for text in ["", "0", "5,0", "5,", ",5", "1,2,3", "many"] {
-            assert!(parse(text).is_err(), "{text}");
-        }
     }
 }

@@ -4,10 +4,13 @@
 //! about runs has an exploration of its own, of the product with its automaton. What a limit ended has the verdict
 //! `CANNOT_COMPUTE`.
 
+mod rounds;
+
+pub use rounds::answer;
+
 use crate::checks::{Checks, Role};
-use crate::encodings;
+use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Limits};
-use crate::input;
 use crate::ir::{Expression, Model};
 use crate::language::Text;
 use crate::liveness::check::{self, Conclusion, Question as OfRuns};
@@ -15,21 +18,18 @@ use crate::liveness::possible::is_live;
 use crate::options::Options;
 use crate::output::{Output, Unwritten};
 use crate::program;
-use crate::spread::RankPlan;
+use crate::report::runs::run_json;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
 use crate::survey::{Survey, Surveyed};
-use crate::{Outputs, attempt, exit};
 use anyhow::{Context, Error, Result, ensure};
 use serde_json::{Map, Value, json};
-use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
 use warpset::{Storage, VectorTable};
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::property::set_conditions;
 use warpset_model::net::marking::Check;
-use warpset_model::net::properties::{Global, Property, Question, read};
+use warpset_model::net::properties::{Global, Property, Question};
 
 /// States after which the questions are looked at for the first time during an exploration, and then whenever there are twice as
 /// many.
@@ -70,62 +70,7 @@ pub struct Properties {
     next_look: Mutex<u64>,
 }
 
-/// Answers all properties, and prints the answers.
-pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
-    ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
-    let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
-    let is_picture = options.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
-    ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
-    let all = match file.to_str().and_then(Global::named) {
-        Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
-        None => read(&input::read_text(file).context("--properties")?, &net.pnml.names)?,
-    };
-    let count = all.len();
-    let paths = outputs.trace.as_ref().map(|_| Mutex::default());
-    let verdicts = Mutex::new(vec![None; count]);
-    let (counts, next_look) = (Mutex::default(), Mutex::new(FIRST_LOOK));
-    let mut properties = Properties { all, round: Round::Markings, verdicts, paths, counts, next_look };
-    let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
-    if !properties.all.iter().all(is_of_runs) {
-        properties.explore(Round::Markings, options, plan, text, start)?;
-    }
-    for number in 0..count {
-        if is_of_runs(&properties.all[number]) {
-            properties.explore(Round::Runs(number), options, plan, text, start)?;
-        }
-    }
-    if properties.paths.is_some() {
-        for number in properties.with_paths() {
-            properties.explore(Round::Path(number), options, plan, text, start)?;
-        }
-    }
-    properties.finish(options, text.model(), outputs.trace)
-}
-
 impl Properties {
-    /// Explores for a round. A failure is the answer to its questions.
-    fn explore(&mut self, round: Round, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) -> Result<()> {
-        self.round = round;
-        *self.next_look.lock().expect(LOCKED) = FIRST_LOOK;
-        let done = loop {
-            if let Some(stop) = stopping::asked() {
-                break Err(stop.error("before the search began").into());
-            }
-            text.model_mut().remove_property();
-            match attempt(options, plan, text, Outputs::default(), start, Some(self)) {
-                Ok(_) => break Ok(()),
-                Err(error) => match encodings::widen(text, plan, error) {
-                    Ok(()) => {}
-                    Err(error) => break Err(error),
-                },
-            }
-        };
-        if let Err(error) = done {
-            self.fail(&error);
-        }
-        Ok(())
-    }
-
     /// Notes that the round's questions without an answer have none.
     fn fail(&self, error: &Error) {
         let why = format!("{error:#}");
@@ -225,7 +170,7 @@ impl Properties {
                 if let (Some(paths), Some(Ok(_))) = (&self.paths, &conclusion.lasso) {
                     let name = self.all[number].name.clone();
                     let question = OfRuns::of(model, name.clone(), false);
-                    let run = crate::report::runs::run_json(conclusion, model, &question);
+                    let run = run_json(conclusion, model, &question);
                     paths.lock().expect(LOCKED).insert(name, json!(run));
                 }
                 Ok(())

@@ -1,0 +1,67 @@
+//! Compilation of next-state functions: on a CPU, ahead for a GPU, and as a text.
+
+use crate::checks::Checks;
+#[cfg(feature = "cuda")]
+use crate::codegen;
+use crate::codegen::on_cpu::Compiled;
+#[cfg(feature = "cuda")]
+use crate::device::DeviceChoice;
+#[cfg(feature = "cuda")]
+use crate::gpu;
+use crate::ir::Model;
+use crate::numbers;
+use crate::options::Options;
+#[cfg(feature = "cuda")]
+use crate::options::{EngineKind, TableChoice};
+use crate::output::Output;
+#[cfg(feature = "cuda")]
+use crate::program;
+use crate::progress::ProgressLine;
+use crate::stopping::{self, Stop};
+use crate::successors::Interpreted;
+use anyhow::Result;
+
+/// Compiles next-state functions, and shows how long that takes.
+pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<Compiled<'m>> {
+    let progress = ProgressLine::new(options.progress);
+    let what = format!("compiling {}", numbers::counted(interpreted.interpreter.model().transitions.len() as u64, "transition"));
+    let is_stopped = || {
+        progress.working(&what);
+        stopping::asked().is_some()
+    };
+    // If no limit or signal has stopped it, Ctrl-C has reached the compiler first.
+    let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
+    Ok(Compiled::unless(interpreted, &is_stopped)?.ok_or_else(stopped)?)
+}
+
+/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.
+#[cfg(feature = "cuda")]
+pub fn compile_ahead(options: &Options, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
+    let gpu = match options.device {
+        DeviceChoice::Cpu { .. } => return None,
+        DeviceChoice::Gpu { ordinal } => Some(ordinal),
+        _ => None,
+    };
+    let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
+    let table = options.table.of(model.layout.words);
+    gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu, timed: options.cycles }, model, checks)
+}
+
+/// Writes the program text that is compiled for a GPU.
+#[cfg(feature = "cuda")]
+pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+    codegen::ensure_fits(model)?;
+    let source = if options.table == TableChoice::Indexed { gpu::source_by_rows } else { gpu::source };
+    file.write_text(&source(model, checks, options.cycles))?;
+    if options.json {
+        let name = options.emit.as_ref().map(|path| path.display().to_string());
+        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
+        program::print(&format!("{done}\n"))?;
+    }
+    Ok(0)
+}
+
+#[cfg(not(feature = "cuda"))]
+pub fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
+    anyhow::bail!("this build cannot compile for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
+}

@@ -1,0 +1,168 @@
+//! The end of a search: its path, the files that show it, and the report.
+
+use crate::checkpoint::Checkpoints;
+use crate::checks::Violation;
+use crate::coverage::Coverage;
+use crate::exploration::{End, Exploration, Explorer, Found, Limits};
+use crate::export::Exported;
+use crate::language::Text;
+use crate::liveness::check::{Conclusion, Question};
+use crate::liveness::possible::{Outcome, Possible};
+use crate::measurements::Measurements;
+use crate::options::Options;
+use crate::output::Unwritten;
+use crate::outputs::{Outputs, trace_text};
+use crate::pictures::chart::Chart;
+use crate::pictures::{Run, dot};
+use crate::program;
+use crate::ranks;
+use crate::record::Recorder;
+use crate::reduce::Reduction;
+use crate::report::{self, Finding, Report, Time};
+use crate::step;
+use crate::successors::Interpreted;
+use crate::survey::Surveyed;
+use crate::trace;
+use crate::warnings::Warnings;
+use anyhow::{Context, Result};
+use std::time::Instant;
+use warpset::Device;
+
+/// Results that only some engines have.
+#[derive(Default)]
+pub struct Extras {
+    pub measurements: Option<Measurements>,
+    /// Amount exported, or why nothing was exported.
+    pub exported: Option<Result<Exported>>,
+    /// Number of states that the memory holds, by what is known at the end.
+    pub states_in_memory: Option<u64>,
+}
+
+/// Results of an exploration, for the report.
+pub struct Ending<'a> {
+    pub options: &'a Options,
+    /// The model with its names, unless there are ranks.
+    pub text: Option<&'a Text>,
+    /// Coverage, or why it was not counted, if it is requested.
+    pub coverage: Option<Result<Coverage>>,
+    pub interpreted: &'a Interpreted<'a>,
+    pub conclusion: Option<(&'a Question, Conclusion)>,
+    pub answer: Option<(&'a Possible, Outcome)>,
+    pub warnings: &'a Warnings,
+    pub outputs: Outputs,
+    pub device: &'a Device,
+    pub spec: warpset::Spec,
+    pub stats: warpset::Stats,
+    pub extras: Extras,
+    pub ranks: Option<ranks::Numbers>,
+    pub checkpoints: Option<&'a Checkpoints>,
+    pub known: Option<u64>,
+    pub reduction: Option<&'a Reduction<'a>>,
+    pub exploration: &'a Exploration,
+    /// Figures of a net.
+    pub surveyed: Option<Surveyed>,
+}
+
+impl Ending<'_> {
+    /// Finds the path, and prints the report.
+    pub fn report(
+        self,
+        explorer: &mut dyn Explorer,
+        recorder: Option<&Recorder>,
+        limits: Limits,
+        engine: String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
+        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
+        let Interpreted { interpreter, checks, .. } = interpreted;
+        let model = interpreter.model();
+        let start = Instant::now();
+        let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
+        let finding = exploration.found.as_ref().filter(is_told).map(|found| {
+            let states = explorer.path(found, limits);
+            let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
+            Finding { found, path }
+        });
+        // The answer about where states can lead has its own condition, and already has its path.
+        let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
+        let lost = lost.map(|(possible, (found, states))| {
+            let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
+            (&possible.checks, Finding { found, path })
+        });
+        let (checks, finding) = match lost {
+            Some((checks, lost)) => (checks, finding.or(Some(lost))),
+            None => (*checks, finding),
+        };
+        time.path = start.elapsed();
+        let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
+        let lasso =
+            conclusion.as_ref().and_then(|(question, conclusion)| Some((*question, conclusion.lasso.as_ref()?.as_ref().ok()?)));
+        let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
+        let mut unwritten = Unwritten::default();
+        if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
+            let json = || {
+                let run =
+                    conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
+                path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
+            };
+            let ending = || match (path, lasso) {
+                (Some(path), _) => checks.describe(&path.violation, model),
+                (None, Some((question, _))) => format!("property violated: {}", question.text),
+                (None, None) => String::new(),
+            };
+            unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
+        }
+        let coverage = coverage.map(|coverage| {
+            if let (Ok(coverage), Some(output)) = (&coverage, outputs.coverage) {
+                let json = coverage.json(model, exploration.end == End::Complete);
+                unwritten.keep(output.write_text(&format!("{json:#}\n")));
+            }
+            coverage.map(|coverage| coverage.unreached(model))
+        });
+        let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
+        let Extras { measurements, mut exported, states_in_memory } = extras;
+        if let Some(output) = outputs.export {
+            let drawn = dot::text(interpreter, found_run.as_ref());
+            let bytes = |text: &String| Exported { bytes: text.len() as u64 };
+            let drawn = drawn.context("--export: the picture cannot be written");
+            exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
+        }
+        let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
+        let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
+        let exported = exported.and_then(|exported| unwritten.keep(exported));
+        let report = Report {
+            model,
+            checks,
+            device,
+            spec,
+            stats,
+            exploration,
+            engine,
+            time,
+            measurements,
+            ranks,
+            finding,
+            conclusion,
+            answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
+            warnings,
+            recorded,
+            exported,
+            not_exported,
+            unwritten,
+            memory: options.memory,
+            states_in_memory,
+            checkpoint: checkpoints.map(Checkpoints::status),
+            known,
+            coverage,
+            surveyed,
+            reduction,
+        };
+        program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+        report.unwritten.print();
+        if let Some(text) = text.filter(|_| options.step) {
+            step::walk(text, &steps_along)?;
+        }
+        Ok(report.exit_code())
+    }
+}

@@ -1,0 +1,87 @@
+//! The files that are written at the end.
+
+use crate::checkpoint;
+use crate::options::Options;
+use crate::output::{self, Output};
+use crate::pictures::chart::Chart;
+use anyhow::{Context, Error, Result, ensure};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The files that are written at the end.
+#[derive(Default)]
+pub struct Outputs {
+    pub trace: Option<Output>,
+    pub record: Option<Output>,
+    pub emit: Option<Output>,
+    pub export: Option<Output>,
+    pub emit_buchi: Option<Output>,
+    pub coverage: Option<Output>,
+    pub dependencies: Option<Output>,
+}
+
+impl Outputs {
+    /// Opens the files, unless one of them is the model or another output.
+    pub fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
+        let open = |option, path: &Option<_>| {
+            let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
+            output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
+            Ok::<_, Error>(output)
+        };
+        let trace = open("--trace", &options.trace)?;
+        let mut record = open("--record", &options.record)?;
+        let emit = open("--emit", &options.emit)?;
+        let export = open("--export", &options.export)?;
+        let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
+        let coverage = open("--coverage", &options.coverage)?;
+        let dependencies = open("--dependencies", &options.dependencies)?;
+        record.iter_mut().try_for_each(Output::ensure_seeks)?;
+        if let Some(path) = &options.checkpoint {
+            let all = [&trace, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
+            ensure_can_be_checkpoint(path, all, model)?;
+        }
+        let outputs = Self { trace, record, emit, export, emit_buchi, coverage, dependencies };
+        let all = outputs.all();
+        if let Some(path) = &options.resume {
+            all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
+        }
+        for (number, output) in all.iter().enumerate() {
+            output.ensure_is_not_standard_output()?;
+            all[..number].iter().try_for_each(|other| other.ensure_differs_from(output))?;
+        }
+        Ok(outputs)
+    }
+
+    fn all(&self) -> Vec<&Output> {
+        let Self { trace, record, emit, export, emit_buchi, coverage, dependencies } = self;
+        [trace, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
+    }
+
+    /// Returns an error if an output is one of the files that were read.
+    pub fn ensure_are_not(&self, files: &[Arc<output::Identity>]) -> Result<()> {
+        let all = self.all();
+        files.iter().try_for_each(|file| all.iter().try_for_each(|output| output.ensure_is_not("the model", Some(file))))
+    }
+}
+
+/// Returns an error if checkpoints cannot be written to `path`, or if they would overwrite the model, another output or a file
+/// that is not a checkpoint.
+fn ensure_can_be_checkpoint<'o>(
+    path: &Path,
+    mut outputs: impl Iterator<Item = &'o Output>,
+    model: Option<&output::Identity>,
+) -> Result<()> {
+    outputs.try_for_each(|output| output.ensure_is_not_file("--checkpoint", path))?;
+    let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
+    ensure!(!is_model, "--checkpoint: {} is the model, and would be overwritten", path.display());
+    checkpoint::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
+}
+
+/// A path in the form that the name of its file selects.
+pub fn trace_text(options: &Options, chart: impl FnOnce() -> Chart, json: impl FnOnce() -> String) -> String {
+    match options.trace.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str) {
+        Some("svg") => chart().svg(),
+        Some("txt") => chart().text(),
+        _ => json(),
+    }
+}

@@ -1,0 +1,61 @@
+//! The explorations that answer the properties of a file, one after the other.
+
+use super::{FIRST_LOOK, LOCKED, Properties, Round};
+use crate::input;
+use crate::language::Text;
+use crate::options::Options;
+use crate::outputs::Outputs;
+use crate::search::search;
+use crate::spread::RankPlan;
+use crate::stopping;
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+use warpset_model::net::properties::{Global, Property, Question, read};
+
+/// Answers all properties, and prints the answers.
+pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
+    ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
+    let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
+    let is_picture = options.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
+    ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
+    let all = match file.to_str().and_then(Global::named) {
+        Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
+        None => read(&input::read_text(file).context("--properties")?, &net.pnml.names)?,
+    };
+    let count = all.len();
+    let paths = outputs.trace.as_ref().map(|_| Mutex::default());
+    let verdicts = Mutex::new(vec![None; count]);
+    let (counts, next_look) = (Mutex::default(), Mutex::new(FIRST_LOOK));
+    let mut properties = Properties { all, round: Round::Markings, verdicts, paths, counts, next_look };
+    let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
+    if !properties.all.iter().all(is_of_runs) {
+        explore(&mut properties, Round::Markings, options, plan, text, start);
+    }
+    for number in 0..count {
+        if is_of_runs(&properties.all[number]) {
+            explore(&mut properties, Round::Runs(number), options, plan, text, start);
+        }
+    }
+    if properties.paths.is_some() {
+        for number in properties.with_paths() {
+            explore(&mut properties, Round::Path(number), options, plan, text, start);
+        }
+    }
+    properties.finish(options, text.model(), outputs.trace)
+}
+
+/// Explores for a round. A failure is the answer to its questions.
+fn explore(properties: &mut Properties, round: Round, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) {
+    properties.round = round;
+    *properties.next_look.lock().expect(LOCKED) = FIRST_LOOK;
+    text.model_mut().remove_property();
+    let open = || match stopping::asked() {
+        Some(stop) => Err(stop.error("before the search began").into()),
+        None => Ok(Outputs::default()),
+    };
+    if let Err(error) = search(options, plan, text, open, start, Some(properties)) {
+        properties.fail(&error);
+    }
+}

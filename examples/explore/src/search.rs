@@ -1,0 +1,194 @@
+//! From a model that was read to its search.
+
+use crate::ask;
+use crate::checkpoint::{Checkpoints, Identity, Opened, Schedule};
+use crate::checks::{Checks, Role};
+#[cfg(feature = "cuda")]
+use crate::compiling::compile_ahead;
+use crate::compiling::emit;
+use crate::encodings;
+use crate::exit;
+use crate::first_table;
+use crate::ir::Source;
+use crate::language::Text;
+use crate::options::Options;
+use crate::outputs::Outputs;
+use crate::program::{self, Ended};
+use crate::properties::Properties;
+use crate::reduce::{Reduction, write_dependencies};
+use crate::report::Time;
+use crate::simulate;
+use crate::spread::{RankPlan, RankSet};
+use crate::step;
+use crate::stopping;
+use crate::table_kind::TableKind;
+use crate::task::Task;
+use crate::warnings::Warnings;
+use anyhow::{Context, Result, ensure};
+use std::time::Instant;
+use warpset::{Bucket, CompactTree, Indexed, Tree, VectorTable};
+
+/// Why searches with questions about runs cannot be saved.
+const NOT_OF_RUNS: &str =
+    "--checkpoint and --resume cannot be combined with a property of runs (here the model's property process)";
+
+/// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
+/// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
+pub fn search(
+    options: &Options,
+    plan: &RankPlan,
+    text: &mut Text,
+    mut open: impl FnMut() -> Result<Outputs>,
+    start: Instant,
+    properties: Option<&Properties>,
+) -> Result<u8> {
+    loop {
+        match attempt(options, plan, text, open()?, start, properties) {
+            Ok(code) => return Ok(code),
+            Err(error) => encodings::widen(text, plan, error)?,
+        }
+    }
+}
+
+/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing.
+fn attempt(
+    options: &Options,
+    plan: &RankPlan,
+    text: &mut Text,
+    outputs: Outputs,
+    start: Instant,
+    properties: Option<&Properties>,
+) -> Result<u8> {
+    let mut warnings = Warnings::default();
+    warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
+    warnings.of_option("--interleave", text.missing_gates());
+    let asked = ask::question(options, text, &mut warnings)?;
+    let possible = ask::possible(options, text, &mut warnings)?;
+    let own_question = properties.map(|properties| properties.question(text)).transpose()?.flatten();
+    let question = own_question.as_ref().or(asked.as_ref().map(|asked| &asked.question));
+    let checks = match (question, &text.model().property, properties) {
+        _ if possible.is_some() => Checks::default(),
+        (Some(question), Some(property), _) => question.checks(property),
+        (_, _, Some(properties)) => properties.checks(text.model())?,
+        _ => checks(options, text, &mut warnings)?,
+    };
+    print_warnings(&warnings, options.strict)?;
+    if let Some(file) = outputs.emit {
+        return emit(options, text.model(), &checks, file);
+    }
+    if let Some(file) = outputs.dependencies {
+        return write_dependencies(options, text.model(), file);
+    }
+    if let Some(file) = outputs.emit_buchi {
+        let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
+        return asked.emit(options, text, file);
+    }
+    if let Some(requested) = options.simulate {
+        stopping::stop_watching();
+        return simulate::run(options, requested, plan, text, &checks, outputs.trace);
+    }
+    if options.step {
+        let is_input = options.model.as_os_str() != "-";
+        ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
+        ensure!(text.model().net.is_none(), "--step does not support Petri nets");
+        if !options.asks() && asked.is_none() {
+            stopping::stop_watching();
+            return step::walk(text, &[]).map(|()| 0);
+        }
+    }
+    let parse = start.elapsed();
+    // A second attempt has the threads of the first.
+    static THREADS: std::sync::Once = std::sync::Once::new();
+    let mut built = Ok(());
+    THREADS.call_once(|| built = rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global());
+    built.context("threads")?;
+    stopping::stop_watching();
+    let start = Instant::now();
+    let model = text.model();
+    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some())?;
+    // A reduction that saves nothing leaves the choice of the engine free.
+    let unreduced = Options { reduce: None, ..options.clone() };
+    let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
+    #[cfg(feature = "cuda")]
+    let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, &checks));
+    let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
+    let device_opened = start.elapsed();
+    let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
+    let words = model.layout.words;
+    let is_about_runs = question.is_some() || possible.is_some();
+    let of_states = rank_set.is_none() && !is_about_runs;
+    let kind = first_table::kind(options, words, &device, of_states)?;
+    let size = match &mut rank_set {
+        Some(rank_set) => rank_set.size(options, &model.layout)?,
+        None => first_table::size(options, kind, &model.layout, &device, 1)?,
+    };
+    let is_kept = options.checkpoint.is_some() || options.resume.is_some();
+    let identity = is_kept.then(|| Identity::of(model, &checks));
+    ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
+    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
+    let table = match (&identity, &opened) {
+        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table.kind())?,
+        _ => kind,
+    };
+    // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
+    ensure!(
+        table != TableKind::Indexed || !is_about_runs,
+        "--table indexed cannot be combined with a property of runs; use another kind of table"
+    );
+    let begun = opened.as_ref().map_or(0, Opened::levels);
+    let checkpoints = identity.zip(schedule(options));
+    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, table, begun));
+    let (possible, warnings) = (possible.as_ref(), &warnings);
+    let task = Task {
+        options,
+        text,
+        model,
+        checks: &checks,
+        question,
+        possible,
+        properties,
+        warnings,
+        outputs,
+        device: &device,
+        rank_set,
+        checkpoints,
+        opened,
+        reduction,
+    };
+    match table {
+        TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::Indexed => task.explore(VectorTable::<Indexed>::builder(words), size, time),
+        TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::Bucket => task.explore(VectorTable::<Bucket>::builder(words), size, time),
+    }
+}
+
+/// Prints warnings; with `strict` they end the search.
+fn print_warnings(warnings: &Warnings, strict: bool) -> Result<()> {
+    program::print_warning(&warnings.text());
+    match warnings.sentence().filter(|_| strict) {
+        Some(sentence) => Err(Ended { code: exit::ERROR, why: format!("with --strict, {sentence}") }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The assertions of the model, and the checks that the command line requests.
+fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
+    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(text.model()) };
+    let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
+    for (role, name, texts) in conditions {
+        for condition in texts {
+            let source = Source { name: name.into(), text: condition.clone() };
+            let (condition, of_condition) = text.condition(&source)?;
+            warnings.add(&source, &of_condition, options.severity(), program::has_colors());
+            checks.add(role, source.text, condition);
+        }
+    }
+    Ok(checks)
+}
+
+/// Path and interval of checkpoints, if they are requested.
+fn schedule(options: &Options) -> Option<Schedule> {
+    let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
+}

@@ -1,0 +1,281 @@
+//! A search with all its inputs: the choice of the engine, and the search in one table.
+
+use crate::checkpoint::{Checkpoints, Opened, Resumed};
+use crate::checks::Checks;
+use crate::compiling::compile;
+use crate::coverage::Coverage;
+use crate::encodings::NoRoom;
+use crate::ending::{Ending, Extras};
+use crate::engine;
+use crate::exploration::{Counts, Limits};
+use crate::export::{Export, Form};
+use crate::first_table::Size;
+#[cfg(feature = "cuda")]
+use crate::gpu;
+use crate::interpreter::Interpreter;
+use crate::ir::Model;
+use crate::language::Text;
+use crate::liveness::check::{Liveness, Question};
+use crate::liveness::possible::{Possibilities, Possible};
+use crate::measurements::occupancy;
+use crate::memory;
+use crate::numbering::Numbering;
+use crate::options::{EngineKind, Options};
+use crate::outputs::Outputs;
+use crate::parents::Parents;
+use crate::progress::ProgressLine;
+use crate::properties::Properties;
+use crate::record::Recorder;
+use crate::reduce::Reduction;
+use crate::reduced::Reduced;
+use crate::report::Time;
+use crate::spread::{self, RankSet};
+use crate::stopping;
+use crate::successors::{Interpreted, Successors};
+use crate::survey::Survey;
+use crate::switching::Switching;
+use crate::threads::Threads;
+use crate::trace;
+use crate::warnings::Warnings;
+use anyhow::{Result, ensure};
+use std::time::Instant;
+use warpset::{Device, Storage, TableBuilder, VectorTable};
+
+/// Why ranks answer no questions about runs.
+const ONE_TABLE: &str = "a property of runs is checked in one table on one device: it cannot be combined with ranks";
+
+/// The inputs of a search, and its checkpoints.
+pub struct Task<'a> {
+    pub options: &'a Options,
+    pub text: &'a Text,
+    pub model: &'a Model,
+    pub checks: &'a Checks,
+    pub question: Option<&'a Question>,
+    pub possible: Option<&'a Possible>,
+    /// Properties to answer in place of a report.
+    pub properties: Option<&'a Properties>,
+    pub warnings: &'a Warnings,
+    pub outputs: Outputs,
+    pub device: &'a Device,
+    /// The ranks, if there are several.
+    pub rank_set: Option<RankSet>,
+    pub checkpoints: Option<Checkpoints>,
+    /// The search to resume.
+    pub opened: Option<Opened>,
+    pub reduction: Option<Reduction<'a>>,
+}
+
+impl Task<'_> {
+    pub fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
+        let Self { options, text, model, checks, question, possible, properties, device, .. } = self;
+        let start = Instant::now();
+        let engine = options.engine_on(device, self.rank_set.is_some())?;
+        let interpreted = Interpreted::new(Interpreter::new(model), checks);
+        // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
+        let limits = limits(options, device);
+        if let Some(rank_set) = self.rank_set {
+            let is_about_runs = question.is_some() || possible.is_some();
+            ensure!(!is_about_runs, "{ONE_TABLE}");
+            let tables = rank_set.build(&builder, size.slots)?;
+            time.table += start.elapsed();
+            let outputs = self.outputs;
+            return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
+        }
+        let (table, resumed) = match self.opened {
+            Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,
+            None => (builder.capacity(size.slots).build(device)?, None),
+        };
+        time.table += start.elapsed();
+        let mut run = Run {
+            options,
+            text,
+            limits,
+            table: &table,
+            interpreted: &interpreted,
+            question,
+            possible,
+            properties,
+            warnings: self.warnings,
+            outputs: self.outputs,
+            checkpoints: self.checkpoints.as_ref(),
+            known: resumed.as_ref().map(|resumed| resumed.counts.states),
+            resumed,
+            reduction: self.reduction.as_ref(),
+        };
+        let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
+        if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
+            let export = Export::new(model, form, output)?;
+            let mut numbering = Numbering::new(&table, &interpreted, export);
+            let extras = |numbering: &mut Numbering<_, Export>| {
+                Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
+            };
+            return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
+        }
+        if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
+            let source = Reduced { interpreted: &interpreted, stubborn };
+            return run.on_threads(&source, &|| "interpreted".into(), time);
+        }
+        let start = Instant::now();
+        match engine {
+            #[cfg(feature = "cuda")]
+            EngineKind::Gpu => {
+                let progress = ProgressLine::new(options.progress);
+                progress.working("compiling for the GPU");
+                let watched = question.and_then(Question::to_watch);
+                let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
+                let mut engine = gpu::GpuEngine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
+                engine.keep_in(run.checkpoints, run.resumed.take());
+                drop(progress);
+                time.compile = start.elapsed();
+                let extras =
+                    |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
+                run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
+            }
+            EngineKind::Compiled => {
+                let compiled = compile(options, &interpreted)?;
+                time.compile = start.elapsed();
+                run.on_threads(&compiled, &|| "compiled".into(), time)
+            }
+            EngineKind::Auto => {
+                let source = Switching::new(&interpreted);
+                source.during(|| run.on_threads(&source, &|| source.engine(), time))
+            }
+            _ => run.on_threads(&interpreted, &|| "interpreted".into(), time),
+        }
+    }
+}
+
+fn limits(options: &Options, device: &Device) -> Limits {
+    // A GPU reports an error when its memory is exhausted.
+    let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
+    let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    let is_reserved = options.memory.is_some();
+    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
+}
+
+/// An exploration and the data for its report.
+struct Run<'a, S: Storage> {
+    options: &'a Options,
+    text: &'a Text,
+    limits: Limits,
+    table: &'a VectorTable<S>,
+    interpreted: &'a Interpreted<'a>,
+    question: Option<&'a Question>,
+    possible: Option<&'a Possible>,
+    properties: Option<&'a Properties>,
+    warnings: &'a Warnings,
+    outputs: Outputs,
+    checkpoints: Option<&'a Checkpoints>,
+    resumed: Option<Resumed>,
+    /// Number of states that a resumed search had found before.
+    known: Option<u64>,
+    reduction: Option<&'a Reduction<'a>>,
+}
+
+impl<S: Storage> Run<'_, S> {
+    /// Explores by threads of this machine; the table may be on any device.
+    fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
+        let most_bytes = self.options.record_bytes;
+        let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
+        let initial = self.interpreted.interpreter.model().initial_state();
+        let automaton = self.question.and_then(Question::to_watch);
+        let Checks { conditions, deadlocks, .. } = self.interpreted.checks;
+        let looks_for_some = *deadlocks || !conditions.is_empty();
+        let add = recorder.as_ref().map(|recorder| |vectors: &[u32]| recorder.add(vectors));
+        let mut threads = Threads {
+            recorder: add.as_ref().map(|add| add as &engine::Recorder),
+            automaton,
+            checkpoints: self.checkpoints,
+            resumed: self.resumed.take(),
+            parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
+            ..Threads::new(self.table, &source, initial)
+        };
+        self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
+    }
+
+    /// Explores, answers the questions, and prints the report. `extras` is called after the exploration; then `engine` describes
+    /// how successors were computed.
+    fn with<E: Liveness + Possibilities>(
+        self,
+        explorer: &mut E,
+        extras: impl FnOnce(&mut E) -> Result<Extras>,
+        recorder: Option<&Recorder>,
+        engine: &dyn Fn() -> String,
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, text, limits, table, interpreted, question, possible, properties, .. } = self;
+        let Self { warnings, outputs, checkpoints, known, .. } = self;
+        let (device, reduction) = (table.device(), self.reduction);
+        let start = Instant::now();
+        let exploration = {
+            let progress = ProgressLine::new(options.progress).within(limits);
+            explorer.explore(limits, &|counts: &Counts| {
+                progress.set(counts, table);
+                properties.is_none_or(|properties| properties.goes_on(counts, table, interpreted.interpreter.model()))
+            })?
+        };
+        time.explore = start.elapsed();
+        let model = interpreted.interpreter.model();
+        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| explorer.path(found, limits)) {
+            return Err(no_room.into());
+        }
+        let start = Instant::now();
+        // Questions about runs are answered separately.
+        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none() && properties.is_none());
+        let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
+        time.survey = start.elapsed();
+        let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
+        extras.states_in_memory =
+            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
+        let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
+        let interpreter = &interpreted.interpreter;
+        // The search for a path clears the table, so the states are counted before.
+        let counts = options.unreached || options.coverage.is_some();
+        let coverage = counts.then(|| {
+            let progress = ProgressLine::new(options.progress);
+            progress.working("counting coverage");
+            Coverage::of(table, interpreter, limits)
+        });
+        let conclusion = match question {
+            Some(question) => {
+                let progress = ProgressLine::new(options.progress);
+                progress.working("searching for accepting cycles");
+                Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
+            }
+            None => None,
+        };
+        if let Some(properties) = properties {
+            let conclusion = conclusion.as_ref().map(|(_, conclusion)| conclusion);
+            properties.conclude(table, interpreted, exploration, conclusion, limits)?;
+            if let Some(found) = exploration.found.as_ref().filter(|_| properties.wants_path()) {
+                let checks = interpreted.checks;
+                let states = explorer.path(found, limits);
+                let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
+                properties.take_path(model, checks, path);
+            }
+            return Ok(0);
+        }
+        let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
+        let ending = Ending {
+            options,
+            text: Some(text),
+            coverage,
+            interpreted,
+            conclusion,
+            answer,
+            warnings,
+            outputs,
+            device,
+            spec,
+            stats,
+            extras,
+            ranks: None,
+            checkpoints,
+            known,
+            reduction,
+            exploration,
+            surveyed,
+        };
+        ending.report(explorer, recorder, limits, engine, time)
+    }
+}
