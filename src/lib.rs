@@ -64,6 +64,7 @@
 //! - [Files](files): saving and loading tables, references in files, the format.
 //! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
+//! - [Searches in kernels](searches_in_kernels): a loop that meets a full table, and blocks that gather vectors.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
 //!
@@ -153,6 +154,10 @@ pub mod several_gpus {}
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/your_own_kernels.md")]
 pub mod your_own_kernels {}
+
+#[cfg(feature = "cuda")]
+#[doc = include_str!("docs/searches_in_kernels.md")]
+pub mod searches_in_kernels {}
 
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/interoperation.md")]

@@ -67,8 +67,7 @@ impl<V: Pod> Values<V> {
     /// operations on the values wait for all work that was submitted to the GPU before them.
     ///
     /// These calls on the table wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows,
-    /// `retain`,
-    /// `save`, `save_file` and `truncate`. If the thread that holds it makes them, they return the error
+    /// `retain`, `save`, `save_file` and `truncate`. If the thread that holds it makes them, they return the error
     /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
     /// [`Batch::error`](crate::Batch::error). Batches that need no growth proceed.
     ///

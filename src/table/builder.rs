@@ -74,7 +74,7 @@ impl<K> TableBuilder<Tree, K> {
     /// let table = TreeTable::builder(6).strategy(Strategy::CLR64).build(&Device::cpu())?;
     /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
     /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?.complete(&table)?;
-    /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
+    /// assert_eq!(table.nodes()?, 4); // (1, 2) and its pair with 3; (4, 5) and its pair with 6
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {

@@ -401,7 +401,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
     /// table.reserve(10_000)?;
     /// let slots = table.slots();
-    /// table.reserve(10_000)?; // there are
+    /// table.reserve(10_000)?; // does nothing: the table has them
     /// assert!(slots >= 10_000 && table.slots() == slots);
     /// # Ok(()) }
     /// ```

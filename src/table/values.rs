@@ -16,10 +16,10 @@ use std::ops::Deref;
 ///
 /// | the table | its values |
 /// |---|---|
-/// | takes more vectors | those of the new ones are zeros |
-/// | grows, by itself or not | stay, where they are: there are addresses for all that it may become |
-/// | closes holes | stay; rows move before anybody knows their references, so no value does |
-/// | is [truncated](crate::Table::truncate) | stay below the mark; those of the others are zeros, also when their numbers are given again |
+/// | takes more vectors | those of the new vectors are zeros |
+/// | grows, by itself or not | stay where they are: addresses are reserved for as many as it can ever have |
+/// | closes holes | stay: only rows move that no caller has a reference to yet, so they have no values |
+/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become zeros, also when the numbers are given again |
 /// | is cleared | are all zeros (also if that ends in an error) |
 /// | [retains](crate::Table::retain) some vectors | move with their vectors, which get other numbers |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |

@@ -574,7 +574,7 @@ impl CpuStore {
         Ok((vectors, references))
     }
 
-    /// Returns the number of vectors that the slots hold. The slices have room for one of each slot.
+    /// Copies the vectors that the slots hold, and returns their number. The slices have room for one vector per slot.
     fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
         let capacity = (slots.end - slots.start) as usize;
         assert!(
@@ -745,7 +745,7 @@ impl Store for CpuStore {
         CpuStore::relocate(self, seed, begin)
     }
 
-    /// Relocation on the CPU never leaves any.
+    /// False: on a CPU relocation always puts displaced keys back.
     fn has_displaced(&self) -> bool {
         false
     }
