@@ -269,10 +269,8 @@ impl<V: Pod> Values<V> {
     /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
     /// a GPU the values are copied, and no call waits for the copy to be dropped.
     ///
-    /// These calls on the table wait until the view is dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
-    /// `save_file` and `truncate`. If the thread that holds the view makes them, they return the error
-    /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
-    /// [`Batch::error`](crate::Batch::error), as for [`rows`](crate::Table::rows).
+    /// Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -293,10 +291,9 @@ impl<V: Pod> Values<V> {
     /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
     /// values are copied to the host and back.
     ///
-    /// These calls on the table wait until `update` returns: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
-    /// `save_file` and `truncate`. If `update` itself makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock). If
-    /// `update` calls a batch that would make the table grow, the same error is in [`Batch::error`](crate::Batch::error).
-    /// `update` may make all other calls. It must not wait for another thread that uses the table.
+    /// Until `update` returns, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make it grow.
+    /// `update` must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
