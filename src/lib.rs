@@ -52,13 +52,13 @@
 //! For a first program, in this order:
 //!
 //! - [Choosing a table](choosing_a_table): which of the five kinds, bytes and speed, what to use instead.
-//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Model checking](model_checking): a first search on these tables.
 //! - [Memory and growth](memory_and_growth): capacity, fill, growth, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //!
 //! As needed:
 //!
+//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Indexed tables](indexed_tables): rows in order, values by reference.
 //! - [Host batches and kernels](host_batches): staging, pinned memory, preparing the next batch, the kernel cache.
 //! - [Files](files): saving and loading tables, references in files, the format.
