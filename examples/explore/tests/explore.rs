@@ -102,6 +102,7 @@ const ONCE: &[(&str, fn())] = &[
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
