@@ -1,7 +1,8 @@
 //! Batches that change values beside the rows of an indexed table.
 //!
-//! Values have memory for every number that the table can give before a part of the batch is searched for, so no kernel meets a
-//! value that has none. A vector that is rejected has changed nothing: it takes its operand along when it is offered again.
+//! Before a part of the batch is searched for, there is memory for the value of every number that the table can give. So no
+//! kernel meets a value without memory. A vector that is rejected has changed no value. When it is offered again, so is its
+//! operand.
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;

@@ -112,7 +112,7 @@ impl CpuStore {
         }
     }
 
-    /// Returns the number of vectors that the slots hold. The slices have room for one of each slot.
+    /// Copies the vectors that the slots hold, and returns their number. The slices have room for one vector per slot.
     fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
         let capacity = (slots.end - slots.start) as usize;
         assert!(
