@@ -67,8 +67,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     fn new_rank(&self) -> Result<Box<dyn Rank>>;
 }
 
-/// The memory of one table of a fixed size, and the kernels that work on it. The traits above this one are parts of the interface;
-/// a machine may implement each in a file of its own.
+/// The memory of one table of a fixed size, and the kernels that work on it. The traits that this one requires are parts of its
+/// interface; a machine may implement each in a file of its own.
 pub(crate) trait Store:
     SearchBatch + RowStore + CuckooStore + StoreBytes + Any + Send + Sync + UnwindSafe + RefUnwindSafe
 {

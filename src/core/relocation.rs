@@ -32,8 +32,8 @@ impl Sized {
         self.spec.layout(self.buckets).map_or(0, |layout| layout.stash.slots())
     }
 
-    /// Whether relocation ends: the last pass has freed at most 1/64 of the slots of the stash, and another pass does not help the
-    /// keys without a slot. (A few keys may need only a few slots of a large table.)
+    /// Whether relocation ends: the last pass has freed at most 1/64 of the slots of the stash, and another pass does not help
+    /// the keys without a slot. (A few keys may need only a few slots of a large table.)
     fn relocation_ends(&self, freed: u64, wanted: u64, found: u64, relocated: u64) -> bool {
         is_little(freed, self.stash_slots()) && !another_pass_helps(wanted, found, relocated)
     }

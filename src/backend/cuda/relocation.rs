@@ -24,7 +24,8 @@ pub(super) struct Displaced {
 }
 
 impl CuckooStore for CudaStore {
-    /// Waits for all work on the GPU first. If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
+    /// Waits for all work on the GPU first. If an error ends it after `begin` was called, the keys that are in no slot stay in
+    /// `displaced`.
     fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         self.kernels.relocate(&self.gpu)?; // compiled before anything moves
         let slots = self.view.stash_slots();
