@@ -200,7 +200,8 @@ impl Done<'_> {
             (None, None) => "complete",
         };
         json!({
-            "model": self.model.source.name, "device": self.taken.device, "engine": self.taken.engine, "threads": self.taken.threads, "simulation": true,
+            "model": self.model.source.name, "device": self.taken.device, "engine": self.taken.engine,
+            "threads": self.taken.threads, "simulation": true,
             "walks": walks, "depth": depth, "seed": seed, "end": end, "walks_taken": taken, "steps": steps, "longest": longest,
             "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
             "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,

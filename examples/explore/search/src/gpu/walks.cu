@@ -122,7 +122,8 @@ EXPLORE_FN void next_walk(const WalkLimits& limits, WalkCounts* counts, Walker& 
 extern "C" __global__ void __launch_bounds__(128)
     take_walks(const u32* tables, const u32* initial, Walker* walkers, u32* words, WalkCounts* counts, const WalkLimits limits)
 {
-    const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x, threads = static_cast<u64>(gridDim.x) * blockDim.x;
+    const u64 threads = static_cast<u64>(gridDim.x) * blockDim.x;
+    const u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
     Walker own = walkers[thread];
     WalkState state;
     EXPLORE_UNROLL
