@@ -254,7 +254,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
     /// error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true))
+        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true), None)
     }
 
     /// Find-or-put for each vector of a batch, with the results that `request` selects.
@@ -272,7 +272,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), request)
+        self.raw.find_or_put(&words(vectors), request, None)
     }
 
     /// Reports whether each vector is stored.
