@@ -31,7 +31,7 @@ use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 /// Number of steps from which compiled functions save more time than compiling them takes (about a second).
 const COMPILE_FROM: u64 = 2_000_000;
 
-/// The walks that were taken, and who took them.
+/// The walks that were taken, and the engine that took them.
 struct Taken {
     simulation: Simulation,
     device: String,

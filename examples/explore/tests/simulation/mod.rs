@@ -3,7 +3,7 @@
 use crate::{TableOnDevice, file, json_on, model, written};
 use std::path::Path;
 
-/// What does not depend on who takes the walks, when none finds anything.
+/// Figures that are the same for every engine, if no walk finds anything.
 const NUMBERS: [&str; 6] = ["end", "walks_taken", "steps", "longest", "deadlocks", "overflows"];
 
 fn are_the_same(model: &Path, arguments: &[&str]) {

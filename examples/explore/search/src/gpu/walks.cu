@@ -62,7 +62,7 @@ EXPLORE_FN Random random_of_walk(u64 seed, u64 walk)
 struct Walker {
     u64 walk;  // number of the walk, `between_walks` or `no_walk_left`
     u64 random;
-    u64 steps;  // of this walk
+    u64 steps;  // steps of this walk so far
 };
 
 constexpr u64 between_walks = ~0ull, no_walk_left = ~1ull;
