@@ -217,7 +217,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     }
 
     /// Derives the hash functions and the EMPTY pattern from this seed instead of the system's entropy, so that slots are
-    /// reproducible.
+    /// reproducible: the same vectors, put one after another, get the same slots. The threads of a batch of several vectors may
+    /// change places, and so may the nodes of one vector in a tree table on a GPU, which threads of a warp put at once.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
