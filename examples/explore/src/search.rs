@@ -42,15 +42,18 @@ pub fn search(
     start: Instant,
     properties: Option<&Properties>,
 ) -> Result<u8> {
+    let mut warns = properties.is_none_or(|properties| properties.is_first_round);
     loop {
-        match attempt(options, plan, text, open()?, start, properties) {
+        match attempt(options, plan, text, open()?, start, properties, warns) {
             Ok(code) => return Ok(code),
             Err(error) => encodings::widen(text, plan, error)?,
         }
+        warns = false;
     }
 }
 
-/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing.
+/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing. `warns`: prints the warnings
+/// of the model, which no attempt before did.
 fn attempt(
     options: &Options,
     plan: &RankPlan,
@@ -58,6 +61,7 @@ fn attempt(
     outputs: Outputs,
     start: Instant,
     properties: Option<&Properties>,
+    warns: bool,
 ) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
@@ -72,7 +76,9 @@ fn attempt(
         (_, _, Some(properties)) => properties.checks(text.model())?,
         _ => checks(options, text, &mut warnings)?,
     };
-    print_warnings(&warnings, options.strict)?;
+    if warns {
+        print_warnings(&warnings, options.strict)?;
+    }
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }

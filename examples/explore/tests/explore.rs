@@ -101,6 +101,8 @@ const ONCE: &[(&str, fn())] = &[
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
+    ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
+    ("warnings_are_printed_once", nets::warnings_are_printed_once),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
