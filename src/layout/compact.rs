@@ -61,13 +61,14 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a stash for the keys that find no free slot in this one while both are filled to 0.95; none if there are no such
-    /// keys.
+    /// Slots of a stash for the keys that find no free slot in this level while both are filled to 0.95; none if there are no
+    /// such keys.
     ///
-    /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under
-    /// way at once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five
-    /// times as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
-    /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
+    /// If keys are put one after another, a certain share of all keys finds no slot. It falls with the number of functions. If
+    /// many keys are put at once, all of them take their first step before any takes its second: many buckets are then full in
+    /// the first steps while later ones have free slots, and two to five times as many keys find no slot. So the stash has room
+    /// for such a share of the first `AT_ONCE` slots, and for six standard deviations. The shares are from a simulation like that
+    /// of the test `no_key_is_rejected_up_to_95_percent`.
     fn stash_slots_at_95_percent(&self) -> Option<u64> {
         // Reciprocals of the shares: of all slots, and of the slots whose keys may all be under way at the same time.
         let (of_all, at_once) = match self.functions {

@@ -5,10 +5,10 @@
 //!
 //! # Where tokens are in a state
 //!
-//! A place is held in one of three ways ([`Holder`]): as a number in a field, as one value of a field that it shares with other
-//! places of which at most one is marked, or nowhere, because no firing changes it. [`Firings`] are the transitions in terms of
-//! the words of a state. A place's field is compared where it lies, without a shift: `(word & mask) >= least`. A firing adds one
-//! constant to each word that it changes, because no field overflows.
+//! A place is held in one of three ways ([`Holder`]). It is a number in a field. Or it shares a field with other places, at most
+//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it.
+//! [`Firings`] are the transitions in terms of the words of a state. A place's field is compared where it lies, without a shift:
+//! `(word & mask) >= least`. A firing adds one constant to each word that it changes, because no field overflows.
 //!
 //! # Fields that are too small
 //!
