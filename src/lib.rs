@@ -52,18 +52,19 @@
 //! For a first program, in this order:
 //!
 //! - [Choosing a table](choosing_a_table): which of the five kinds, bytes and speed, what to use instead.
-//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Model checking](model_checking): a first search on these tables.
 //! - [Memory and growth](memory_and_growth): capacity, fill, growth, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //!
 //! As needed:
 //!
+//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Indexed tables](indexed_tables): rows in order, values by reference.
 //! - [Host batches and kernels](host_batches): staging, pinned memory, preparing the next batch, the kernel cache.
 //! - [Files](files): saving and loading tables, references in files, the format.
 //! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
+//! - [Searches in kernels](searches_in_kernels): a loop that meets a full table, and blocks that gather vectors.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
 //!
@@ -153,6 +154,10 @@ pub mod several_gpus {}
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/your_own_kernels.md")]
 pub mod your_own_kernels {}
+
+#[cfg(feature = "cuda")]
+#[doc = include_str!("docs/searches_in_kernels.md")]
+pub mod searches_in_kernels {}
 
 #[cfg(feature = "cuda")]
 #[doc = include_str!("docs/interoperation.md")]

@@ -25,14 +25,15 @@ const STASH_FUNCTIONS: u64 = 16;
 pub(crate) struct Level {
     pub buckets: u64,
     pub slots_per_bucket: u64,
-    /// The most hashes that a bucket stands for.
+    /// Largest number of hashes that belong to a bucket.
     pub window: u64,
     pub functions: u64,
     first_function: u64,
-    /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
+    /// For each round, the slots of a bucket, in sixteenths, that this round and earlier ones may take. Empty if the level does
+    /// not exist.
     limits: &'static [u64],
-    /// How many rounds at the end are for keys that are put back only (compact/relocation.cuh): of the stash of a cuckoo table
-    /// one.
+    /// Number of rounds at the end that only keys that are put back may use (compact/relocation.cuh): 1 in the stash of a cuckoo
+    /// table, otherwise 0.
     kept_rounds: usize,
 }
 
@@ -88,10 +89,10 @@ impl Level {
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
     }
 
-    /// Slots of the stash of a cuckoo table: for what finds no free slot before keys are relocated.
+    /// Slots of the stash of a cuckoo table: for keys that find no free slot until keys are relocated.
     ///
-    /// Find-or-put may take 5/8 of these, and takes four fifths of that before the first key is Full, or nearly all before many
-    /// are (benches/README.md, "Compact tables", has how long it takes to relocate).
+    /// Find-or-put may take 5/8 of these. It takes four fifths of the 5/8 before the first key is Full, and nearly all before
+    /// many keys are (benches/README.md, "Compact tables", has how long it takes to relocate).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -100,7 +101,7 @@ impl Level {
         self.buckets * BUCKET_BYTES
     }
 
-    /// How many slots of a bucket the rounds until this one may take.
+    /// Number of slots of a bucket that this round and earlier ones may take.
     fn limit(&self, round: usize) -> u64 {
         self.limits[round] * self.slots_per_bucket / 16
     }
@@ -320,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The stash of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
+    /// The stash of a cuckoo table, reduced to the number of slots taken in each bucket. Keys are new, and their buckets random.
     struct Stash<'a> {
         level: &'a Level,
         taken: Vec<u64>,
@@ -365,7 +366,8 @@ mod tests {
         }
     }
 
-    /// However often all keys of a stash are left over, and as many put after them as find-or-put may.
+    /// All keys that are put back find slots, however often a pass leaves over all keys of the stash and find-or-put then fills
+    /// the slots that it may take.
     #[test]
     fn keys_that_are_put_back_find_places() {
         for Layout { stash, .. } in cuckoo_layouts() {
@@ -383,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Where a table is large, its stash is a small part of it, slots of twice the size or not.
+    /// The stash of a large table is a small part of it, even though slots of the stash are larger.
     #[test]
     fn large_tables_are_filled_to_95_percent_of_their_bytes() {
         use rand::{SeedableRng, rngs::StdRng};

@@ -195,7 +195,7 @@ impl RawTable {
     /// be filled further than another.
     fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
         loop {
-            let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new())?;
+            let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new(), None)?;
             let size = self.size();
             if tally.full == 0 {
                 // An error may have stopped the batch after its first part.

@@ -74,7 +74,7 @@ impl<K> TableBuilder<Tree, K> {
     /// let table = TreeTable::builder(6).strategy(Strategy::CLR64).build(&Device::cpu())?;
     /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
     /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?.complete(&table)?;
-    /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
+    /// assert_eq!(table.nodes()?, 4); // (1, 2) and its pair with 3; (4, 5) and its pair with 6
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
@@ -129,12 +129,10 @@ impl<K> TableBuilder<Root, K> {
     /// cuckoo*. Default: no.
     ///
     /// Such a table always uses two hash functions, so that slots need one bit for the function number: half the slots are
-    /// enough for the same keys, compared with a table of four functions. Find-or-put is as concurrent as in any other table and
-    /// moves nothing. A key that finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When the
-    /// stash is full, a batch from host slices [relocates](Table::relocate) keys and offers the rejected ones again. Relocation
-    /// makes references stale, as growth does; references returned by the batch itself are valid. A key is
-    /// [`Outcome::Full`](crate::Outcome::Full) if relocation frees hardly any more slots. Such a key is not stored; all others
-    /// are. Between batches in device memory and kernels of your own, call `relocate` yourself.
+    /// enough for the same keys, compared with a table of four functions. Batches from host slices [relocate](Table::relocate)
+    /// keys when some are rejected; between batches in device memory and kernels of your own, call `relocate` yourself.
+    /// Relocation makes references stale, as growth does. [Relocation](crate::memory_and_growth#relocation-cuckoo-tables) has
+    /// the details.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

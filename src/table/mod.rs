@@ -254,7 +254,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
     /// error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true))
+        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true), None)
     }
 
     /// Find-or-put for each vector of a batch, with the results that `request` selects.
@@ -272,7 +272,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), request)
+        self.raw.find_or_put(&words(vectors), request, None)
     }
 
     /// Reports whether each vector is stored.
@@ -401,7 +401,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
     /// table.reserve(10_000)?;
     /// let slots = table.slots();
-    /// table.reserve(10_000)?; // there are
+    /// table.reserve(10_000)?; // does nothing: the table has them
     /// assert!(slots >= 10_000 && table.slots() == slots);
     /// # Ok(()) }
     /// ```
@@ -609,13 +609,11 @@ impl<K: Key> Table<K, Indexed> {
     /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
     /// dropped; `rows_device` gives access without a copy.
     ///
-    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`, `save_file` and
-    /// `truncate`.
-    /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
-    /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at
-    /// once. Before a batch that may have to make the table grow, drop the rows, or copy what is needed. While holding them, do
-    /// not wait for another thread that uses the table.
+    /// Until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds): calls of other
+    /// threads that need the table alone, such as `clear`, `grow` and `truncate`, wait. The same calls of this thread return the
+    /// error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the rows, or copy
+    /// what is needed, before a batch for which the table may have to grow. While holding them, do not wait for another thread
+    /// that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

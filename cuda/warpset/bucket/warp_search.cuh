@@ -233,7 +233,7 @@ private:
         return next_bucket();
     }
 
-    // Main chunks are claimed here. Tails, which few widths have, are claimed when the claim is finished.
+    // Begins to claim a main chunk. Tails, which few widths have, are claimed in `finish_claim`.
     WARPSET_FN Main request_claim() const
     {
         Main seen{};

@@ -116,7 +116,7 @@ struct HeldVector {
     }
 };
 
-// No registers: a vector of any width stays in memory.
+// Holds nothing: kernels for any width leave the vector in memory.
 template <>
 struct HeldVector<0> {};
 

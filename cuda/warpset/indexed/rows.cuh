@@ -4,10 +4,10 @@
 //
 //   | row       | how it gets into this state                               | who may write it | who may read it                   |
 //   |-----------|-----------------------------------------------------------|------------------|-----------------------------------|
-//   | not given | -                                                         | nobody           | nobody                            |
+//   | not given | -                                                         | no thread        | no thread                         |
 //   | owned     | a lane takes the next number of `given`, or a spare       | that lane        | `holds` only, with verification   |
-//   | stored    | its owner's claim of an index slot that names it succeeds | nobody           | a thread that acquired that slot  |
-//   | spare     | its owner puts the number into a cell of `spares`         | nobody           | as an owned one                   |
+//   | stored    | its owner's claim of an index slot that names it succeeds | no thread        | a thread that acquired that slot  |
+//   | spare     | its owner puts the number into a cell of `spares`         | no thread        | as an owned one                   |
 //
 // Numbers are given in order, by additions to one counter. So rows have no gaps, and are in the order in which they were taken. A
 // lane that loses a claim, or that took a row ahead and did not need it, keeps the row for its next vector. When the lane ends,

@@ -10,7 +10,7 @@
 //   | slot  | holds           | who may change it                                                     | to             |
 //   |-------|-----------------|-----------------------------------------------------------------------|----------------|
 //   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
-//   | named | a tag and a row | nobody                                                                | -              |
+//   | named | a tag and a row | no thread                                                             | -              |
 //
 // The index uses chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in
 // the row that the slot names. This adds one obligation: a thread that sees a slot must see its row.

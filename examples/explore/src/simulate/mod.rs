@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use warpset_model::trace::{self, Path, lines_of};
 use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 
-/// Steps from which on compiling is worth its second.
+/// Number of steps from which compiled functions save more time than compiling them takes (about a second).
 const COMPILE_FROM: u64 = 2_000_000;
 
 /// A finished simulation.

@@ -57,7 +57,7 @@ pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant>
         })
         .collect();
     let mut work = 0;
-    // By transition: how many rows it increases, and decreases.
+    // For each transition, the number of rows that it increases and the number that it decreases.
     let mut signs = vec![[0i32; 2]; transitions.len()];
     rows.iter().for_each(|row| count(row, &mut signs, 1));
     let mut open: Vec<u32> = (0..transitions.len() as u32).collect();

@@ -8,7 +8,7 @@ mod level;
 mod round;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -75,14 +75,17 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         // `done`: number of expanded states; they are the first ones of the level. `is_whole`: no offered state was lost.
         let (mut done, mut is_whole) = (0, true);
         let end = 'levels: loop {
-            if let Some(levels) = &mut levels {
+            let size = level.words.len() / self.source.width();
+            // A resumed search may have found all that it has of the next level.
+            let waiting = (size + next.words.len() / self.source.width()) as u64;
+            if let Some(levels) = levels.as_mut().filter(|_| waiting > 0) {
                 levels.push(level.references.clone());
                 kept_bytes += size_of_val(&*level.references) as u64;
             }
-            if counts.levels == self.limits.levels {
-                break End::Levels;
+            let search = Standing { next_level: Some((counts.levels, waiting)), ..Standing::default() };
+            if let Some(end) = self.limits.end_of(&search) {
+                break end;
             }
-            let size = level.words.len() / self.source.width();
             if !std::mem::take(&mut is_begun) {
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(size as u64);
@@ -93,8 +96,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
                     self.keep(checkpoints, counts, found.as_ref(), [&level, &next], done, &[]);
                 }
-                if counts.states >= self.limits.states {
-                    break 'levels End::States;
+                let search = Standing { states: Some(counts.states), ..Standing::default() };
+                if let Some(end) = self.limits.end_of(&search) {
+                    break 'levels end;
                 }
                 let lists = kept_bytes + level.bytes() + next.bytes();
                 let bytes = lists + bytes_of(&parents);
@@ -135,20 +139,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 found_by(&mut workers).for_each(Findings::clear);
                 is_whole = lists_fit;
                 counts.waiting = (size - done) as u64;
-                let goes_on = (self.observer)(&counts);
-                // A violation takes precedence over every other ending; such a search cannot be resumed.
-                let violates = self.limits.end_with(found.as_ref());
-                let or_violation = |end| if violates { End::Violation } else { end };
-                // Counts and violations are kept; rejected states are lost.
-                if !lists_fit {
-                    break 'levels or_violation(End::Memory);
+                let is_refused = !(self.observer)(&counts);
+                let stop = (self.limits.stop)().filter(|_| done < round.end);
+                let search = Standing { is_out_of_memory: !lists_fit, is_refused, stop, ..Standing::default() };
+                // Counts and violations are kept; without memory for the lists, rejected states are lost.
+                if let Some(end) = self.limits.end_of(&search) {
+                    break 'levels self.limits.end_by(found.as_ref()).unwrap_or(end);
                 }
-                if !goes_on {
-                    break 'levels or_violation(End::Observer);
-                }
-                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
-                    break 'levels or_violation(End::Stopped(stop));
-                }
+                // States that found the table full are put even if a violation ends the search, so that they count.
                 while !rejected.words.is_empty() {
                     let lists = kept_bytes + level.bytes() + next.bytes();
                     let bytes = lists + bytes_of(&parents);
@@ -156,7 +154,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                         || (drop_parents(&mut parents)
                             && self.grow([&mut level, &mut next], lists, wants_references)? == Growth::Done);
                     if !fits {
-                        break 'levels or_violation(End::Memory);
+                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
                     }
                     let before = next.words.len();
                     rejected = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
@@ -165,12 +163,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                     }
                     counts.states += ((next.words.len() - before) / self.source.width()) as u64;
                 }
-                if violates {
-                    break 'levels End::Violation;
+                if let Some(end) = self.limits.end_by(found.as_ref()) {
+                    break 'levels end;
                 }
-            }
-            if next.words.is_empty() {
-                break End::Complete;
             }
             // Swap the lists to reuse their memory: fresh pages would cost more than the writes to them.
             std::mem::swap(&mut level, &mut next);
@@ -285,7 +280,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     /// Grows the table if it is slow and may grow. Returns false if the search cannot go on: the memory limit is exceeded, or
     /// states could not be found again. `bytes`: size of all lists.
     fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
-        if self.table.bytes() + bytes > self.limits.bytes {
+        if !self.limits.hold(self.table.bytes() + bytes) {
             return Ok(false);
         }
         if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {

@@ -399,7 +399,7 @@ EXPLORE_FN u64 nanoseconds()
 
 #if EXPLORE_BY_ROWS
 
-// The states of the levels, and their parents.
+// The states of all levels as rows of an indexed table, with their parents.
 struct States {
     u32* parents;  // by row: low 32 bits of the parent's row + 1; the initial state is its own parent; 0: the row has no state
     u8* above;     // the upper bits; null while they cannot be needed
