@@ -292,14 +292,14 @@ impl Properties {
         text
     }
 
-    /// Writes paths, and prints the answers as one object if that is wanted. `failure` ended the explorations before all properties
-    /// were answered; if none was, it is returned.
+    /// Writes paths, and prints the answers as one object if that is wanted. `failure` ended the explorations before all
+    /// properties were answered; if none was, it is returned.
     fn finish(self, options: &Options, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
         let has_answers = self.verdicts.lock().expect(LOCKED).iter().any(Option::is_some);
-        let failure = match failure {
-            Some(error) if !has_answers => return Err(error),
-            failure => failure.map(|error| program::sentence(&error)),
-        };
+        if failure.is_some() && !has_answers {
+            return failure.map_or(Ok(0), Err);
+        }
+        let sentence = failure.as_ref().map(program::sentence);
         let mut unwritten = Unwritten::default();
         if let (Some(output), Some(paths)) = (trace, &self.paths) {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
@@ -331,12 +331,12 @@ impl Properties {
                 "states": counts.map(|(counts, _)| counts.states),
                 "transitions": counts.map(|(counts, _)| counts.transitions),
                 "complete": counts.map(|(_, is_whole)| is_whole),
-                "error": failure.as_deref().map(|text| text.trim_start_matches("error: ").trim_end().into()).or(unwritten.sentence()),
+                "error": failure.map(|error| format!("{error:#}")).or(unwritten.sentence()),
                 "exit_code": code,
             });
             program::print(&format!("{report}\n"))?;
         }
-        failure.iter().for_each(|text| program::print_error(text));
+        sentence.iter().for_each(|text| program::print_error(text));
         unwritten.print();
         Ok(code)
     }

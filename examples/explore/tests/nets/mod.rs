@@ -1,9 +1,16 @@
 //! Properties of Petri nets, in the XML format of the Model Checking Contest.
 
+mod counts;
+
+pub use counts::{
+    formulas_of_contest, nets_at_borders_have_their_counts, nets_go_on_from_checkpoints, nets_have_their_counts, of_contest,
+};
+
 use super::*;
+use std::collections::BTreeMap;
 
 /// A PNML text of a net: places with their tokens, transitions, and arcs with their weights.
-fn net(places: &[(&str, u32)], transitions: &[&str], arcs: &[(&str, &str, u32)]) -> String {
+pub fn net(places: &[(&str, u32)], transitions: &[&str], arcs: &[(&str, &str, u32)]) -> String {
     let place = |(id, tokens): &(&str, u32)| {
         format!("<place id=\"{id}\"><initialMarking><text>{tokens}</text></initialMarking></place>\n")
     };
