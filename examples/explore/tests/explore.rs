@@ -10,6 +10,7 @@ mod languages;
 mod nets;
 mod networks;
 mod reductions;
+mod simulation;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -45,7 +46,7 @@ const ABOUT_RUNS: [&str; 6] = [
 
 /// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
-    table != "indexed" || !ABOUT_RUNS.contains(&test)
+    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || test != OF_ANY_TABLE)
 }
 
 /// Device and table of an exploration.
@@ -93,8 +94,14 @@ const EVERYWHERE: [OfPlace; 31] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 2] =
-    [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
+const ON_GPUS: [OfPlace; 3] = [
+    ("cycles_are_measured", cycles_are_measured),
+    ("large_networks_have_their_closed_counts", languages::large_networks),
+    (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
+];
+
+/// A test for GPUs that does not depend on the table: it runs with one.
+const OF_ANY_TABLE: &str = "walks_on_a_gpu_are_those_of_threads";
 
 const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
@@ -108,6 +115,7 @@ const ONCE: &[(&str, fn())] = &[
     ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
     ("warnings_are_printed_once", nets::warnings_are_printed_once),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
@@ -1188,7 +1196,8 @@ fn walks_find_the_same_path_with_any_number_of_threads() {
         output.status.code() == Some(1) && text.contains("There: deadlock: no step is possible") && text.contains("\nWalk "),
         "{text}"
     );
-    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &["--engine", "gpu"], &["--export", "x.aut"]] {
+    let no_gpu = ["--device", "gpu", "--engine", "compiled"];
+    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &no_gpu, &["--export", "x.aut"]] {
         let output = explore(&model("peterson"), [&["--simulate", "10"], refused].concat());
         assert_eq!(output.status.code(), Some(2), "{refused:?}: {output:?}");
     }
