@@ -159,7 +159,7 @@ impl RawTable {
         // Roots are stored as vectors of two words.
         let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
-        let of_slots = Options { choice, width: words, capacity, ..options };
+        let of_slots = Options { choice, width: words, capacity: Some(capacity), ..options };
         let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
         let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
         let mut found = Vec::new();
