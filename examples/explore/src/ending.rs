@@ -100,6 +100,7 @@ impl Ending<'_> {
             conclusion.as_ref().and_then(|(question, conclusion)| Some((*question, conclusion.lasso.as_ref()?.as_ref().ok()?)));
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
         let mut unwritten = Unwritten::default();
+        let not_traced = options.trace.as_deref().filter(|_| found_run.is_none());
         if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
             let json = || {
                 let run =
@@ -149,6 +150,7 @@ impl Ending<'_> {
             recorded,
             exported,
             not_exported,
+            not_traced,
             unwritten,
             memory: options.memory,
             states_in_memory,

@@ -99,7 +99,8 @@ pub struct Options {
     #[arg(long, help_heading = "Checks")]
     pub strict: bool,
 
-    /// Search for a deadlock: a state without any step. Without this option deadlocks are only counted.
+    /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
+    /// step `end -> end {}`. Without this option deadlocks are only counted.
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
@@ -185,7 +186,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["emit", "emit_buchi"], help_heading = "Checks")]
     pub dependencies: Option<PathBuf>,
 
-    /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON.
+    /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON. If nothing is found,
+    /// nothing is written, and an earlier file stays as it was.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
 

@@ -446,9 +446,19 @@ fn runs_are_printed_with_their_loop() {
     assert_eq!((&written["loop_begins"], &written["violation"]["kind"]), (&Value::from(1), &Value::from("cycle")));
     assert_eq!(written["steps"].as_array().unwrap().len(), 5);
     assert_eq!(written["steps"][0]["automaton"], serde_json::json!(["q0", "q1"]));
+    assert!(!text.contains("assertions  ") && !text.contains("is certain after"), "{text}");
     // A run that ends continues in its last state.
     let text = String::from_utf8(explore(&model("mailbox"), ["--ltl", "G F Consumer.taken"]).stdout).unwrap();
     assert!(text.contains("no step is possible: the run stays in this state"), "{text}");
+    assert!(text.contains("assertions         NOT checked (1): search without the property\n"), "{text}");
+    // The steps after the violation of a safety formula are any continuation.
+    let text = String::from_utf8(explore(&model("peterson"), ["--ltl", "G P_0.idle"]).stdout).unwrap();
+    assert!(text.contains("The violation is certain after step ") && text.contains("terminal"), "{text}");
+    // A property that holds has no run to be written.
+    let other = folder.path().join("other.json");
+    let holds = ["--ltl", "G not (P_0.critical and P_1.critical)", "--trace", other.to_str().unwrap()];
+    let text = String::from_utf8(explore(&model("peterson"), holds).stdout).unwrap();
+    assert!(text.contains("trace              NOTHING written: no path or run to show") && !other.exists(), "{text}");
 }
 
 fn formulas_are_refused_with_their_place() {
@@ -571,6 +581,14 @@ fn violations_come_with_the_shortest_path(place: TableOnDevice) {
 }
 
 fn paths_are_printed_with_lines_and_changes() {
+    // A deadlock names the committed process that blocks all others.
+    let blocked = "byte x; process P { state a, b; init a; commit b; trans a -> b {}, b -> a { guard x == 1; }; }
+process Q { state s; init s; trans s -> s { effect x = 1 - x; }; } system async;";
+    let (_folder, path) = written(blocked);
+    let text = String::from_utf8(explore(&path, ["--deadlock"]).stdout).unwrap();
+    let end = "There: deadlock: no step is possible\nP.b is committed and cannot move, so no other process may move\n";
+    assert!(text.ends_with(end), "{text}");
+    assert!(!String::from_utf8_lossy(&explore(&model("mailbox"), ["--deadlock"]).stdout).contains("is committed and"));
     let output = explore(&model("peterson_wrong"), ["--invariant", EXCLUSION]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -1072,6 +1090,12 @@ fn what_is_never_reached_is_named() {
         assert_eq!((&written["complete"], client["states"][2]["states"].as_u64()), (&Value::Bool(true), Some(0)));
         assert!(client["transitions"][0]["steps"].as_u64() == Some(3), "{client}");
     }
+    // Transitions that look alike have their column.
+    let (_folder, alike) = written(
+        "byte x; process A { state s; init s; trans\ns -> s { guard x == 1; }, s -> s {}, s -> s { guard x == 2; }; } system async;",
+    );
+    let text = String::from_utf8(explore(&alike, ["--unreached"]).stdout).unwrap();
+    assert!(text.contains("A: s -> s (line 2, column 1)\n") && text.contains("A: s -> s (line 2, column 38)\n"), "{text}");
     let (_, report) = json(&path, &["--unreached", "--max-states", "2"]);
     assert!(report["unreached"]["states"].as_array().is_some_and(|names| names.len() >= 2), "{report}");
     let output = explore(&path, ["--unreached", "--max-states", "1"]);

@@ -20,8 +20,20 @@ pub struct Words<R> {
     pub marks: &'static [&'static str],
     /// Whether an operand could stand here; marks are left out then.
     pub is_operand: fn(&[R]) -> bool,
-    /// Advice for an unexpected word that is one of a similar language.
-    pub hint: fn(&str) -> Option<&'static str>,
+    /// Advice for text that is not expected, such as a word of a similar language.
+    pub hint: fn(&Unexpected<R>) -> Option<&'static str>,
+}
+
+/// The place of a syntax error.
+pub struct Unexpected<'a, R> {
+    /// The text before the place.
+    pub before: &'a str,
+    /// The text from the place on.
+    pub rest: &'a str,
+    /// The word at the place; empty if another character is there.
+    pub word: &'a str,
+    /// The rules that could have matched at the place, as far as they are known.
+    pub rules: &'a [R],
 }
 
 /// Parses a whole text. `rule` must match to the end of the text.
@@ -168,6 +180,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             LineColLocation::Pos(place) | LineColLocation::Span(place, _),
         ) => (*at, *place),
     };
+    let mut rules: &[R] = &[];
     let label = match &error.variant {
         ErrorVariant::CustomError { message } => message.clone(),
         ErrorVariant::ParsingError { positives, .. } => {
@@ -177,7 +190,8 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             if is_further && let Some(position) = Position::new(text, furthest) {
                 (start, (line, column)) = (furthest, position.line_col());
             }
-            match expected(if is_further { &[] } else { positives }, &tokens, words) {
+            rules = if is_further { &[] } else { positives };
+            match expected(rules, &tokens, words) {
                 None if text.trim().is_empty() => "there is nothing to read".into(),
                 None => "nothing that may stand here begins like this".into(),
                 Some(expected) => expected,
@@ -188,7 +202,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = rest.len() - rest.trim_start_matches(is_word).len();
     let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
-    let hint = (words.hint)(&rest[..word]);
+    let hint = (words.hint)(&Unexpected { before: &text[..start], rest, word: &rest[..word], rules });
     let found = match &rest[..length] {
         "" if text.trim().is_empty() => "the text is empty".into(),
         "" => "the text ends here".into(),

@@ -6,6 +6,7 @@ use crate::ir::ids::RuleId;
 use crate::ir::{Action, Model, Process, Span, TransitionId};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// A path from the initial state, replayed by the interpreter.
@@ -82,6 +83,10 @@ impl Path {
             }
         }
         line(format!("There: {}", checks.describe(&self.violation, model)));
+        if let (Violation::Deadlock, Some(last)) = (&self.violation, self.states.last()) {
+            committed(model, last)
+                .for_each(|at| line(format!("{at} is committed and cannot move, so no other process may move")));
+        }
         text
     }
 
@@ -97,6 +102,14 @@ impl Path {
             "final": state_json(model, self.states.last().expect("a path has a state")),
         })
     }
+}
+
+/// The committed locations that processes are in, as `P.s`.
+fn committed<'m>(model: &'m Model, state: &'m [u32]) -> impl Iterator<Item = String> + 'm {
+    model.processes.iter().enumerate().filter_map(|(id, process)| {
+        let location = process.locations.get(model.location(state, id)).filter(|location| location.committed)?;
+        Some(format!("{}.{}", process.name, location.name))
+    })
 }
 
 /// Names the text that line numbers of steps refer to; empty for a network.
@@ -161,10 +174,25 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
 
 /// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
 pub fn describe_transition(model: &Model, id: TransitionId) -> String {
+    describe_at(model, id, &model.transitions[id].span.line.to_string())
+}
+
+/// Descriptions of all transitions, as [`describe_transition`]; with the column if several would have the same description.
+pub fn describe_transitions(model: &Model) -> Vec<String> {
+    let names: Vec<String> = (0..model.transitions.len()).map(|id| describe_transition(model, id)).collect();
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    names.iter().for_each(|name| *uses.entry(name).or_default() += 1);
+    let described = names.iter().enumerate().map(|(id, name)| {
+        let Span { line, column, .. } = model.transitions[id].span;
+        if uses[name.as_str()] == 1 { name.clone() } else { describe_at(model, id, &format!("{line}, column {column}")) }
+    });
+    described.collect()
+}
+
+fn describe_at(model: &Model, id: TransitionId, line: &str) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
-    let Span { line, .. } = transition.span;
     let on = match transition.action {
         Action::Alone => String::new(),
         Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),

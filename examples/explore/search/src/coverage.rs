@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use warpset::{Storage, VectorTable};
-use warpset_model::trace::describe_transition;
+use warpset_model::trace::describe_transitions;
 
 /// States that a thread takes at a time.
 const PIECE: usize = 1 << 12;
@@ -152,7 +152,8 @@ impl Coverage {
         let components = component_names(model).zip(&self.components);
         let of_components =
             components.flat_map(|(name, counts)| zeros(counts).into_iter().map(move |state| format!("{name} == {state}")));
-        let transitions = zeros(&self.transitions).into_iter().map(|id| describe_transition(model, id));
+        let described = describe_transitions(model);
+        let transitions = zeros(&self.transitions).into_iter().map(|id| described[id].clone());
         let labels =
             model.network.iter().flat_map(|network| zeros(&self.labels).into_iter().map(|label| network.labels.get(label)));
         let firings = zeros(&self.firings).into_iter().map(|id| model.firing_name(id).to_string());
@@ -268,6 +269,18 @@ mod tests {
         let json = found.json(&dve.model, true);
         assert_eq!(json["processes"][0]["states"][2], json!({ "name": "never", "states": 0 }));
         assert_eq!(json["processes"][1]["transitions"][0]["steps"], 3);
+    }
+
+    #[test]
+    fn transitions_on_one_line_are_told_apart() {
+        let dve = read(
+            "byte x; process A { state s; init s; trans
+            s -> s { guard x == 1; }, s -> s { guard x == 2; },
+            s -> s { guard x == 3; }; } system async;",
+        );
+        let unreached = coverage(&dve.model).unreached(&dve.model);
+        let names = ["A: s -> s (line 2, column 13)", "A: s -> s (line 2, column 39)", "A: s -> s (line 3)"];
+        assert_eq!(unreached[1].names, names);
     }
 
     /// Counts of random models equal those of a search with a hash set.

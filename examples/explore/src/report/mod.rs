@@ -53,6 +53,8 @@ pub struct Report<'a> {
     pub exported: Option<Exported>,
     /// Reason why nothing was exported although `--export` was given.
     pub not_exported: Option<String>,
+    /// The file of `--trace` if nothing was found that it could show.
+    pub not_traced: Option<&'a std::path::Path>,
     /// Outputs that could not be written.
     pub unwritten: Unwritten,
     /// The limit given by `--memory`.
@@ -296,6 +298,9 @@ impl Report<'_> {
         if let Some(why) = &self.not_exported {
             rows.push(("exported", format!("NOTHING: {why}")));
         }
+        if let Some(path) = self.not_traced {
+            rows.push(("trace", not_traced_text(path)));
+        }
         if let Some(why) = self.unwritten.sentence() {
             rows.push(("NOT written", why));
         }
@@ -361,7 +366,7 @@ impl Report<'_> {
         }
         if let Some((question, conclusion)) = &self.conclusion {
             rows.push(("", String::new()));
-            rows.extend(runs::rows(conclusion, question));
+            rows.extend(runs::rows(conclusion, question, self.model));
         }
         if let Some((possible, outcome)) = self.answer {
             rows.push(("", String::new()));
@@ -391,6 +396,11 @@ impl Report<'_> {
             }
         }
     }
+}
+
+/// Says that the file of `--trace` is not written, since there is no path or run.
+pub fn not_traced_text(path: &std::path::Path) -> String {
+    format!("NOTHING written: no path or run to show; an earlier {} is left as it was", path.display())
 }
 
 /// Most names of a kind that the report lists.

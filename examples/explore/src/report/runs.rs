@@ -41,7 +41,7 @@ pub fn exit_code(conclusion: &Conclusion) -> u8 {
 }
 
 /// Rows of the report.
-pub fn rows(conclusion: &Conclusion, question: &Question) -> Vec<(&'static str, String)> {
+pub fn rows(conclusion: &Conclusion, question: &Question, model: &Model) -> Vec<(&'static str, String)> {
     let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
     let states = counted(locations as u64, "state");
     let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
@@ -51,6 +51,9 @@ pub fn rows(conclusion: &Conclusion, question: &Question) -> Vec<(&'static str, 
     }
     rows.push(("passes", conclusion.passes.to_string()));
     rows.push(("verdict", sentence(conclusion.verdict).into()));
+    if !model.assertions.is_empty() {
+        rows.push(("assertions", format!("NOT checked ({}): search without the property", model.assertions.len())));
+    }
     rows
 }
 
@@ -140,6 +143,9 @@ fn lasso_text(lasso: &Lasso, model: &Model) -> String {
     } else {
         line(format!("This is the state after step {} again.", lasso.begins));
     }
+    if let Some(certain) = lasso.certain.filter(|certain| *certain < lasso.steps.len()) {
+        line(format!("The violation is certain after step {certain}; the steps after it are any continuation."));
+    }
     if let Some(why) = lasso.why_longer {
         line(why.into());
     }
@@ -168,6 +174,7 @@ fn lasso_json(lasso: &Lasso, model: &Model, property: &str) -> Value {
         "loop_begins": is_closed.then_some(lasso.begins),
         "loop_length": is_closed.then_some(lasso.steps.len() - lasso.begins),
         "shortest": lasso.why_longer.is_none(),
+        "certain_after": lasso.certain,
         "initial": state_json(model, &lasso.states[0]),
         "steps": steps.collect::<Vec<_>>(),
         "final": state_json(model, lasso.states.last().expect("a path has a state")),

@@ -17,6 +17,7 @@ use crate::outputs::trace_text;
 use crate::pictures;
 use crate::pictures::chart::Chart;
 use crate::program;
+use crate::report::not_traced_text;
 use crate::spread::RankPlan;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
@@ -49,6 +50,8 @@ struct Done<'a> {
     taken: Taken,
     /// The path of the walk that found something.
     path: Option<Path>,
+    /// The file of `--trace` if no walk found anything.
+    not_traced: Option<&'a std::path::Path>,
 }
 
 /// Takes random walks, and writes the path of the one that finds something.
@@ -80,7 +83,8 @@ pub fn run(
         }
         _ => Ok(()),
     };
-    let done = Done { model, checks, walks, taken, path };
+    let not_traced = options.trace.as_deref().filter(|_| path.is_none());
+    let done = Done { model, checks, walks, taken, path, not_traced };
     let code = if written.is_err() { exit::ERROR } else { done.exit_code() };
     let error = written.as_ref().err().map(|error| format!("{error:#}"));
     program::print(&if options.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
@@ -176,6 +180,9 @@ impl Done<'_> {
         ];
         if overflows > 0 {
             rows.push(("overflows", format!("{} wrapped", counted(overflows, "store"))));
+        }
+        if let Some(path) = self.not_traced {
+            rows.push(("trace", not_traced_text(path)));
         }
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         rows.push(("time", format!("compile {}, simulate {}", seconds(self.taken.compile), seconds(self.taken.time))));

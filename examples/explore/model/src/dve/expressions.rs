@@ -228,7 +228,9 @@ impl Scope<'_> {
         remaining: Remaining,
     ) -> Result<Expression, Diagnostic> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
-            return Err(unknown("process", &owner, &self.names.processes.names()));
+            let error = unknown("process", &owner, &self.names.processes.names());
+            let is_implication = by == Rule::arrow && self.find(&owner).is_ok();
+            return Err(if is_implication { error.with_help("an implication is written `imply`") } else { error });
         };
         let (states, locals) = (&self.names.states[process], &self.names.locals[process]);
         if by == Rule::dot

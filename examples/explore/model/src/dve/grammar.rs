@@ -1,7 +1,7 @@
 //! The parser, generated from grammar.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
-use crate::parsing::{self, Words};
+use crate::parsing::{self, Unexpected, Words};
 use pest::Parser as _;
 use pest_derive::Parser;
 
@@ -47,10 +47,41 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Names the types of this language if the word is a type of another one.
-fn hint(word: &str) -> Option<&'static str> {
-    let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte", "mtype"];
-    types.contains(&word).then_some("the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true")
+/// Advice for what users of C, Promela or a formula write: their types, words and operators, and marks that separate lists.
+fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
+    let Unexpected { before, rest, word, rules } = *at;
+    let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte"];
+    let promela = ["active", "atomic", "chan", "d_step", "inline", "mtype", "never", "proctype", "typedef"];
+    let (is_infix, is_operand) = (rules.contains(&Rule::add), rules.contains(&Rule::number));
+    let (last, next) = (before.trim_end(), rest[word.len()..].trim_start());
+    let is_behind = |mark: &str| last.ends_with(mark);
+    let is_step = (!word.is_empty() && next.starts_with("->")) || (rest.starts_with("->") && !is_infix);
+    let is_assignment = !word.is_empty() && (next.starts_with('[') || next.starts_with('=') && !next.starts_with("=="));
+    let is_in_effect = || before.rsplit_once("effect").is_some_and(|(_, assignments)| !assignments.contains(['{', '}']));
+    Some(match word {
+        _ if types.contains(&word) => "the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true",
+        _ if is_step && (is_behind("}") || is_behind(";")) => "commas separate transitions; `;` ends the last one",
+        _ if is_assignment && is_behind(";") && is_in_effect() => "commas separate assignments: effect x = 1, y = 2;",
+        _ if promela.contains(&word) => "a word of Promela: docs/languages.md has a table of what to write in DVE",
+        _ if rest.starts_with("++") || rest.starts_with("--") || (before.ends_with('+') && rest.starts_with('+')) => {
+            "there is no `++` or `--`: write x = x + 1"
+        }
+        // The parser takes the minus sign of `->` for an operator.
+        _ if is_operand && before.ends_with('-') && rest.starts_with('>') => "an implication is written `imply`",
+        _ if is_infix && rest.starts_with('=') => "a comparison is written `==`",
+        _ if before.ends_with('=') && !before.ends_with("==") && rest.starts_with('=') => "an assignment is written `=`",
+        _ if rest.starts_with('@') => "the state s of a process P is written P.s",
+        _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !c.is_ascii_alphanumeric()).next() {
+            Some("len" | "full" | "empty" | "nfull" | "nempty") => {
+                "conditions cannot look into a channel: count its messages in a variable"
+            }
+            _ => "there is no function of this name",
+        },
+        _ if is_behind("?") && rest.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            "a receive stores into variables: test them in the next state, which may be committed"
+        }
+        _ => return None,
+    })
 }
 
 /// Whether the word cannot be a name.

@@ -248,6 +248,38 @@ fn errors_know_similar_names() {
         read(&two.replace(" trans s -> s { guard n == 1; };", "")).unwrap().condition(&source).unwrap_err().diagnostic.help
     };
     assert_eq!(condition("s").unwrap(), "a state is written with its process: P.s, Q.s");
+    let advised = [
+        (trans("a -> b { guard (x == 1) -> x == 2; };"), "an implication is written `imply`"),
+        (trans("a -> b { guard P.a -> x == 2; };"), "an implication is written `imply`"),
+        (trans("a -> b { guard x -> K; };"), "an implication is written `imply`"),
+        (trans("a -> b { guard x = 0; };"), "a comparison is written `==`"),
+        (trans("a -> b { effect x == 0; };"), "an assignment is written `=`"),
+        (trans("a -> b { effect x++; };"), "there is no `++` or `--`: write x = x + 1"),
+        (trans("a -> b { effect x--; };"), "there is no `++` or `--`: write x = x + 1"),
+        (trans("a -> b { guard x++ < 3; };"), "there is no `++` or `--`: write x = x + 1"),
+        (trans("a -> b { effect x = 1; v[0] = 2; };"), "commas separate assignments: effect x = 1, y = 2;"),
+        (trans("a -> b { effect x = 1; x = 2; };"), "commas separate assignments: effect x = 1, y = 2;"),
+        (trans("a -> b {} b -> a {};"), "commas separate transitions; `;` ends the last one"),
+        (trans("a -> b {} -> a {};"), "commas separate transitions; `;` ends the last one"),
+        (trans("a -> b {}; b -> a {};"), "commas separate transitions; `;` ends the last one"),
+        (trans("a -> b { guard len(r) == 1; };"), "conditions cannot look into a channel: count its messages in a variable"),
+        (trans("a -> b { guard max(x, 1) == 1; };"), "there is no function of this name"),
+        (trans("a -> b { guard P@a; };"), "the state s of a process P is written P.s"),
+        (trans("a -> b { sync c?5; };"), "a receive stores into variables: test them in the next state, which may be committed"),
+        (with("chan c;", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
+        (with("mtype = { m };", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
+        (with("proctype Q() {}", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
+        (with("active proctype Q() {}", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
+    ];
+    let found = advised.iter().map(|(text, advice)| (text, *advice, help(text)));
+    let wrong: Vec<_> = found.filter(|(_, advice, found)| found.as_deref() != Some(advice)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    // Other mistakes have no advice that would mislead.
+    for text in [trans("a -> b -> a {};"), trans("a -> b { effect x = 1; guard x; };"), trans("a -> b { guard x == 1 };")] {
+        assert_eq!(help(&text), None, "{text}");
+    }
+    assert_eq!(condition("P.s -> Q.s").unwrap(), "an implication is written `imply`");
+    assert_eq!(condition("P.n = 0").unwrap(), "a comparison is written `==`");
     for declaration in ["bool fork[2];", "bit b;", "unsigned n;"] {
         let found = help(&with(declaration, "")).unwrap();
         assert!(found.starts_with("the types are `byte` (0 to 255) and `int`"), "{declaration}: {found}");

@@ -1,7 +1,7 @@
 //! The parser, generated from grammar.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
-use crate::parsing::{self, Words};
+use crate::parsing::{self, Unexpected, Words};
 use pest_derive::Parser;
 
 pub use crate::parsing::span;
@@ -49,9 +49,9 @@ fn expected(rules: &[Rule]) -> Vec<String> {
 }
 
 /// Names the types of this language if the word is a type of another one.
-fn hint(word: &str) -> Option<&'static str> {
+fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "int", "integer", "byte"];
-    types.contains(&word).then_some("the types are `Integer` (32 bits), `Boolean` and `Byte` (0 to 255)")
+    types.contains(&at.word).then_some("the types are `Integer` (32 bits), `Boolean` and `Byte` (0 to 255)")
 }
 
 fn keyword(rule: Rule) -> Option<&'static str> {

@@ -151,8 +151,10 @@ impl Question {
             }
             conclusion.lasso = exploration.found.as_ref().map(|found| {
                 let mut states = explorer.path(found, limits)?;
+                let certain = Some(states.len() - 1);
                 let begins = close(interpreter, &self.automaton, &mut states)?;
-                replay(interpreter, &self.automaton, Run { states, begins, movers: None }, None)
+                let lasso = replay(interpreter, &self.automaton, Run { states, begins, movers: None }, None)?;
+                Ok(Lasso { certain, ..lasso })
             });
             conclusion.run = start.elapsed();
             return Ok(conclusion);

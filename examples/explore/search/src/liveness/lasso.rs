@@ -46,6 +46,9 @@ pub struct Lasso {
     pub begins: usize,
     /// Why path and loop are not the shortest ones in the sense above, if they are not.
     pub why_longer: Option<&'static str>,
+    /// Number of steps after which the automaton is in an accepting state that it never leaves, if it is terminal: every
+    /// continuation violates the property.
+    pub certain: Option<usize>,
 }
 
 /// The residue's states and the steps between them.
@@ -264,5 +267,5 @@ pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_lo
         Ok(steps)
     };
     let steps = replay().context("the run cannot be replayed: please report this as a bug")?;
-    Ok(Lasso { states, steps, begins, why_longer })
+    Ok(Lasso { states, steps, begins, why_longer, certain: None })
 }
