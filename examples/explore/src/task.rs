@@ -23,7 +23,7 @@ use crate::numbering::Numbering;
 use crate::options::{EngineKind, Options};
 use crate::outputs::Outputs;
 use crate::parents::Parents;
-use crate::progress::ProgressLine;
+use crate::progress::{ProgressLine, beside};
 use crate::properties::Properties;
 use crate::record::Recorder;
 use crate::reduce::Reduction;
@@ -226,7 +226,7 @@ impl<S: Storage> Run<'_, S> {
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
         extras.states_in_memory =
-            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
+            limits.of_table(table, beside(table, exploration.list_bytes)).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.
