@@ -1,10 +1,10 @@
 //! Find-or-put on the GPU, compared with the limit of the memory, and with the thesis' table.
 //!
 //! Axes: words a vector {2, 4, 8, 16, 32} x fill {0.25, 0.7, 0.9, 0.95} x {duplication 2 into an empty table; the same again, all
-//! seen} x implementation {warpset; the placement floor, kernels/floor.cu; the thesis' table at its best variant of bucket size 4
-//! to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. All in one process, on the same vectors: 2^27
-//! of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times the L2. Medians of 5, of 3 for the
-//! thesis, by device events. `fill` is stored at the end / slots.
+//! seen} x implementation {warpset; the placement-only kernel, kernels/placement.cu; the thesis' table at its best variant of
+//! bucket size 4 to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. All in one process, on the same
+//! vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times the L2. Medians of 5,
+//! of 3 for the thesis, by device events. `fill` is stored at the end / slots.
 //!
 //! `cargo bench --bench roofline` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_WIDTHS=2,8 measures only
 //! these.
@@ -12,7 +12,7 @@
 mod support;
 
 use support::thesis::{Thesis, Variant};
-use support::{Bench, Floor, Result, Vectors, median};
+use support::{Bench, PlacementOnly, Result, Vectors, median};
 use warpset::BucketTable;
 
 const REPEATS: usize = 5;
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         bench.device
     );
     println!(
-        "| words | fill | dup 2 | of floor | floor | thesis | its bucket, hash | seen | of floor | floor | thesis | its bucket, hash |"
+        "| words | fill | dup 2 | of placement | placement | thesis | its bucket, hash | seen | of placement | placement | thesis | its bucket, hash |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
 /// Measures and prints one row.
 fn measure(bench: &Bench, vectors: &mut Vectors, distinct: u64, fill: f64) -> Result<()> {
     let slots = (distinct as f64 / fill) as u64;
-    let (ours, floor) = measure_ours(bench, vectors, distinct, slots)?;
+    let (ours, placement) = measure_ours(bench, vectors, distinct, slots)?;
     let mut fastest = [(f64::INFINITY, String::new()), (f64::INFINITY, String::new())];
     for variant in Variant::all(vectors.width) {
         let (fresh, seen) = Thesis::new(bench, vectors.width, slots, variant)?.measure(vectors, distinct, 3)?;
@@ -60,15 +60,15 @@ fn measure(bench: &Bench, vectors: &mut Vectors, distinct: u64, fill: f64) -> Re
     let rate = |milliseconds: f64| vectors.count as f64 / milliseconds / 1e6;
     print!("| {} | {fill} |", vectors.width);
     for i in 0..2 {
-        let share = 100.0 * floor[i] / ours[i];
+        let share = 100.0 * placement[i] / ours[i];
         let (thesis, variant) = &fastest[i];
-        print!(" {:.2} | {share:.0} % | {:.2} | {:.2} | {variant} |", rate(ours[i]), rate(floor[i]), rate(*thesis));
+        print!(" {:.2} | {share:.0} % | {:.2} | {:.2} | {variant} |", rate(ours[i]), rate(placement[i]), rate(*thesis));
     }
     println!();
     Ok(())
 }
 
-/// Milliseconds of warpset and of the floor: for the vectors in an empty table, and again when all are seen.
+/// Milliseconds of warpset and of the placement-only kernel: for the vectors in an empty table, and again when all are seen.
 fn measure_ours(bench: &Bench, vectors: &mut Vectors, distinct: u64, slots: u64) -> Result<([f64; 2], [f64; 2])> {
     let table = BucketTable::new(&bench.device, vectors.width, slots)?;
     let mut fresh = Vec::new();
@@ -78,13 +78,13 @@ fn measure_ours(bench: &Bench, vectors: &mut Vectors, distinct: u64, slots: u64)
         assert_eq!((counts.hits, counts.full), (distinct, 0), "every distinct vector is new once");
         fresh.push(time);
     }
-    let mut floor = Floor::new(bench, &table, vectors)?;
+    let mut placement = PlacementOnly::new(bench, &table, vectors)?;
     let mut seen = Vec::new();
     for _ in 0..REPEATS {
         let (time, counts) = bench.find_or_put(&table, vectors)?;
         assert_eq!(counts.hits, 0, "every vector is seen the second time");
         seen.push(time);
     }
-    let floor = [floor.fresh(vectors, REPEATS)?, floor.seen(vectors, REPEATS)?];
-    Ok(([median(fresh), median(seen)], floor))
+    let placement = [placement.fresh(vectors, REPEATS)?, placement.seen(vectors, REPEATS)?];
+    Ok(([median(fresh), median(seen)], placement))
 }

@@ -2,10 +2,10 @@
 //!
 //! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x
 //! {duplication 2 into an empty table; the same again, all seen; lookups of the same, and of an equal number of keys that are not
-//! stored}; and the placement floor (kernels/floor.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power of two),
-//! plus a stash if it is compact; the number of keys follows from the fill. `fill` is keys stored at the end x bytes per slot /
-//! bytes of the table. All in one process; medians of 5, by device events. Every count is checked. At the highest fill all keys
-//! of a compact table are read back and compared with those that were put.
+//! stored}; and the placement-only kernel (kernels/placement.cu). A table has 2^28 slots (WARPSET_BENCH_LOG2 sets another power
+//! of two), plus a stash if it is compact; the number of keys follows from the fill. `fill` is keys stored at the end x bytes per
+//! slot / bytes of the table. All in one process; medians of 5, by device events. Every count is checked. At the highest fill all
+//! keys of a compact table are read back and compared with those that were put.
 //!
 //! A compact cuckoo table of 55-bit keys is filled step by step. Axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
 //! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them;
@@ -17,7 +17,7 @@
 mod support;
 
 use std::time::Instant;
-use support::{Bench, FILL, Floor, Result, Vectors, median};
+use support::{Bench, FILL, PlacementOnly, Result, Vectors, median};
 use warpset::cudarc::driver::PushKernelArg;
 use warpset::gpu::{Counts, load};
 use warpset::{BucketTable, Root, Storage, VectorTable};
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let key_bits = std::env::var("WARPSET_BENCH_KEY_BITS").unwrap_or("45,54".into());
     println!("{}, 2^{log2} slots, duplication 2, G/s, medians of {REPEATS}\n", bench.device);
     println!(
-        "| table | fill | keys, M | dup 2 | of floor | floor | seen | of floor | floor | found | absent | looks a stored key | longest |"
+        "| table | fill | keys, M | dup 2 | of placement | placement | seen | of placement | placement | found | absent | looks a stored key | longest |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for key_bits in key_bits.split(',').filter(|bits| !bits.is_empty()).map(str::parse::<u32>) {
@@ -94,9 +94,9 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
         assert_eq!((counts.hits, counts.full), (*distinct.get_or_insert(counts.hits), 0), "every distinct key is new once");
         fresh.push(time);
     }
-    let floor = {
-        let mut floor = Floor::new(bench, table, &keys.drawn)?;
-        [floor.fresh(&keys.drawn, REPEATS)?, floor.seen(&keys.drawn, REPEATS)?]
+    let placement = {
+        let mut placement = PlacementOnly::new(bench, table, &keys.drawn)?;
+        [placement.fresh(&keys.drawn, REPEATS)?, placement.seen(&keys.drawn, REPEATS)?]
     };
     for _ in 0..REPEATS {
         let (time, counts) = bench.find_or_put(table, &mut keys.drawn)?;
@@ -118,11 +118,11 @@ fn measure<S: Storage>(bench: &Bench, name: &str, table: &VectorTable<S>, slot_b
         (stored * slot_bytes) as f64 / table.bytes() as f64,
         stored as f64 / 1e6,
         rate(fresh),
-        100.0 * floor[0] / fresh,
-        rate(floor[0]),
+        100.0 * placement[0] / fresh,
+        rate(placement[0]),
         rate(seen),
-        100.0 * floor[1] / seen,
-        rate(floor[1]),
+        100.0 * placement[1] / seen,
+        rate(placement[1]),
         rate(found),
         rate(absent),
         stats.mean_probe(),

@@ -1,10 +1,10 @@
 //! The build strategies of the tree table on the GPU, and the thesis' own tree tables.
 //!
 //! Axes: words a vector {4, 8, 16, 32} x compression {near the minimum, 0.73} x {duplication 2 into an empty table; the same
-//! again, all seen} x {every strategy; the thesis' recursive and non-recursive tables}, as in thesis 4.2 (Bergsma 2019). All in
-//! one process, on the same vectors: 2^25 of them (WARPSET_BENCH_LOG2 sets another power of two), fill 0.7, the node table half
-//! full for the default's nodes; the thesis' one table has as many bytes as our two. Medians of 3 by device events. Every count
-//! is checked.
+//! vectors again, all seen} x {every strategy; the thesis' recursive and non-recursive tables}, as in section 4.2 of the thesis
+//! (Bergsma 2019). One process measures all of them, on the same 2^25 vectors (WARPSET_BENCH_LOG2 sets another power of two).
+//! The root table is filled to 0.7. The node table is half full with the nodes of the default strategy. The thesis' single table
+//! has as many bytes as our two tables together. Medians of 3 by device events. Every count is checked.
 //!
 //! `cargo bench --bench strategies` prints a Markdown table for each compression, in 10^9 vectors a second: find-or-put into an
 //! empty table / all seen. WARPSET_BENCH_WIDTHS=4,8 measures only these.

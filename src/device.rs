@@ -37,7 +37,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Only if there is no GPU and the feature `cpu` is off: what kept the GPU from being used.
+    /// Only if the feature `cpu` is off and no GPU can be used: the reason why the GPU cannot be used.
     pub fn best() -> Result<Self> {
         crate::backend::best().map(|machine| Self { machine })
     }
@@ -55,9 +55,9 @@ impl Device {
     /// The most threads that a CPU device has.
     pub const MAX_THREADS: usize = MAX_THREADS;
 
-    /// The CPU, with this many threads: at least one, and [`MAX_THREADS`](Self::MAX_THREADS) where more are asked for. Small
-    /// batches use fewer, and a batch does with fewer if the system starts no more. (Threads of the process that look through
-    /// keys and outcomes are not counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
+    /// The CPU, with this number of threads, at least one and at most [`MAX_THREADS`](Self::MAX_THREADS). Small batches use
+    /// fewer, and so does a batch for which the system starts fewer. (Threads of the process that scan keys and outcomes are not
+    /// counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
     ///
     /// ```
     /// use warpset::Device;
@@ -92,7 +92,7 @@ impl Device {
         self.machine.threads()
     }
 
-    /// Bytes of memory that are free for tables now, as the system or the driver says. Others may take them first.
+    /// Bytes of memory that are free for tables now, as the system or the driver reports. Other programs may take them first.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

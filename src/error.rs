@@ -433,7 +433,7 @@ pub enum FileFault {
         bytes: u64,
     },
     /// The table has another kind or width than requested.
-    #[error("it is a {found}, not a {wanted}")]
+    #[error("it is {} {found}, not {} {wanted}", article(found), article(wanted))]
     OtherTable {
         /// The table in the file.
         found: String,
@@ -442,5 +442,23 @@ pub enum FileFault {
     },
 }
 
+/// The indefinite article of a name.
+fn article(name: &str) -> &'static str {
+    if name.starts_with(['A', 'E', 'I', 'O', 'a', 'e', 'i', 'o']) { "an" } else { "a" }
+}
+
 /// A result with warpset's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_the_articles_of_the_names() {
+        let fault = FileFault::OtherTable { found: "IndexedTable of 4-word vectors".into(), wanted: "TreeTable".into() };
+        assert_eq!(fault.to_string(), "it is an IndexedTable of 4-word vectors, not a TreeTable");
+        let fault = FileFault::OtherTable { found: "table of 3 words".into(), wanted: "IndexedTable".into() };
+        assert_eq!(fault.to_string(), "it is a table of 3 words, not an IndexedTable");
+    }
+}

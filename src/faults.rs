@@ -30,7 +30,7 @@ pub(crate) fn should_fail() -> bool {
 /// Message of a call that fails on purpose.
 pub(crate) const ON_PURPOSE: &str = "made to fail by a test";
 
-/// Runs `run`, in which the calls of these numbers fail, counted from 0; also gives how many calls there were.
+/// Runs `run`, in which the calls with these numbers fail, counted from 0. Also returns the number of calls.
 #[doc(hidden)]
 pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
     struct Restore(FaultPlan);

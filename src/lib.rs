@@ -42,26 +42,29 @@
 //!
 //! - [Threads and streams](threads_and_streams): what is linearizable, why no thread waits for another, which call waits for
 //!   what.
-//! - [How it is checked](how_it_is_checked): the proof, the simulated GPU, the tests, and what they do not prove.
-//! - [The simulated GPU](simulated_gpu): its memory model, what it runs, and the wrong algorithms that it must catch.
+//! - [How it is checked](how_it_is_checked): seven ways, what they have found, and what they do not prove.
+//! - [The simulated GPU](simulated_gpu): its memory model, and what it runs.
+//! - [Negative controls](negative_controls): the wrong algorithms that the simulated GPU must catch.
+//! - [The algorithm as a model](claiming_as_a_model): a model checker on these tables checks how they claim slots.
 //!
 //! # Chapters
 //!
 //! For a first program, in this order:
 //!
 //! - [Choosing a table](choosing_a_table): which of the five kinds, bytes and speed, what to use instead.
-//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Model checking](model_checking): a first search on these tables.
 //! - [Memory and growth](memory_and_growth): capacity, fill, growth, relocation, what happens when memory ends.
 //! - [Errors](errors): what each one means, what state it leaves, what to do.
 //!
 //! As needed:
 //!
+//! - [Coming from another crate](coming_from_another_crate): calls of hashbrown, indexmap and others.
 //! - [Indexed tables](indexed_tables): rows in order, values by reference.
-//! - [Host batches and kernels](host_batches): staging, pinned memory, the kernel cache.
+//! - [Host batches and kernels](host_batches): staging, pinned memory, preparing the next batch, the kernel cache.
 //! - [Files](files): saving and loading tables, references in files, the format.
 //! - [Several GPUs](several_gpus): one set spread over several tables.
 //! - [Your own kernels](your_own_kernels): calling find-or-put from CUDA C++.
+//! - [Searches in kernels](searches_in_kernels): a loop that meets a full table, and blocks that gather vectors.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
 //!
@@ -153,6 +156,10 @@ pub mod several_gpus {}
 pub mod your_own_kernels {}
 
 #[cfg(feature = "cuda")]
+#[doc = include_str!("docs/searches_in_kernels.md")]
+pub mod searches_in_kernels {}
+
+#[cfg(feature = "cuda")]
 #[doc = include_str!("docs/interoperation.md")]
 pub mod interoperation {}
 
@@ -168,6 +175,12 @@ pub mod how_it_is_checked {}
 
 #[doc = include_str!("docs/simulated_gpu.md")]
 pub mod simulated_gpu {}
+
+#[doc = include_str!("docs/negative_controls.md")]
+pub mod negative_controls {}
+
+#[doc = include_str!("docs/claiming_as_a_model.md")]
+pub mod claiming_as_a_model {}
 
 /// The code in the README.
 #[cfg(doctest)]

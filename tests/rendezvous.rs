@@ -614,7 +614,7 @@ mod files {
         refused("a folder");
     }
 
-    /// A FIFO at the path or at a mark's keeps no rank waiting for its writer.
+    /// If there is a FIFO in place of the record or of a mark, no rank waits until a program writes to it.
     fn fifos_are_not_waited_for() {
         let places = Places::new("fifo");
         let (place, path) = (places.file(), places.path());

@@ -1,5 +1,5 @@
 //! Parts shared by the GPU benchmarks and the example `replay`: vectors made on the GPU, times from device events, and the
-//! placement floor.
+//! placement-only kernel.
 
 #![allow(dead_code)] // each user uses a part
 
@@ -203,30 +203,30 @@ pub fn measure_table<S: Storage>(
     Ok([median(fresh), median(seen)])
 }
 
-/// The placement floor of one batch (kernels/floor.cu).
-pub struct Floor<'a> {
+/// The placement-only kernel, for one batch (kernels/placement.cu).
+pub struct PlacementOnly<'a> {
     bench: &'a Bench,
-    floor: CudaFunction,
+    placement: CudaFunction,
     mark: CudaFunction,
     slots: CudaSlice<u32>,
     references: CudaSlice<u64>,
 }
 
-impl<'a> Floor<'a> {
-    /// Floor of vectors that `table` has just been given, with their outcomes in `vectors`. Each vector must be stored whole in
+impl<'a> PlacementOnly<'a> {
+    /// For vectors that `table` has just been given, with their outcomes in `vectors`. Each vector must be stored whole in
     /// one slot.
     pub fn new<S: Storage>(bench: &'a Bench, table: &VectorTable<S>, vectors: &Vectors) -> Result<Self> {
-        let module: Arc<CudaModule> = table.compile("floor.cu", include_str!("../kernels/floor.cu"))?;
+        let module: Arc<CudaModule> = table.compile("placement.cu", include_str!("../kernels/placement.cu"))?;
         let data = table.compile("data.cu", KERNELS)?;
-        let mut floor = Self {
+        let mut placement = Self {
             bench,
-            floor: module.load_function("placement_floor")?,
+            placement: module.load_function("placement_only")?,
             mark: data.load_function("mark_new")?,
             slots: bench.stream.alloc_zeros(table.slots() as usize * vectors.width)?,
             references: bench.references(table, vectors)?,
         };
-        floor.mark(vectors, true)?;
-        Ok(floor)
+        placement.mark(vectors, true)?;
+        Ok(placement)
     }
 
     fn mark(&mut self, vectors: &Vectors, keep_new: bool) -> Result<()> {
@@ -240,9 +240,9 @@ impl<'a> Floor<'a> {
 
     fn run(&mut self, vectors: &Vectors, outcomes: &mut CudaSlice<u8>) -> std::result::Result<(), DriverError> {
         let count = vectors.count as u64;
-        let mut launch = self.bench.stream.launch_builder(&self.floor);
+        let mut launch = self.bench.stream.launch_builder(&self.placement);
         launch.arg(&mut self.slots).arg(&self.references).arg(&vectors.words).arg(&count).arg(outcomes);
-        // SAFETY: the arguments of `placement_floor`; every place is a slot of `slots`.
+        // SAFETY: the arguments of `placement_only`; every place is a slot of `slots`.
         unsafe { launch.launch(FILL) }.map(drop)
     }
 

@@ -18,22 +18,22 @@ struct Geometry {
         batch_view_bytes, search_workspace_bytes;
 };
 
-// Layout of slots for vectors. Mirrored by `SlotsOf` in src/backend/cpu/store.rs.
+// Layout of slots for vectors. Mirrored by `SlotsOf` in src/backend/cpu/kernels.rs.
 struct SlotsOf {
-    u32 words;  // of a slot, more than a vector has if it is padded
+    u32 words;  // words of a slot; more than a vector has if slots are padded
     u32 chunk_bytes;
 };
 
-// Kind of a table's view, in the order of `TableKind` in src/backend/cpu/store.rs.
+// Kind of a table's view, in the order of `TableKind` in src/backend/cpu/kernels.rs.
 enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
 
-// A table of any kind. Mirrored by `CpuView` in src/backend/cpu/store.rs.
+// A table of any kind. Mirrored by `CpuView` in src/backend/cpu/kernels.rs.
 struct View {
     const void* table;  // TableView, TreeView, CompactView, CompactTreeView or IndexedView
     TableKind kind;
-    Pairing pairing;  // of a tree table
-    u32 slot_bits;    // of a compact or an indexed table
-    SlotsOf slots;    // of others
+    Pairing pairing;  // tree tables only
+    u32 slot_bits;    // compact and indexed tables only
+    SlotsOf slots;    // other tables
 
     template <class ViewOfKind>
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }

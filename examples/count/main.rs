@@ -162,7 +162,7 @@ enum Items {
     Rows(usize),
 }
 
-/// Reads the file's data, without parts that belong to no item.
+/// Reads the file, and removes the bytes that belong to no item (the header of an .npy file, for example).
 fn read(options: &Options) -> Result<(Items, Vec<u8>)> {
     let mut data = std::fs::read(&options.file)?;
     let items = match (options.rows, options.kmers) {

@@ -6,12 +6,12 @@
 //! cargo run --release --example replay -- --help
 //! ```
 
-mod floor;
 mod input;
 mod npy;
 #[cfg(feature = "cuda")]
 mod on_gpu;
 mod options;
+mod placement;
 mod progress;
 mod random;
 mod ranks;
@@ -81,7 +81,7 @@ fn replay_into<S: ReplayKind>(table: &VectorTable<S>, options: &Options, vectors
     if let Some(Ok(())) = verification {
         verification = Some(verify::difference(|| verify::verify_later(&passes, table.len()?))?);
     }
-    let measured = match options.measures_floor(vectors.count()) {
+    let measured = match options.measures_placement(vectors.count()) {
         true => measure(options, table, vectors, &batch)?,
         false => Measured::default(),
     };
@@ -168,7 +168,7 @@ fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool)
     Ok((Pass { seconds, tally: batch.tally }, batch))
 }
 
-/// Measures the rate on the GPU alone and the link's for a table on a GPU, and the placement floor.
+/// Measures the rate on the GPU alone and the link's for a table on a GPU, and the rate of the placement-only pass.
 fn measure<S: ReplayKind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {
@@ -176,11 +176,11 @@ fn measure<S: ReplayKind>(options: &Options, table: &VectorTable<S>, vectors: &V
         let rates = on_gpu::measure(table, vectors, reported)?;
         return Ok(rates.map_or_else(Measured::default, |rates| Measured {
             gpu_gops: Some(rates.gops),
-            floor_gops: rates.floor_gops,
+            placement_gops: rates.placement_gops,
             link_gops: Some(rates.link_gops),
         }));
     }
     let memory = options.memory.unwrap_or_else(memory::free_memory);
-    let floor_gops = floor::placement_floor_gops(table, vectors, batch, options.device.threads(), memory)?;
-    Ok(Measured { floor_gops, ..Measured::default() })
+    let placement_gops = placement::placement_gops(table, vectors, batch, options.device.threads(), memory)?;
+    Ok(Measured { placement_gops, ..Measured::default() })
 }

@@ -10,7 +10,7 @@ use warpset::{Error, VectorTable};
 #[path = "../../benches/support/mod.rs"]
 mod support;
 
-use support::{Bench, Floor, median};
+use support::{Bench, PlacementOnly, median};
 
 /// Passes; the median counts.
 const PASSES: usize = 3;
@@ -21,15 +21,15 @@ const LINK_BYTES: usize = 1 << 28;
 /// Rates in 10^9 vectors a second.
 pub struct OnGpu {
     pub gops: f64,
-    /// Placement floor, for tables that store each vector in one slot.
-    pub floor_gops: Option<f64>,
+    /// Rate of the placement-only pass, for tables that store each vector in one slot.
+    pub placement_gops: Option<f64>,
     /// End-to-end rate that the link allows: the slower of sending the vectors and returning their results.
     pub link_gops: f64,
 }
 
 /// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. Returns `None` for no
-/// vectors, for a table that is too small for them, and if the GPU's memory is too small for a second table, the floor's slots
-/// and all vectors.
+/// vectors, for a table that is too small for them, and if the GPU's memory is too small for a second table, the slots of the
+/// placement-only pass and all vectors.
 pub fn measure<S: ReplayKind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;
     let bytes = LINK_BYTES as u64 + 2 * table.bytes() + count * (vectors.width as u64 * 4 + 32);
@@ -58,9 +58,9 @@ fn run<S: ReplayKind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize
         times.push(milliseconds);
     }
     let gops = |milliseconds: f64| vectors.count() as f64 / milliseconds / 1e6;
-    let floor = || Floor::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES);
-    let floor = if table.spec().is_tree() || table.spec().is_indexed() { None } else { Some(floor()?) };
+    let placement = || PlacementOnly::new(&bench, &again, &uploaded)?.fresh(&uploaded, PASSES);
+    let placement = if table.spec().is_tree() || table.spec().is_indexed() { None } else { Some(placement()?) };
     let [to, back] = bench.link(LINK_BYTES, PASSES)?;
     let link_gops = (to / (vectors.width * 4) as f64).min(back / reported as f64);
-    Ok(Some(OnGpu { gops: gops(median(times)), floor_gops: floor.map(gops), link_gops }))
+    Ok(Some(OnGpu { gops: gops(median(times)), placement_gops: placement.map(gops), link_gops }))
 }

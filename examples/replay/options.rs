@@ -76,7 +76,7 @@ pub struct Options {
 
     /// Distribute the table over this number of ranks in this process, 1 to 256. The ranks share the threads or the GPU of
     /// --device; several GPUs get equally many ranks each. Each rank offers a part of the vectors. --capacity applies to all
-    /// ranks together, --nodes to each. With ranks, neither the placement floor nor the rate of the GPU alone is measured.
+    /// ranks together, --nodes to each. With ranks, neither the placement-only pass nor the rate of the GPU alone is measured.
     #[arg(long, value_name = "RANKS", value_parser = parse_ranks, help_heading = "Table")]
     pub local_ranks: Option<u16>,
 
@@ -121,9 +121,9 @@ pub struct Options {
     #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
     pub repeat: u32,
 
-    /// Measure the placement floor: the speed of a pass that is given each vector's slot and makes only the unavoidable memory
-    /// accesses. `auto`: for at most 2^24 vectors. Tree and indexed tables have no floor, because their vectors are not in a
-    /// single slot. On a GPU, `no` also skips the measurement of the GPU alone.
+    /// Measure the placement-only pass: the speed of a pass that is given each vector's slot and makes only the unavoidable
+    /// memory accesses. `auto`: for at most 2^24 vectors. Tree and indexed tables have no such pass, because their vectors are
+    /// not in a single slot. On a GPU, `no` also skips the measurement of the GPU alone.
     #[arg(
         long,
         value_enum,
@@ -134,7 +134,7 @@ pub struct Options {
         require_equals = true,
         help_heading = "Measurement"
     )]
-    pub floor: When,
+    pub placement: When,
 
     /// Compare with a HashSet of the standard library: the number of distinct vectors, each outcome and reference, and the
     /// table's contents. The timed passes then also return references.
@@ -163,7 +163,7 @@ pub struct Options {
 impl Options {
     /// Parses the options, and checks those that depend on each other.
     pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
-        let options = Self::try_parse_from(with_joined_floor(arguments))?;
+        let options = Self::try_parse_from(with_joined_placement(arguments))?;
         let needs = |option: &str, table: &str| {
             let message = format!("'{option}' is for {table} tables only: it needs '--table {table}'");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
@@ -190,9 +190,9 @@ impl Options {
         }
     }
 
-    /// Whether to measure the placement floor of this many vectors.
-    pub fn measures_floor(&self, vectors: usize) -> bool {
-        match self.floor {
+    /// Whether to measure the placement-only pass for this many vectors.
+    pub fn measures_placement(&self, vectors: usize) -> bool {
+        match self.placement {
             When::Auto => vectors <= 1 << 24,
             When::Yes => true,
             When::No => false,
@@ -200,15 +200,15 @@ impl Options {
     }
 }
 
-/// The arguments with `--floor no` as `--floor=no`. The value is optional, so clap accepts only a value that is joined to the
+/// The arguments with `--placement no` as `--placement=no`. The value is optional, so clap accepts only a value joined to the
 /// option, and would take a separate one for a file; a file of such a name is `./no`.
-fn with_joined_floor(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
+fn with_joined_placement(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut are_options = true;
     for argument in arguments.into_iter().map(Into::into) {
         are_options &= argument != "--";
         match joined.last_mut() {
-            Some(option) if are_options && option == "--floor" && When::is_value(&argument) => {
+            Some(option) if are_options && option == "--placement" && When::is_value(&argument) => {
                 option.push("=");
                 option.push(argument);
             }
@@ -309,16 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_is_asked_for_with_and_without_a_value() {
-        let floor = |arguments: &[&str]| parse(arguments).map(|options| (options.floor, options.file)).unwrap();
-        for arguments in [&["--floor", "no"][..], &["--floor=no"]] {
-            assert_eq!(floor(arguments), (When::No, None));
+    fn placement_is_asked_for_with_and_without_a_value() {
+        let placement = |arguments: &[&str]| parse(arguments).map(|options| (options.placement, options.file)).unwrap();
+        for arguments in [&["--placement", "no"][..], &["--placement=no"]] {
+            assert_eq!(placement(arguments), (When::No, None));
         }
-        assert_eq!(floor(&["--floor", "yes", "a.npy"]), (When::Yes, Some("a.npy".into())));
-        assert_eq!(floor(&["--floor", "a.npy"]), (When::Yes, Some("a.npy".into())));
-        assert_eq!(floor(&["--floor", "./no"]), (When::Yes, Some("./no".into())));
-        assert_eq!(floor(&["--floor", "--", "no"]), (When::Yes, Some("no".into())));
-        assert_eq!(floor(&["--", "no"]), (When::Auto, Some("no".into())));
+        assert_eq!(placement(&["--placement", "yes", "a.npy"]), (When::Yes, Some("a.npy".into())));
+        assert_eq!(placement(&["--placement", "a.npy"]), (When::Yes, Some("a.npy".into())));
+        assert_eq!(placement(&["--placement", "./no"]), (When::Yes, Some("./no".into())));
+        assert_eq!(placement(&["--placement", "--", "no"]), (When::Yes, Some("no".into())));
+        assert_eq!(placement(&["--", "no"]), (When::Auto, Some("no".into())));
     }
 
     #[test]

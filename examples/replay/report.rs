@@ -40,8 +40,8 @@ impl Pass {
 pub struct Measured {
     /// Rate with the vectors in device memory.
     pub gpu_gops: Option<f64>,
-    /// Placement floor; trees have none.
-    pub floor_gops: Option<f64>,
+    /// Rate of the placement-only pass; trees have none.
+    pub placement_gops: Option<f64>,
     /// End-to-end rate that the link to the GPU allows.
     pub link_gops: Option<f64>,
 }
@@ -73,9 +73,9 @@ impl Report<'_> {
         self.measured.gpu_gops.unwrap_or(self.first().gops())
     }
 
-    /// Rate of the first pass / placement floor.
-    fn floor_share(&self) -> Option<f64> {
-        self.measured.floor_gops.map(|floor| self.gops() / floor)
+    /// Rate of the first pass / rate of the placement-only pass.
+    fn placement_share(&self) -> Option<f64> {
+        self.measured.placement_gops.map(|placement| self.gops() / placement)
     }
 
     /// End-to-end rate / rate that the link allows.
@@ -98,8 +98,8 @@ impl Report<'_> {
             "seconds": self.first().seconds,
             "gops": self.gops(),
             "gops_end_to_end": self.first().gops(),
-            "floor_gops": self.measured.floor_gops,
-            "floor_share": self.floor_share(),
+            "placement_gops": self.measured.placement_gops,
+            "placement_share": self.placement_share(),
             "link_gops": self.measured.link_gops,
             "link_share": self.link_share(),
             "passes": self.passes.iter().map(Pass::json).collect::<Vec<_>>(),
@@ -129,7 +129,7 @@ impl Report<'_> {
             "exit_code": self.failure.map_or(0, |(_, code)| code),
         });
         if let (true, Some(report)) = (self.spec.is_tree() || self.spec.is_indexed(), report.as_object_mut()) {
-            report.retain(|name, _| !name.starts_with("floor"));
+            report.retain(|name, _| !name.starts_with("placement"));
         }
         report
     }
@@ -175,7 +175,7 @@ impl Report<'_> {
                 self.measured.gpu_gops.map_or("not measured".into(), |gops| format!("{gops:.4} G/s, vectors in device memory"));
             rows.push(("on the GPU", alone));
         }
-        rows.push(("placement floor", self.floor_text()));
+        rows.push(("placement only", self.placement_text()));
         rows.extend(self.verified.map(|verified| ("verification", if verified { "verified" } else { "FAILED" }.into())));
         rows.iter().map(|(label, text)| format!("{label:<17}{text}").trim_end().to_string() + "\n").collect()
     }
@@ -256,11 +256,11 @@ impl Report<'_> {
         Some(format!("{}: median of {count}, {outcomes}", pass_text(median.seconds, median.gops())))
     }
 
-    fn floor_text(&self) -> String {
-        match (self.measured.floor_gops, self.floor_share()) {
+    fn placement_text(&self) -> String {
+        match (self.measured.placement_gops, self.placement_share()) {
             _ if self.spec.is_tree() => "n/a: a tree has no single slot".into(),
             _ if self.spec.is_indexed() => "n/a: rows are found through an index".into(),
-            (Some(floor), Some(share)) => format!("{floor:.4} G/s; the first pass reaches {:.0} % of it", 100.0 * share),
+            (Some(placement), Some(share)) => format!("{placement:.4} G/s; the first pass reaches {:.0} % of it", 100.0 * share),
             _ => "not measured".into(),
         }
     }

@@ -67,27 +67,43 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     fn new_rank(&self) -> Result<Box<dyn Rank>>;
 }
 
-/// The memory of one table of a fixed size, and the kernels that work on it.
-pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
-    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-
-    /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
-    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()>;
-
-    /// Lets `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
-    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
-
-    /// Sets the counters of a table whose parts were filled: vectors; nodes, or rows that were given; rows before the first hole.
-    /// `spares`: the spare rows.
-    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()>;
-
+/// The memory of one table of a fixed size, and the kernels that work on it. The traits that this one requires are parts of its
+/// interface; a machine may implement each in a file of its own.
+pub(crate) trait Store:
+    SearchBatch + RowStore + CuckooStore + StoreBytes + Any + Send + Sync + UnwindSafe + RefUnwindSafe
+{
     /// Number of stored vectors, and of nodes (any number in tables without nodes).
     fn stored(&self) -> Result<[u64; 2]>;
 
     /// Removes all vectors. Calls `begin` once, before anything is changed. After an error all or none are gone.
     fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()>;
 
+    /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
+    /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
+    fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits for all work on the machine. Default: all work of a call has ended when the call returns.
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Copies the vectors at `references`. Returns the number of words that could not be read.
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64>;
+
+    /// Vectors in a range of slots, and the slot of each.
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)>;
+
+    /// Probe lengths of the vectors in the first `slots` slots.
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths>;
+
+    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine.
+    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;
+}
+
+/// Searches of batches from host slices.
+pub(crate) trait SearchBatch {
     /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
     /// parents; a parent with other bits is ignored.
     fn search_batch(
@@ -97,11 +113,10 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         batch: &mut HostBatch<'_>,
         progress: &mut BatchProgress<'_>,
     ) -> Result<Counts>;
+}
 
-    /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
-    /// for vectors of another rank, if `is_exchanged`.
-    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()>;
-
+/// Rows of an indexed table. Other tables have none.
+pub(crate) trait RowStore {
     /// Row counters of an indexed table. Nothing else uses it.
     fn row_counts(&self) -> Result<RowCounts>;
 
@@ -122,10 +137,9 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// # Safety
     ///
     /// These rows are stored, and the caller has observed that.
-    unsafe fn first_rows(&self, rows: u64) -> Option<&[u32]>;
-
-    /// Waits for all work on the machine.
-    fn synchronize(&self) -> Result<()>;
+    unsafe fn first_rows(&self, _rows: u64) -> Option<&[u32]> {
+        None
+    }
 
     /// Bytes of memory that the rows of an indexed table take; 0 in other tables.
     fn row_bytes(&self) -> u64;
@@ -137,28 +151,40 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Builds an index of another size of the rows before `last` of an indexed table, and removes the others. Returns the counts:
     /// if some rows found no slot, the table is unchanged. Nothing else uses the table.
     fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts>;
+}
 
+/// Relocation of the keys of a cuckoo table.
+pub(crate) trait CuckooStore {
     /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` once, when there is memory for it and
     /// before a key moves. Returns the number of keys that have left the stash.
     fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64>;
 
     /// Whether an error during relocation has left keys in no slot. They must be put back before anything is searched for.
-    fn has_displaced(&self) -> bool;
+    /// Default: relocation leaves none.
+    fn has_displaced(&self) -> bool {
+        false
+    }
 
     /// Puts displaced keys back. Nothing else may use the table at the same time.
-    fn put_displaced_back(&self) -> Result<()>;
+    fn put_displaced_back(&self) -> Result<()> {
+        Ok(())
+    }
+}
 
-    /// Copies the vectors at `references`. Returns the number of words that could not be read.
-    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64>;
+/// The memory of a table as bytes, for files.
+pub(crate) trait StoreBytes {
+    /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
-    /// Vectors in a range of slots, and the slot of each.
-    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)>;
+    /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()>;
 
-    /// Probe lengths of the vectors in the first `slots` slots.
-    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths>;
+    /// Lets `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
 
-    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine.
-    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;
+    /// Sets the counters of a table whose parts were filled: vectors; nodes, or rows that were given; rows before the first hole.
+    /// `spares`: the spare rows.
+    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()>;
 }
 
 /// Values of the rows of an indexed table, by number: bytes, zero at first. Nothing moves when the array grows.

@@ -11,8 +11,10 @@ pub(crate) mod cuda;
 mod machine;
 
 pub use argument::KernelArgument;
+pub(crate) use machine::{
+    CuckooStore, HostBuffer, Launch, Machine, Rank, RankMemory, RowStore, SearchBatch, Store, StoreBytes, Values, Waves,
+};
 pub use machine::{GpuInfo, MemorySpace};
-pub(crate) use machine::{HostBuffer, Launch, Machine, Rank, RankMemory, Store, Values, Waves};
 
 use crate::Result;
 use std::sync::Arc;

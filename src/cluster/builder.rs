@@ -88,10 +88,9 @@ impl<S: Storage, K: Key> Builder<S, K> {
 
     /// Sets whether equal vectors of a round cross only once. Default: no; each crosses, and its owner's table recognises it.
     ///
-    /// To find equal vectors, each vector goes through a filter in the memory of its GPU: on an H200 that took 9 to 12 ms for
-    /// 2^27 vectors. Between two H200 of one host, that many vectors of two words cross in 1.9 ms, and of eight words in 6.0 ms.
-    /// So the filter pays if links are slow, as between hosts, and many vectors are equal. It takes more memory for rounds, and
-    /// the outcomes of all vectors then cross, even if no rank requested them. Each rank may choose for itself.
+    /// To find equal vectors, each vector goes through a filter in the memory of its GPU. This pays if links are slow, as between
+    /// hosts, and many vectors are equal (the chapter "Several GPUs" has figures). It takes more memory for rounds, and the
+    /// outcomes of all vectors then cross, even if no rank requested them. Each rank may choose for itself.
     pub fn deduplicate(mut self, deduplicate: bool) -> Self {
         self.deduplicate = deduplicate;
         self

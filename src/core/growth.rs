@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Slots and nodes are all taken, and only more nodes are requested: roots then have more bits, and other slots.
+    /// All slots and all nodes are taken, and only more nodes are requested. Roots then have more bits, so they need other slots.
     #[test]
     fn full_tables_grow_although_their_slots_are_too_few() {
         let mut rejected = 0;

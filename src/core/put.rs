@@ -38,14 +38,9 @@ impl RawTable {
         self.options.grows || self.options.is_cuckoo()
     }
 
-    /// Find-or-put of all vectors of a request, with the results that it asks for.
-    pub(crate) fn find_or_put(&self, words: &[u32], request: Request<'_>) -> Result<Batch> {
-        self.upsert(words, request, None)
-    }
-
-    /// Find-or-put of all vectors of a request, which changes values beside the rows of an indexed table, if there are any to
-    /// change.
-    pub(super) fn upsert(&self, words: &[u32], mut request: Request<'_>, values: Option<Changes<'_>>) -> Result<Batch> {
+    /// Find-or-put of all vectors of a request, with the results that it asks for. `values`: values beside the rows of an indexed
+    /// table that the batch changes.
+    pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>, values: Option<Changes<'_>>) -> Result<Batch> {
         let mut own = Buffers::new();
         let buffers = request.buffers.take().unwrap_or(&mut own);
         // Hides the results of the previous batch, even if this one is refused.

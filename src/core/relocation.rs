@@ -8,8 +8,8 @@ use crate::layout::generation::Generation;
 use crate::layout::view::Counts;
 use crate::{Error, Result, Tally};
 
-/// Relocation ends when a pass frees fewer than 1/64 of the slots of the stash, and finds slots for fewer than 1/64 of the keys
-/// that need some.
+/// A pass has little effect if it frees at most 1/64 of the slots of the stash, or finds slots for at most 1/64 of the keys that
+/// need some.
 const RELOCATE_FOR_ONE_IN: u64 = 64;
 
 /// Smallest number of slots whose keys growth offers between two passes of relocation.
@@ -30,6 +30,12 @@ impl Sized {
     /// Slots of the stash of a compact table.
     fn stash_slots(&self) -> u64 {
         self.spec.layout(self.buckets).map_or(0, |layout| layout.stash.slots())
+    }
+
+    /// Whether relocation ends: the last pass has freed at most 1/64 of the slots of the stash, and another pass does not help
+    /// the keys without a slot. (A few keys may need only a few slots of a large table.)
+    fn relocation_ends(&self, freed: u64, wanted: u64, found: u64, relocated: u64) -> bool {
+        is_little(freed, self.stash_slots()) && !another_pass_helps(wanted, found, relocated)
     }
 }
 
@@ -61,7 +67,7 @@ pub(super) fn put_by_relocation(
     seeds: &mut impl Iterator<Item = u64>,
     put: &mut impl FnMut() -> Result<Counts>,
 ) -> Result<bool> {
-    let (stash, mut wanted) = (table.stash_slots(), rejected);
+    let mut wanted = rejected;
     while wanted > 0 {
         let relocated = match table.store.relocate(seeds.next().unwrap_or_default(), &mut || ()) {
             Ok(relocated) => relocated,
@@ -71,7 +77,7 @@ pub(super) fn put_by_relocation(
         };
         let still = put()?.full;
         let found = wanted.saturating_sub(still);
-        if is_little(relocated + found, stash) && !another_pass_helps(wanted, found, relocated) {
+        if table.relocation_ends(relocated + found, wanted, found, relocated) {
             return Ok(false);
         }
         wanted = still;
@@ -117,8 +123,8 @@ impl RawTable {
             // After an error the vectors put so far are reported.
             let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            // A few keys may need only a few slots of a large table, and each key may be offered many times.
-            if is_little(freed, self.look().stash_slots()) && !another_pass_helps(wanted, wanted - tally.full, relocated) {
+            // Each key may be offered many times.
+            if self.look().relocation_ends(freed, wanted, wanted - tally.full, relocated) {
                 break;
             }
         }

@@ -131,11 +131,9 @@ impl<'a> Request<'a> {
     /// second on long batches. Its result determines whether to continue: after a `Break` no more vectors are offered, and the
     /// batch has the results of the offered ones ([`Batch::stopped`](crate::Batch::stopped)).
     ///
-    /// These calls on the table wait until the callback returns: `clear`, `grow`, a `reserve` that grows, `relocate`, `retain`,
-    /// `save`, `save_file` and `truncate`. If the callback itself makes them, they return the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). If it makes a batch that would make the table grow or relocate keys, that
-    /// error is in [`Batch::error`](crate::Batch::error). It may make all other calls. It must not wait for another thread that
-    /// uses the table.
+    /// Until the callback returns, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds): in the callback,
+    /// calls that need the table alone return the error [`SelfDeadlock`](crate::Error::SelfDeadlock), and batches do not make it
+    /// grow or relocate keys. The callback must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

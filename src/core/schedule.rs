@@ -84,7 +84,7 @@ impl Schedule<'_> {
         }
         let slots = |held| self.largest(held).map_or(0, |size| size.slots) as f64;
         let (after, best) = (slots(bytes.until_next), slots(0));
-        // A limit that no table reaches: there is nothing to save for.
+        // `best` is 0 if no table fits the limit. If the limit exceeds the largest table, `after` equals `best`.
         best == 0.0 || after >= self.taste.least_share() * best
     }
 

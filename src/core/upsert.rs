@@ -1,7 +1,8 @@
 //! Batches that change values beside the rows of an indexed table.
 //!
-//! Values have memory for every number that the table can give before a part of the batch is searched for, so no kernel meets a
-//! value that has none. A vector that is rejected has changed nothing: it takes its operand along when it is offered again.
+//! Before a part of the batch is searched for, there is memory for the value of every number that the table can give. So no
+//! kernel meets a value without memory. A vector that is rejected has changed no value. When it is offered again, so is its
+//! operand.
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
@@ -16,13 +17,13 @@ use std::sync::Arc;
 
 /// Values that a batch changes beside its rows.
 #[derive(Clone, Copy)]
-pub(super) struct Changes<'a> {
+pub(crate) struct Changes<'a> {
     pub upsert: Upsert<'a>,
     pub array: &'a dyn Beside,
 }
 
 /// An array that a batch changes. The caller borrows it exclusively.
-pub(super) trait Beside {
+pub(crate) trait Beside {
     /// Makes the values of all numbers that the table can give usable, and what they must be before.
     fn make_all(&self, sized: &Sized) -> Result<()>;
 
@@ -91,6 +92,6 @@ impl<V: Number> Array<V> {
             return Err(Error::Rows { what: "operands", given: operands.len(), needed: count });
         }
         let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
-        table.upsert(words, request, Some(Changes { upsert, array: self }))
+        table.find_or_put(words, request, Some(Changes { upsert, array: self }))
     }
 }

@@ -204,7 +204,7 @@ impl RawTable {
         for _ in 0..u64::BITS {
             let next = |schedule: &Schedule<'_>| {
                 let growth = Growth::of_slots(size);
-                // The nodes of the sizes to come follow from the slots.
+                // Only slots are given: the schedule derives the number of nodes of a larger table from them.
                 let slots = NonZeroU64::new(growth.doubled.slots)?;
                 let next = schedule.next((schedule.of_slots)(slots), |to| growth.helps(to))?;
                 Some((next, self.bytes_for(next)?))

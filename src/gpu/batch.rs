@@ -102,7 +102,8 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// One element, to which the batch's counts are added. Zero it before the batch, or it sums up several batches.
+    /// One element, to which the kernel adds the batch's counts. Zero it before the batch, unless it should sum up several
+    /// batches.
     pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
         self.counts = Some(buffer);
         self

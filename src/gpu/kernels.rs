@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
-/// [`Table::compile`] has them at hand. For a build of your own, [`write_headers`] writes them to a folder.
+/// [`Table::compile`] uses them by itself. For a build of your own, [`write_headers`] writes them to a folder.
 pub const HEADERS: &[(&str, &str)] = &nvrtc::HEADERS;
 
-/// Writes the [`HEADERS`] to a folder, which is created if it is not there: `FOLDER/warpset/table.cuh` and so on. Give the folder
-/// to nvcc or CMake as an include folder.
+/// Writes the [`HEADERS`] to a folder, which is created if it does not exist: `FOLDER/warpset/table.cuh` and so on. Give the
+/// folder to nvcc or CMake as an include folder.
 ///
-/// A file that has its text already is not written again, so a build that depends on it is not repeated. Files of the folder that
-/// are no headers of this version stay.
+/// A header that the folder has already, with the same text, is not written again, so a build that depends on it is not repeated.
+/// Other files in the folder stay.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -46,7 +46,7 @@ pub fn write_headers(folder: impl AsRef<Path>) -> io::Result<()> {
 }
 
 /// The macros that `warpset/table.cuh` needs for tables of a spec, as options of nvcc: `-DWARPSET_WIDTH=4` and so on. A kernel
-/// that was compiled with them is valid for every table whose [`spec`](Table::spec) has the same.
+/// that was compiled with them is valid for every table whose [`spec`](Table::spec) gives the same macros.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), warpset::Error> {
@@ -60,8 +60,8 @@ pub fn definitions(spec: Spec) -> Vec<String> {
     nvrtc::definitions(spec)
 }
 
-/// As [`definitions`], of a table that is built with the default options (an indexed one: of up to 2^24 slots), on a GPU that
-/// need not be there.
+/// As [`definitions`], for a table with the default options (an indexed one: of up to 2^24 slots) on a GPU of this compute
+/// capability. No table and no GPU need to exist.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -96,12 +96,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Argument for your own kernels that use this table: a `warpset::View`, of the type `View` in [`gpu`](crate::gpu) that the
     /// table's kind has.
     ///
-    /// Valid until the table grows or is dropped, or an indexed table is truncated, and only for kernels that were compiled for
-    /// the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under way, or be launched, during
-    /// `clear`, `grow`, `truncate`, `relocate` and `save`, nor after an error of `relocate` until another call has succeeded. The
-    /// caller that launches it promises that, by `unsafe`. (Dropping a table waits for all work that was submitted to the GPU
-    /// before.) References that the kernel's threads get are slot numbers ([`reference`](Self::reference)). [`len`](Self::len)
-    /// counts the vectors that they put by `Table::find_or_put`.
+    /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is truncated, and only for
+    /// kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under
+    /// way, or be launched, during `clear`, `grow`, `truncate`, `relocate`, `retain` and `save`, nor after an error of `relocate`
+    /// until another call has succeeded. The caller that launches it promises that, by `unsafe`. (Dropping a table waits for all
+    /// work that was submitted to the GPU before.) References that the kernel's threads get are slot numbers
+    /// ([`reference`](Self::reference)). [`len`](Self::len) counts the vectors that they put by `Table::find_or_put`.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ pub enum Program<'a> {
     },
 }
 
-/// Compiles kernels for the table that a builder describes, on a GPU of this compute capability, which need not be there: NVRTC
-/// does without. Returns the CUBIN, or PTX if this NVRTC does not know the architecture. Each call compiles: the kernel cache is
+/// Compiles kernels for the table that a builder describes, on a GPU of this compute capability. NVRTC needs no GPU for that.
+/// Returns the CUBIN, or PTX if this NVRTC does not know the architecture. Each call compiles: the kernel cache is
 /// not used.
 ///
 /// The [`Spec`] follows from the builder as it does when a table is built. For an indexed table or a tree table with compact

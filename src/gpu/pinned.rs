@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 
 /// A slice in pinned (page-locked) host memory. The GPU copies directly from and to it.
 ///
-/// Batches of vectors in it are sent without a copy in between (`cargo bench --bench host` measures the gain). The same holds for
-/// pinned memory of other libraries, if the driver knows the slice as part of one page-locked allocation.
+/// Vectors in it are sent without a copy in between (`cargo bench --bench host` measures the gain). So are vectors in pinned
+/// memory of other libraries, if the driver knows the slice as part of one page-locked allocation.
 ///
 /// The driver takes about 0.4 s to allocate a GiB, and no other program can use that memory meanwhile: allocate it once and reuse
 /// it. For results there is [`Buffers::pinned`](crate::Buffers::pinned).

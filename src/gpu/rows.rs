@@ -71,9 +71,8 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// Work that is enqueued while this value lives may read them.
     ///
-    /// These calls wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
-    /// `save_file` and `truncate`. If the thread that holds it makes them, they return the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). Everything else is as for [`rows`](Self::rows) on a CPU.
+    /// Until it is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](Self::rows) on a CPU. Calls that need the table alone wait for the GPU after that.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -66,11 +66,8 @@ impl<V: Pod> Values<V> {
     /// Work that is enqueued while this value lives may read and write them, in the order of its streams. The host's other
     /// operations on the values wait for all work that was submitted to the GPU before them.
     ///
-    /// These calls on the table wait until it is dropped, and then for the GPU: `clear`, `grow`, a `reserve` that grows,
-    /// `retain`,
-    /// `save`, `save_file` and `truncate`. If the thread that holds it makes them, they return the error
-    /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
-    /// [`Batch::error`](crate::Batch::error). Batches that need no growth proceed.
+    /// Until it is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows). Calls that need the table alone wait for the GPU after that.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

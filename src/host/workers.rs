@@ -164,7 +164,7 @@ impl Workers {
         while job.undone.load(Ordering::Acquire) > 0 {
             thread::park();
         }
-        // The job is exhausted: no thread uses it any more after it has seen that.
+        // All pieces are taken and done. A thread that still finds the job in the queue gets no piece, and drops it.
         locked(&self.queue.jobs).retain(|queued| !Arc::ptr_eq(queued, &job));
         assert!(!job.has_panicked.load(Ordering::Relaxed), "a piece of the work has panicked");
     }

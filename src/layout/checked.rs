@@ -95,8 +95,8 @@ impl Spec {
         Ok(Self { kind: StorageKind::Indexed { slot_bits }, line_bytes: 32, ..spec })
     }
 
-    /// Bits of a root pair of a tree of `width` words, three or more, without those that no reference to one of `nodes` slots
-    /// has.
+    /// Bits of a root pair of a tree of `width` words, three or more, if references number `nodes` slots: only the bits that may
+    /// be set count.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
         // The number after the last slot is also a reference, and keys have at least 20 bits.
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);

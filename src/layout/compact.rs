@@ -25,14 +25,15 @@ const STASH_FUNCTIONS: u64 = 16;
 pub(crate) struct Level {
     pub buckets: u64,
     pub slots_per_bucket: u64,
-    /// The most hashes that a bucket stands for.
+    /// Largest number of hashes that belong to a bucket.
     pub window: u64,
     pub functions: u64,
     first_function: u64,
-    /// How many slots of a bucket the rounds until then may take, by round, in sixteenths; none: there is no such level.
+    /// For each round, the slots of a bucket, in sixteenths, that this round and earlier ones may take. Empty if the level does
+    /// not exist.
     limits: &'static [u64],
-    /// How many rounds at the end are for keys that are put back only (compact/relocation.cuh): of the stash of a cuckoo table
-    /// one.
+    /// Number of rounds at the end that only keys that are put back may use (compact/relocation.cuh): 1 in the stash of a cuckoo
+    /// table, otherwise 0.
     kept_rounds: usize,
 }
 
@@ -61,13 +62,14 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a stash for the keys that find no free slot in this one while both are filled to 0.95; none if there are no such
-    /// keys.
+    /// Slots of a stash for the keys that find no free slot in this level while both are filled to 0.95; none if there are no
+    /// such keys.
     ///
-    /// If keys are put one after another those are a share of all, which falls with the number of functions. If many are under
-    /// way at once, each finds the slots taken that are looked at by all in their first step, and later ones free: two to five
-    /// times as many are left over then. So the stash has room for such a share of the first `AT_ONCE` slots, and for six
-    /// standard deviations. The shares are by simulation, as the test `no_key_is_rejected_up_to_95_percent`.
+    /// If keys are put one after another, a certain share of all keys finds no slot. It falls with the number of functions. If
+    /// many keys are put at once, all of them take their first step before any takes its second: many buckets are then full in
+    /// the first steps while later ones have free slots, and two to five times as many keys find no slot. So the stash has room
+    /// for such a share of the first `AT_ONCE` slots, and for six standard deviations. The shares are from a simulation like that
+    /// of the test `no_key_is_rejected_up_to_95_percent`.
     fn stash_slots_at_95_percent(&self) -> Option<u64> {
         // Reciprocals of the shares: of all slots, and of the slots whose keys may all be under way at the same time.
         let (of_all, at_once) = match self.functions {
@@ -87,10 +89,10 @@ impl Level {
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
     }
 
-    /// Slots of the stash of a cuckoo table: for what finds no free slot before keys are relocated.
+    /// Slots of the stash of a cuckoo table: for keys that find no free slot until keys are relocated.
     ///
-    /// Find-or-put may take 5/8 of these, and takes four fifths of that before the first key is Full, or nearly all before many
-    /// are (benches/README.md, "Compact tables", has how long it takes to relocate).
+    /// Find-or-put may take 5/8 of these. It takes four fifths of the 5/8 before the first key is Full, and nearly all before
+    /// many keys are (benches/README.md, "Compact tables", has how long it takes to relocate).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -99,7 +101,7 @@ impl Level {
         self.buckets * BUCKET_BYTES
     }
 
-    /// How many slots of a bucket the rounds until this one may take.
+    /// Number of slots of a bucket that this round and earlier ones may take.
     fn limit(&self, round: usize) -> u64 {
         self.limits[round] * self.slots_per_bucket / 16
     }
@@ -319,7 +321,7 @@ mod tests {
         }
     }
 
-    /// The stash of a cuckoo table that does nothing but count. Keys are new, and their buckets random.
+    /// The stash of a cuckoo table, reduced to the number of slots taken in each bucket. Keys are new, and their buckets random.
     struct Stash<'a> {
         level: &'a Level,
         taken: Vec<u64>,
@@ -364,7 +366,8 @@ mod tests {
         }
     }
 
-    /// However often all keys of a stash are left over, and as many put after them as find-or-put may.
+    /// All keys that are put back find slots, however often a pass leaves over all keys of the stash and find-or-put then fills
+    /// the slots that it may take.
     #[test]
     fn keys_that_are_put_back_find_places() {
         for Layout { stash, .. } in cuckoo_layouts() {
@@ -382,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Where a table is large, its stash is a small part of it, slots of twice the size or not.
+    /// The stash of a large table is a small part of it, even though slots of the stash are larger.
     #[test]
     fn large_tables_are_filled_to_95_percent_of_their_bytes() {
         use rand::{SeedableRng, rngs::StdRng};

@@ -4,12 +4,12 @@ use super::Reference;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A table gets a new one after every growth, clear and relocation. It is never 0, and has the 24 bits of a reference above the
-/// slot number.
+/// Number of a generation. A table gets a new one after every growth, clear and relocation. It is never 0, and has the 24 bits of
+/// a reference above the slot number.
 ///
-/// Counted for all tables of the process, so that a reference to one table is stale in every other. Counting begins at a random
-/// number: references may be kept in files, together with their table, and a process must not mistake those of another process
-/// for its own.
+/// All tables of a process draw from one counter, so that a reference to one table is stale in every other. Counting begins at a
+/// random number: references may be kept in files, together with their table, and a process must not mistake those of another
+/// process for its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 

@@ -84,9 +84,9 @@ impl Strategy {
     pub const CLR64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::StackOfLeaves);
     /// `1_np_gm`: a lane a vector, neighboured pairs, in global memory.
     pub const ONE_NP_GM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Global);
-    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The one that the thesis compares with others.
+    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The thesis compares this one with other tables.
     pub const ONE_NP_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Shared);
-    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The thesis compares this one with others.
+    /// `1_np_s_sm`: a lane a vector, neighboured pairs, in shared memory in an order without bank conflicts.
     pub const ONE_NP_S_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::ShuffledShared);
     /// `1_ip_gm`: a lane a vector, interleaved pairs, in global memory.
     pub const ONE_IP_GM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Global);

@@ -64,9 +64,9 @@ numbers!(u32: U32, i32: I32, f32: F32, u64: U64, i64: I64, f64: F64);
 /// Operands that a batch combines with the values of its vectors.
 #[derive(Clone, Copy)]
 pub(crate) struct Upsert<'a> {
-    /// Bytes of the operands, by position, or of one for all vectors.
+    /// Bytes of the operands: one for each vector, by position, or a single one.
     pub operands: &'a [u8],
-    /// Whether there is one for all.
+    /// Whether a single operand is used for all vectors.
     pub is_one: bool,
     pub kind: Kind,
     pub combine: Combine,

@@ -95,7 +95,7 @@ pub struct LevelView {
     pub buckets: u32,
     /// Number of functions of the hash family that are used.
     pub functions: u32,
-    /// First of these functions.
+    /// Number, in the hash family, of the first function that is used.
     pub first_function: u32,
     /// Number of rounds that a find-or-put may take; 0 if the level does not exist.
     pub rounds: u32,

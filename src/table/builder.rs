@@ -74,7 +74,7 @@ impl<K> TableBuilder<Tree, K> {
     /// let table = TreeTable::builder(6).strategy(Strategy::CLR64).build(&Device::cpu())?;
     /// assert_eq!(table.spec().strategy().pairing(), Pairing::Halved);
     /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, /**/ 1, 2, 3, 1, 2, 3])?.complete(&table)?;
-    /// assert_eq!(table.nodes()?, 4); // (1, 2), of that and 3; (4, 5), of that and 6
+    /// assert_eq!(table.nodes()?, 4); // (1, 2) and its pair with 3; (4, 5) and its pair with 6
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
@@ -129,12 +129,10 @@ impl<K> TableBuilder<Root, K> {
     /// cuckoo*. Default: no.
     ///
     /// Such a table always uses two hash functions, so that slots need one bit for the function number: half the slots are
-    /// enough for the same keys, compared with a table of four functions. Find-or-put is as concurrent as in any other table and
-    /// moves nothing. A key that finds no free slot in its two buckets goes to a stash of about 1/256 of the slots. When the
-    /// stash is full, a batch from host slices [relocates](Table::relocate) keys and offers the rejected ones again. Relocation
-    /// makes references stale, as growth does; references returned by the batch itself are valid. A key is
-    /// [`Outcome::Full`](crate::Outcome::Full) if relocation frees hardly any more slots. Such a key is not stored; all others
-    /// are. Between batches in device memory and kernels of your own, call `relocate` yourself.
+    /// enough for the same keys, compared with a table of four functions. Batches from host slices [relocate](Table::relocate)
+    /// keys when some are rejected; between batches in device memory and kernels of your own, call `relocate` yourself.
+    /// Relocation makes references stale, as growth does. [Relocation](crate::memory_and_growth#relocation-cuckoo-tables) has
+    /// the details.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -183,13 +181,14 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         Self { options: Options::new(S::CHOICE, width), table: PhantomData }
     }
 
-    /// Sets the least number of slots. Default: 2^20.
+    /// Sets the least number of slots. Default: 2^20, or fewer if the table grows and has a limit of memory
+    /// ([`memory`](Self::memory)): they take less than a sixteenth of it.
     ///
     /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets every free slot is found.
     /// (In compact tables nearly every one, because a search visits only the buckets to which its hash functions lead.) Searches
     /// get longer as the table fills: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
-        self.options.capacity = vectors;
+        self.options.capacity = Some(vectors);
         self
     }
 
@@ -207,19 +206,34 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     }
 
     /// Sets the memory that a table which [grows](Self::grows) may take as it grows, the old and the new table together. Default:
-    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused: `capacity` says
-    /// how large it is.
+    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused, so a `capacity`
+    /// that you give should take at most a sixteenth of the limit. The default capacity does. No effect without
+    /// [`grows(true)`](Self::grows).
     ///
     /// When the table cannot grow further, batches fill its last slots. Vectors that find none are
     /// [`Outcome::Full`](crate::Outcome::Full), and [`Batch::error`](crate::Batch::error) is
     /// [`MemoryLimit`](crate::Error::MemoryLimit). A saved table does not keep this option.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, MemoryLimit, TypedTable};
+    ///
+    /// let limit = MemoryLimit::Reserved(1 << 20);
+    /// let table = TypedTable::<u64, Indexed>::builder().grows(true).memory(limit).build(&Device::cpu())?;
+    /// assert!(table.bytes() < 1 << 16);
+    /// let keys: Vec<u64> = (0..200_000).collect();
+    /// let batch = table.find_or_put_many(&keys)?;
+    /// assert!(batch.tally.full > 0 && table.bytes() <= 1 << 20);
+    /// # Ok(()) }
+    /// ```
     pub fn memory(mut self, limit: MemoryLimit) -> Self {
         self.options.memory = limit;
         self
     }
 
     /// Derives the hash functions and the EMPTY pattern from this seed instead of the system's entropy, so that slots are
-    /// reproducible.
+    /// reproducible: the same vectors, put one after another, get the same slots. The threads of a batch of several vectors may
+    /// change places, and so may the nodes of one vector in a tree table on a GPU, which threads of a warp put at once.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self

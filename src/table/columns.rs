@@ -116,8 +116,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector have not the bytes of a key (of a
-    /// table of words: more bytes than `width` words, or 4 or more bytes fewer). [`Allocation`](Error::Allocation).
+    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector do not have as many bytes
+    /// as a key. In a table of words: if they have more bytes than `width` words, or at least 4 fewer.
+    /// [`Allocation`](Error::Allocation).
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns(&self, columns: &Columns<'_>) -> Result<Vec<K::Element>> {
         let (given, width) = (columns.bytes_per_vector(), self.width());

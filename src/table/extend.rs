@@ -70,7 +70,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     /// Puts a batch. Returns an error unless all of it is stored.
     fn put_complete(&self, elements: &[K::Element]) -> Result<Tally> {
-        let batch: Batch = self.raw.find_or_put(&words(elements), Request::new())?;
+        let batch: Batch = self.raw.find_or_put(&words(elements), Request::new(), None)?;
         batch.complete(self)
     }
 }

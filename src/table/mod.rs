@@ -254,7 +254,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
     /// error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true))
+        self.raw.find_or_put(&words(vectors), Request::new().outcomes(true), None)
     }
 
     /// Find-or-put for each vector of a batch, with the results that `request` selects.
@@ -272,7 +272,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&self, vectors: &[K::Element], request: Request<'_>) -> Result<Batch> {
-        self.raw.find_or_put(&words(vectors), request)
+        self.raw.find_or_put(&words(vectors), request, None)
     }
 
     /// Reports whether each vector is stored.
@@ -330,9 +330,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get("get_many", references)?))
     }
 
-    /// Returns the reference for a slot number. The number must come from a kernel of yours, or from a batch in device memory,
-    /// after the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored in
-    /// the slot is checked when the reference is used.
+    /// Returns the reference for a number: that of a slot, as a kernel of yours or a batch in device memory gives it, or that of
+    /// a row of an [`IndexedTable`](crate::IndexedTable), which may be any number below [`len`](Self::len) if there are no
+    /// [holes](Self::holes). The number must have been given after the table last grew (an indexed table: since it was created),
+    /// was cleared or relocated keys. `None` if the table can have no such number. Whether a vector is stored there is checked
+    /// when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -401,7 +403,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
     /// table.reserve(10_000)?;
     /// let slots = table.slots();
-    /// table.reserve(10_000)?; // there are
+    /// table.reserve(10_000)?; // does nothing: the table has them
     /// assert!(slots >= 10_000 && table.slots() == slots);
     /// # Ok(()) }
     /// ```
@@ -435,8 +437,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.grow_next(limit)
     }
 
-    /// Number of vectors that the table holds when it has grown as far as this limit permits. In a tree table this is a forecast:
-    /// the number of nodes that vectors need follows from those stored so far.
+    /// Number of vectors that the table holds for certain when it has grown as far as this limit permits: 95 % of its slots. It
+    /// usually holds some more. In a tree table this is a forecast: the number of nodes that vectors need follows from those
+    /// stored so far.
     ///
     /// # Errors
     ///
@@ -609,13 +612,11 @@ impl<K: Key> Table<K, Indexed> {
     /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
     /// dropped; `rows_device` gives access without a copy.
     ///
-    /// These calls wait until the rows are dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`, `save_file` and
-    /// `truncate`.
-    /// Calls of other threads wait. The same calls of the thread that holds the rows return the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). A batch of that thread does not make the table grow: its vectors go into
-    /// the existing slots, and [`Batch::error`](crate::Batch::error) holds that error. All other calls of that thread proceed at
-    /// once. Before a batch that may have to make the table grow, drop the rows, or copy what is needed. While holding them, do
-    /// not wait for another thread that uses the table.
+    /// Until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds): calls of other
+    /// threads that need the table alone, such as `clear`, `grow` and `truncate`, wait. The same calls of this thread return the
+    /// error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the rows, or copy
+    /// what is needed, before a batch for which the table may have to grow. While holding them, do not wait for another thread
+    /// that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

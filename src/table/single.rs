@@ -34,7 +34,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Rows`](Error::Rows) if `vector` does not have `width` words. Otherwise the errors of
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn insert(&self, vector: &K::Borrowed) -> Result<Outcome> {
-        let tally = self.raw.find_or_put(&self.words_of_one(vector)?, Request::new())?.complete(self)?;
+        let tally = self.raw.find_or_put(&self.words_of_one(vector)?, Request::new(), None)?.complete(self)?;
         Ok(if tally.new == 1 { Outcome::New } else { Outcome::Seen })
     }
 

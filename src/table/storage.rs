@@ -70,7 +70,7 @@ pub type BucketTable = VectorTable<Bucket>;
 /// use warpset::{Device, TreeTable};
 ///
 /// let table = TreeTable::builder(8).capacity(1000).nodes(500).build(&Device::cpu())?;
-/// // Two halves that all vectors have one or the other of.
+/// // Each vector consists of two of the halves (1, 2, 3, 4) and (5, 6, 7, 8).
 /// table.find_or_put_many(&[1, 2, 3, 4, 5, 6, 7, 8, /**/ 1, 2, 3, 4, 1, 2, 3, 4])?.complete(&table)?;
 /// assert_eq!(table.contains_many(&[5, 6, 7, 8, 5, 6, 7, 8])?, [false]);
 /// let stats = table.stats()?;

@@ -32,10 +32,8 @@ use std::sync::Arc;
 /// # Memory
 ///
 /// [`bytes`](Self::bytes) for the slots and nodes. On a GPU, batches from host slices pass through buffers, the *stages*, which
-/// all tables of the GPU share: up to 4 for a batch, and 12 in all besides the first one of each batch. Each has at most 20 MiB
-/// of device memory, and as much pinned host memory (52 MiB with all results, 76 MiB with parents and masks as well). Stages are
-/// kept for later batches until the last table is dropped. If there is less memory, there are fewer and smaller stages ([How
-/// host batches are staged](crate::host_batches#how-host-batches-are-staged)).
+/// all tables of the GPU share and which are kept until the last table is dropped: [How host batches are
+/// staged](crate::host_batches#how-host-batches-are-staged) has their number and their sizes.
 ///
 /// # Small batches
 ///

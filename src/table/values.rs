@@ -16,10 +16,10 @@ use std::ops::Deref;
 ///
 /// | the table | its values |
 /// |---|---|
-/// | takes more vectors | those of the new ones are zeros |
-/// | grows, by itself or not | stay, where they are: there are addresses for all that it may become |
-/// | closes holes | stay; rows move before anybody knows their references, so no value does |
-/// | is [truncated](crate::Table::truncate) | stay below the mark; those of the others are zeros, also when their numbers are given again |
+/// | takes more vectors | those of the new vectors are zeros |
+/// | grows, by itself or not | stay where they are: addresses are reserved for as many as it can ever have |
+/// | closes holes | stay: only rows move that no caller has a reference to yet, so they have no values |
+/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become zeros, also when the numbers are given again |
 /// | is cleared | are all zeros (also if that ends in an error) |
 /// | [retains](crate::Table::retain) some vectors | move with their vectors, which get other numbers |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |
@@ -181,7 +181,7 @@ impl<V: Pod> Values<V> {
     ///     }
     ///     *count += 1;
     /// })?;
-    /// assert_eq!(first_and_count.view()?[..], [[0, 2], [1, 1]]);
+    /// assert_eq!(first_and_count.get_many(&references)?, [[0, 2], [1, 1], [0, 2]]);
     /// # Ok(()) }
     /// ```
     ///
@@ -269,10 +269,8 @@ impl<V: Pod> Values<V> {
     /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
     /// a GPU the values are copied, and no call waits for the copy to be dropped.
     ///
-    /// These calls on the table wait until the view is dropped: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
-    /// `save_file` and `truncate`. If the thread that holds the view makes them, they return the error
-    /// [`SelfDeadlock`](Error::SelfDeadlock). Automatic growth in a batch of that thread fails with the same error, in
-    /// [`Batch::error`](crate::Batch::error), as for [`rows`](crate::Table::rows).
+    /// Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -293,10 +291,9 @@ impl<V: Pod> Values<V> {
     /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
     /// values are copied to the host and back.
     ///
-    /// These calls on the table wait until `update` returns: `clear`, `grow`, a `reserve` that grows, `retain`, `save`,
-    /// `save_file` and `truncate`. If `update` itself makes them, they return the error [`SelfDeadlock`](Error::SelfDeadlock). If
-    /// `update` calls a batch that would make the table grow, the same error is in [`Batch::error`](crate::Batch::error).
-    /// `update` may make all other calls. It must not wait for another thread that uses the table.
+    /// Until `update` returns, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make it grow.
+    /// `update` must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -75,6 +75,12 @@ pub fn full() -> bool {
     *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
+/// Whether the GPUs are simulated devices (`tests/device`): `WARPSET_SIMULATED_DEVICE`.
+pub fn simulated() -> bool {
+    static SIMULATED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SIMULATED.get_or_init(|| std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some_and(|value| value != "0" && !value.is_empty()))
+}
+
 /// Chooses a size for one of the tests that would take most of the time: a run by hand uses a smaller one, on the same paths.
 pub fn sized<T>(full_one: T, usual: T, fast_one: T) -> T {
     scaled(if full() { full_one } else { usual }, fast_one)

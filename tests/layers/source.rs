@@ -260,7 +260,7 @@ impl Module {
         before.truncate(depth);
     }
 
-    /// A path whose last word may be `self`, of a group.
+    /// The path without a last `self`: in a group, `self` stands for the path before the group.
     fn own_path(&self, path: &[String]) -> Vec<String> {
         let is_group = path.len() > 1 && path.last().is_some_and(|word| word == "self");
         path[..path.len() - usize::from(is_group)].to_vec()

@@ -14,8 +14,8 @@
 //! From host memory `replay` does the same; the host needs 60 and 30 GB:
 //!
 //! ```text
-//! cargo run --release --example replay -- --width 2 --count 5G --duplication 1 --floor no
-//! cargo run --release --example replay -- --width 1 --count 2^32 --duplication 1 --fill 0.9 --floor no
+//! cargo run --release --example replay -- --width 2 --count 5G --duplication 1 --placement no
+//! cargo run --release --example replay -- --width 1 --count 2^32 --duplication 1 --fill 0.9 --placement no
 //! ```
 
 use super::numbered::{How, Session, Shape};

@@ -7,7 +7,7 @@
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, build, on_all};
 use crate::common::vectors::distinct;
-use crate::common::{scaled, sized, tests_of_all_kinds};
+use crate::common::{scaled, simulated, sized, tests_of_all_kinds};
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -36,8 +36,11 @@ const STORED: usize = 60;
 const OFFERED: usize = 150;
 /// Vectors per round: one rank needs two rounds to offer all.
 const ROUND: usize = 100;
-/// Far longer than a step takes on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Far longer than a step takes on a busy machine. Kernels of a simulated device run on the CPU.
+fn timeout() -> Duration {
+    Duration::from_secs(if simulated() { 20 } else { 2 })
+}
+
 /// Faults that show without waiting for a message.
 const KINDS: [FaultKind; 8] = [
     FaultKind::Lost,
@@ -55,12 +58,12 @@ fn words(count: usize) -> Vec<u32> {
 }
 
 fn transports(faults: Vec<Fault>) -> Vec<Local> {
-    Local::with_faults(RANKS, TIMEOUT, faults)
+    Local::with_faults(RANKS, timeout(), faults)
 }
 
-/// Transports for the preparation: kernels are compiled meanwhile, which may take longer than `TIMEOUT`.
+/// Transports for the preparation: kernels are compiled meanwhile, which may take longer than `timeout`.
 fn patient_transports() -> Vec<Local> {
-    Local::with_faults(RANKS, 60 * TIMEOUT, Vec::new())
+    Local::with_faults(RANKS, 60 * timeout(), Vec::new())
 }
 
 /// Builder of a rank; one of the ranks deduplicates equal vectors.
@@ -125,7 +128,7 @@ fn with_each_fault_on<S: Kind, R: Send>(
         let results = on_all(&mut ranks, &operate);
         let about = format!("{fault:?} of messages {before:?} + {sent:?}");
         // A call may wait for the end of the connection, and then for its own next message; and the machine may be busy.
-        assert!(began.elapsed() < 4 * TIMEOUT, "{about}: it took {:?}", began.elapsed());
+        assert!(began.elapsed() < 4 * timeout(), "{about}: it took {:?}", began.elapsed());
         let errors = results.iter().filter(|result| result.is_err()).count();
         match fault.kind {
             FaultKind::Late(_) => assert_eq!(errors, 0, "{about}: {:?}", results.iter().find_map(|result| result.as_ref().err())),
@@ -144,7 +147,9 @@ fn with_each_fault_on<S: Kind, R: Send>(
 fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
     let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
     with_a_clock(|stood_still_since| {
-        on_all(0..24.min(items.len()), |_, _| {
+        // Cases mostly wait, but on a simulated device they compute.
+        let at_once = if simulated() { 4 } else { 24 };
+        on_all(0..at_once.min(items.len()), |_, _| {
             // Relaxed: only the uniqueness of the numbers matters.
             while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let began = Instant::now();
@@ -165,14 +170,14 @@ fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
     });
 }
 
-/// Whether a panic mentions `TIMEOUT`, or a duration.
+/// Whether a panic mentions `timeout`, or a duration.
 fn is_of_time(panic: &(dyn Any + Send)) -> bool {
     let text = panic.downcast_ref::<String>().map_or("", String::as_str);
-    [format!("{TIMEOUT:?}").as_str(), "it took"].iter().any(|part| text.contains(part))
+    [format!("{:?}", timeout()).as_str(), "it took"].iter().any(|part| text.contains(part))
 }
 
 /// Calls `run` beside a thread that watches the clock. The argument of `run` tells whether that thread was late by a tenth of
-/// `TIMEOUT` at any time since the given instant.
+/// `timeout` at any time since the given instant.
 fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
     let (late, ended) = (Mutex::new(None::<Instant>), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -180,8 +185,8 @@ fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
             let mut last = Instant::now();
             // Relaxed: the flag passes on no other data.
             while !ended.load(Ordering::Relaxed) {
-                std::thread::sleep(TIMEOUT / 100);
-                if last.elapsed() > TIMEOUT / 10 {
+                std::thread::sleep(timeout() / 100);
+                if last.elapsed() > timeout() / 10 {
                     *late.lock().unwrap() = Some(Instant::now());
                 }
                 last = Instant::now();
@@ -292,7 +297,7 @@ fn messages_of_building<S: Kind>(device: &Device) {
     in_parallel(&faults, |fault| {
         let began = Instant::now();
         let built = build(device, transports(vec![*fault]), builder::<S>);
-        assert!(began.elapsed() < 4 * TIMEOUT, "{fault:?}: it took {:?}", began.elapsed());
+        assert!(began.elapsed() < 4 * timeout(), "{fault:?}: it took {:?}", began.elapsed());
         let errors = built.iter().filter(|built| built.is_err()).count();
         match fault.kind {
             FaultKind::Late(_) => assert_eq!(errors, 0, "{fault:?}"),
@@ -373,13 +378,16 @@ fn ranks_that_stall<S: Kind>(device: &Device) {
         let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
         let results = on_all(&mut ranks, |rank, table| {
             if rank == 1 {
-                std::thread::sleep(3 * TIMEOUT);
+                std::thread::sleep(3 * timeout());
             }
             table.find_or_put_many(&all)
         });
         for result in &results {
             let error = result.as_ref().unwrap_err();
-            assert!(matches!(error, Error::Connection { rank: 1, reason } if reason.contains("2s")), "{error}");
+            assert!(
+                matches!(error, Error::Connection { rank: 1, reason } if reason.contains(&format!("{:?}", timeout()))),
+                "{error}"
+            );
         }
         judge_batches(&results, &mut ranks, "a rank that stalls");
     });

@@ -4,10 +4,10 @@
 //
 //   | row       | how it gets into this state                               | who may write it | who may read it                   |
 //   |-----------|-----------------------------------------------------------|------------------|-----------------------------------|
-//   | not given | -                                                         | nobody           | nobody                            |
+//   | not given | -                                                         | no thread        | no thread                         |
 //   | owned     | a lane takes the next number of `given`, or a spare       | that lane        | `holds` only, with verification   |
-//   | stored    | its owner's claim of an index slot that names it succeeds | nobody           | a thread that acquired that slot  |
-//   | spare     | its owner puts the number into a cell of `spares`         | nobody           | as an owned one                   |
+//   | stored    | its owner's claim of an index slot that names it succeeds | no thread        | a thread that acquired that slot  |
+//   | spare     | its owner puts the number into a cell of `spares`         | no thread        | as an owned one                   |
 //
 // Numbers are given in order, by additions to one counter. So rows have no gaps, and are in the order in which they were taken. A
 // lane that loses a claim, or that took a row ahead and did not need it, keeps the row for its next vector. When the lane ends,
@@ -35,13 +35,13 @@ namespace warpset {
 // Mirrored by `RowsView` in src/layout/view.rs.
 struct RowsView {
     u32* words;       // row-major
-    u64* given;       // numbers handed out; it counts on when there are no rows left
-    u64* spares;      // how many there are, about; then the cells
-    u64 capacity;     // rows that there is memory for
+    u64* given;       // number of rows given; may exceed the number of rows
+    u64* spares;      // approximate number of spares; then the cells
+    u64 capacity;     // rows that have memory
     u64 dense;        // rows 0 .. dense - 1 are stored, and visible to every thread that has this view
     u32 spare_cells;  // a power of two
     u32 width;        // words a vector
-    u64 reuses;       // 1: spares are taken before new numbers; 0: they are left
+    u64 reuses;       // 1: spares are taken before new numbers; 0: spares are not used
 };
 
 // No row: numbers are less.

@@ -10,7 +10,7 @@
 //   | slot  | holds           | who may change it                                                     | to             |
 //   |-------|-----------------|-----------------------------------------------------------------------|----------------|
 //   | EMPTY | 0               | a lane that owns a row and has written its vector there, by one CAS    | its tag, row   |
-//   | named | a tag and a row | nobody                                                                | -              |
+//   | named | a tag and a row | no thread                                                             | -              |
 //
 // The index uses chained claiming (core/claim.cuh) with a chain of one chunk, except that the compared words lie elsewhere: in
 // the row that the slot names. This adds one obligation: a thread that sees a slot must see its row.
@@ -65,12 +65,12 @@ namespace warpset {
 
 // View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
 struct IndexedView {
-    u8* slots;          // of the index
+    u8* slots;          // slots of the index
     u64 buckets;        // prime
     const u128* seeds;  // width + 1, see core/hash.cuh
-    u64* stored;        // how many vectors the table holds
+    u64* stored;        // number of stored vectors
     u64 hash_mask;      // all ones
-    u32 row_bits;       // of a slot: those of one more than the number of a row
+    u32 row_bits;       // low bits of a slot: the number of its row plus 1
     u32 probe_limit;    // buckets looked at before Full
     RowsView rows;
 };

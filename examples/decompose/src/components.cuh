@@ -247,15 +247,15 @@ DECOMPOSE_FN u32 state_of(u32 priority)
 // Most pivots of a region. The last bit of a state's word says that the state is in the queue.
 constexpr u32 pivot_bits = 31, queued = 1u << pivot_bits;
 
-// The ballot of a bit of a region. Several pairs of region and bit may share a ballot; then only one of them has a pivot in this
-// round. Each bit of a region therefore has at most one pivot.
+// The ballot by which a region elects the pivot of one of its bits. A ballot has one winner, so each bit of a region has at most
+// one pivot. Several pairs of region and bit may share a ballot; then only one of them has a pivot in this round.
 DECOMPOSE_FN u32* ballot_of(const Work& w, u32 region, u32 bit)
 {
     const u32 hash = mixed(mixed(region + static_cast<u32>(w.round) * 0x9e3779b9u) * 33 + bit);
     return w.ballot + (u64{hash} * w.states >> 32);
 }
 
-// The bit that a state stands for, and its ballot.
+// The bit for which a state is a candidate in this round.
 DECOMPOSE_FN u32 bit_of(const Work& w, u32 state) { return mixed(state + static_cast<u32>(w.round) * 0x85ebca77u) % pivot_bits; }
 
 DECOMPOSE_FN u32* own_ballot(const Work& w, u32 state) { return ballot_of(w, region_of(w.known[state]), bit_of(w, state)); }

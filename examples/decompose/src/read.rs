@@ -59,7 +59,8 @@ pub struct Input {
 ///
 /// # Errors
 ///
-/// The first error, with the file's name and, for a text, the line; or memory does not suffice, with the numbers.
+/// The first error of the file, with its name and, for a text, the line. Also if the graph does not fit the memory budget; the
+/// error then has the bytes needed and the bytes available.
 pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();

@@ -1,4 +1,4 @@
-//! Compilation of next-state functions: on a CPU, ahead for a GPU, and as a text.
+//! Compilation of next-state functions: for a CPU, ahead of time for a GPU, and as source text for `--emit`.
 
 use crate::checks::Checks;
 #[cfg(feature = "cuda")]

@@ -10,6 +10,7 @@ mod languages;
 mod nets;
 mod networks;
 mod reductions;
+mod simulation;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -45,7 +46,7 @@ const ABOUT_RUNS: [&str; 6] = [
 
 /// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
-    table != "indexed" || !ABOUT_RUNS.contains(&test)
+    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || test != OF_ANY_TABLE)
 }
 
 /// Device and table of an exploration.
@@ -58,7 +59,7 @@ struct TableOnDevice {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(TableOnDevice));
 
-const EVERYWHERE: [OfPlace; 29] = [
+const EVERYWHERE: [OfPlace; 31] = [
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
     ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
@@ -69,6 +70,8 @@ const EVERYWHERE: [OfPlace; 29] = [
     ("runs_of_large_products_are_shortest", runs_of_large_products_are_shortest),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
     ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("nets_have_their_counts", nets::nets_have_their_counts),
+    ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
     ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
     ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
     ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
@@ -91,8 +94,14 @@ const EVERYWHERE: [OfPlace; 29] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 2] =
-    [("cycles_are_measured", cycles_are_measured), ("large_networks_have_their_closed_counts", languages::large_networks)];
+const ON_GPUS: [OfPlace; 3] = [
+    ("cycles_are_measured", cycles_are_measured),
+    ("large_networks_have_their_closed_counts", languages::large_networks),
+    (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
+];
+
+/// A test for GPUs that does not depend on the table: it runs with one.
+const OF_ANY_TABLE: &str = "walks_on_a_gpu_are_those_of_threads";
 
 const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
@@ -101,7 +110,12 @@ const ONCE: &[(&str, fn())] = &[
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
+    ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    ("reduced_nets_find_the_same", reductions::reduced_nets_find_the_same),
+    ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
+    ("warnings_are_printed_once", nets::warnings_are_printed_once),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
@@ -1182,7 +1196,8 @@ fn walks_find_the_same_path_with_any_number_of_threads() {
         output.status.code() == Some(1) && text.contains("There: deadlock: no step is possible") && text.contains("\nWalk "),
         "{text}"
     );
-    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &["--engine", "gpu"], &["--export", "x.aut"]] {
+    let no_gpu = ["--device", "gpu", "--engine", "compiled"];
+    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &no_gpu, &["--export", "x.aut"]] {
         let output = explore(&model("peterson"), [&["--simulate", "10"], refused].concat());
         assert_eq!(output.status.code(), Some(2), "{refused:?}: {output:?}");
     }
@@ -1638,11 +1653,14 @@ fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 7] = [
+const OF_FOLDERS: [OfFolder; 10] = [
     ("beem_models_have_their_counts", "WARPSET_BEEM", beem_models_have_their_counts),
     ("beem_properties_have_their_verdicts", "WARPSET_BEEM", beem_properties_have_their_verdicts),
     ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
     ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+    ("nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
+    ("formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
+    ("reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
     ("reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
     ("reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
     ("reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),

@@ -226,8 +226,8 @@ fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
     let ratio = if is_tree { (nodes + distinct) as f64 * 2.0 / (distinct * width) as f64 } else { 1.0 };
     assert!((real("compression_ratio") - ratio).abs() < 1e-6, "{report}");
     assert_eq!((nodes == 0, report["node_fill"] == Value::Null), (!is_tree, !is_tree), "{report}");
-    // Trees are in several slots, and rows are found through an index, so neither has a placement floor.
-    let has_none = report.get("floor_gops").is_none() && report.get("floor_share").is_none();
+    // Trees are in several slots, and rows are found through an index, so neither has a placement-only pass.
+    let has_none = report.get("placement_gops").is_none() && report.get("placement_share").is_none();
     assert_eq!(has_none, is_tree || is_indexed, "{report}");
 }
 
@@ -262,7 +262,7 @@ fn keys_are_replayed_and_verified() {
     for (arguments, spec) in [
         (&["--count", "20k"][..], "64-bit keys in slots of 64 bits"),
         // Each word has one of 200 values.
-        (&["--count", "4k", "--internal-duplication", "20", "--floor", "--repeat", "2"], "keys in slots of"),
+        (&["--count", "4k", "--internal-duplication", "20", "--placement", "--repeat", "2"], "keys in slots of"),
     ] {
         for device in devices() {
             let report = json_on(device, [&["--table", "root", "--width", "2", "--verify"][..], arguments].concat());
@@ -370,7 +370,7 @@ fn no_vectors_give_zeros() {
             assert_eq!(report[name], 0, "{name}");
         }
         assert_eq!((&report["gops"], &report["fill"], &report["width"]), (&0.0.into(), &0.0.into(), &5.into()));
-        for name in ["bytes_per_vector", "bytes_in_use_per_vector", "floor_share"] {
+        for name in ["bytes_per_vector", "bytes_in_use_per_vector", "placement_share"] {
             assert_eq!(report[name], Value::Null, "{name}");
         }
         assert!(replay(["--count", "0", "--table", table]).status.success());
@@ -565,7 +565,7 @@ fn later_passes_only_see() {
     let tree = ["--table", "tree"];
     for ranks in [&[][..], &["--local-ranks", "2"]] {
         for table in [of_slots.to_vec(), [&of_slots[..], &tree].concat(), [&of_nodes[..], &tree].concat()] {
-            let report = json([&table[..], ranks, &["--grow", "--verify", "--repeat", "3", "--floor", "no"]].concat());
+            let report = json([&table[..], ranks, &["--grow", "--verify", "--repeat", "3", "--placement", "no"]].concat());
             assert_eq!(report["verified"], true, "{report}");
         }
     }
@@ -606,7 +606,7 @@ fn full<'a>(arguments: impl IntoIterator<Item = &'a str>) -> (Value, String) {
     assert!(report["error"].as_str().is_some_and(|error| error.contains("rejected vectors")), "{report}");
     let number = |name: &str| report[name].as_u64().unwrap();
     assert_eq!(number("new") + number("seen") + number("full"), number("vectors"));
-    assert_eq!((&report["verified"], &report["floor_share"]), (&true.into(), &Value::Null));
+    assert_eq!((&report["verified"], &report["placement_share"]), (&true.into(), &Value::Null));
     let sentence = String::from_utf8(output.stderr).unwrap();
     for expected in [format!("rejected vectors {} of 4000", number("full")), format!("stored {}", number("new"))] {
         assert!(sentence.contains(&expected), "`{expected}` is not in: {sentence}");
@@ -625,16 +625,16 @@ fn a_table_that_grows_is_not_full() {
 }
 
 #[test]
-fn the_placement_floor_is_measured_if_asked_for() {
-    let share = |floor: &str| json(["--count", "100k", floor])["floor_share"].clone();
-    assert!(share("--floor").as_f64().unwrap() > 0.0);
-    assert!(share("--floor=auto").as_f64().unwrap() > 0.0);
-    assert_eq!(share("--floor=no"), Value::Null);
+fn the_placement_pass_is_measured_if_asked_for() {
+    let share = |placement: &str| json(["--count", "100k", placement])["placement_share"].clone();
+    assert!(share("--placement").as_f64().unwrap() > 0.0);
+    assert!(share("--placement=auto").as_f64().unwrap() > 0.0);
+    assert_eq!(share("--placement=no"), Value::Null);
     // `no` is the option's value, not a file.
-    assert_eq!(json(["--count", "1k", "--floor", "no"])["floor_share"], Value::Null);
+    assert_eq!(json(["--count", "1k", "--placement", "no"])["placement_share"], Value::Null);
     // Vectors of two words are not trees, even in a tree table.
-    let narrow = json(["--count", "100k", "--width", "2", "--table", "tree", "--floor"]);
-    assert!(narrow["floor_share"].as_f64().unwrap() > 0.0);
+    let narrow = json(["--count", "100k", "--width", "2", "--table", "tree", "--placement"]);
+    assert!(narrow["placement_share"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
@@ -656,7 +656,7 @@ fn the_report_on_trees_has_their_nodes() {
     };
     // 2,000 roots and 4,000 nodes relative to 8,000 words.
     for line in
-        ["nodes            4,000, fill ", "compression ratio 1.500\n", "24.0 of them in use for its root", "placement floor  n/a"]
+        ["nodes            4,000, fill ", "compression ratio 1.500\n", "24.0 of them in use for its root", "placement only   n/a"]
     {
         assert!(lines("4").contains(line), "`{line}` is not in:\n{}", lines("4"));
     }
@@ -682,7 +682,7 @@ fn wrong_command_lines_are_refused_with_code_2() {
         &["--nodes", "100", "--table", "bucket"],
         &["--device", "cpu:100000"],
         &["--timeout", "0"],
-        &["--floor=maybe"],
+        &["--placement=maybe"],
     ] {
         let output = replay(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
@@ -738,7 +738,7 @@ fn recorded_state_vectors_have_their_distinct_counts() {
 fn ranks_give_the_outcomes_of_one_table() {
     for (table, roots) in [("bucket", "plain"), ("tree", "plain"), ("tree", "compact")] {
         let of_kind = ["--table", table, "--roots", roots];
-        let of_vectors = ["--count", "20000", "--width", "5", "--repeat", "2", "--verify", "--floor", "no"];
+        let of_vectors = ["--count", "20000", "--width", "5", "--repeat", "2", "--verify", "--placement", "no"];
         let arguments = |more: &[&'static str]| {
             let common = if roots == "plain" { &of_kind[..2] } else { &of_kind[..] };
             [common, &of_vectors, more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()

@@ -1,9 +1,10 @@
 //! The threads of this process as a machine.
 
 use super::claims::chunk_bytes;
+use super::kernels::geometry;
 use super::memory::{free_memory, name};
 use super::rank::CpuRank;
-use super::store::{CpuStore, geometry};
+use super::store::CpuStore;
 use super::values::CpuValues;
 use crate::backend::{HostBuffer, Machine, Rank, Store, Values};
 use crate::layout::Spec;

@@ -1,6 +1,7 @@
 //! The system's memory.
 
 use crate::{Error, Result, faults};
+use memmap2::{MmapMut, MmapOptions};
 
 /// Name of a CPU with `threads` threads, as users see it.
 pub(super) fn name(threads: usize) -> String {
@@ -26,4 +27,15 @@ pub(super) fn free_memory() -> u64 {
         line.split_whitespace().nth(1)?.parse::<u64>().ok()
     };
     available().map_or(i64::MAX as u64, |kib| kib * 1024)
+}
+
+/// Memory for slots, or nodes.
+pub(super) fn allocate(bytes: u64) -> Result<MmapMut> {
+    let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
+    let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
+    // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
+    // wrong.
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(memmap2::Advice::HugePage);
+    Ok(memory)
 }

@@ -1,15 +1,18 @@
 //! Tables in the memory of this process, searched by its threads.
 
 mod claims;
+mod kernels;
 mod machine;
 mod memory;
 mod parts;
 mod rank;
+mod relocation;
 mod reserved;
+mod rows;
 mod store;
 mod threads;
 mod values;
 
 pub(crate) use machine::CpuMachine;
 #[cfg(test)]
-pub(crate) use store::{CpuStore, quotient};
+pub(crate) use {kernels::quotient, store::CpuStore};

@@ -2,6 +2,7 @@
 
 use super::store::CpuStore;
 use crate::Result;
+use crate::backend::{RowStore as _, StoreBytes};
 use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use std::sync::atomic::Ordering;
@@ -35,21 +36,23 @@ impl CpuStore {
                 .map_or(&mut [], |rows| unsafe { std::slice::from_raw_parts_mut(rows.words.address(), rows.words.bytes()) }),
         }
     }
+}
 
-    pub(crate) fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+impl StoreBytes for CpuStore {
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.part(part)[..bytes as usize].chunks(PIECE).try_for_each(each)
     }
 
-    pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
         to.copy_from_slice(&self.part(part)[offset as usize..][..to.len()]);
         Ok(())
     }
 
-    pub(crate) fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         self.part_mut(part)[..bytes as usize].chunks_mut(PIECE).try_for_each(each)
     }
 
-    pub(crate) fn set_counts(&mut self, [vectors, second, dense]: &[u64; 3], spares: &[u64]) -> Result<()> {
+    fn set_counts(&mut self, [vectors, second, dense]: &[u64; 3], spares: &[u64]) -> Result<()> {
         // Relaxed: nothing else uses the table yet. Handing the table to another thread orders this store.
         self.stored[0].store(*vectors, Ordering::Relaxed);
         self.stored[1].store(*second, Ordering::Relaxed);

@@ -13,7 +13,7 @@ pub(crate) type SharedEvent = Arc<CudaEvent>;
 
 /// Makes a context current on this thread as long as it lives; then restores the previous one, or none.
 ///
-/// If the context is current already, that is one call of the driver, and two more otherwise. Each takes some 10 ns.
+/// If the context is current already, that is one call of the driver, and three more otherwise. Each takes some 10 ns.
 #[must_use = "the context is current as long as this lives"]
 pub(crate) struct Current {
     /// Context to restore, null for none. `None` if it was already current.

@@ -105,17 +105,20 @@ impl Gpu {
 
     /// Waits for all work on the GPU.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        pass("waiting for the GPU")?;
         let _current = self.bind()?;
-        result::ctx::synchronize().map_err(cuda("waiting for the GPU"))
+        result::ctx::synchronize().map_err(cuda("waiting for the GPU"))?;
+        // After the wait, as in `wait`.
+        pass("waiting for the GPU")
     }
 
     /// Waits for the work of a stream.
     pub(crate) fn wait(&self, stream: &CudaStream, what: &'static str) -> Result<()> {
-        pass(what)?;
         let _current = self.bind()?;
         // SAFETY: the stream is of this context, and borrowed.
-        unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))
+        unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda(what))?;
+        // An injected error comes after the wait: callers use memory again once a wait has failed, because a GPU whose wait fails
+        // does nothing more.
+        pass(what)
     }
 
     /// Returns an error unless a stream (or that of a buffer) belongs to this very context object: each object orders, by events,

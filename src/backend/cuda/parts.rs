@@ -4,6 +4,7 @@
 use super::memory::PinnedMemory;
 use super::store::CudaStore;
 use crate::Result;
+use crate::backend::StoreBytes;
 use crate::layout::Part;
 use crate::layout::part::BLOCK;
 use cudarc::driver::result;
@@ -60,8 +61,10 @@ impl CudaStore {
             }
         }
     }
+}
 
-    pub(crate) fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+impl StoreBytes for CudaStore {
+    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut coming = pieces(bytes);
         let Some((_, longest)) = coming.next() else { return Ok(()) };
         let (mut one, mut other) = (PinnedMemory::new(&self.gpu, longest)?, PinnedMemory::new(&self.gpu, longest)?);
@@ -82,14 +85,14 @@ impl CudaStore {
         Ok(())
     }
 
-    pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
         let _synchronize = SynchronizeOnDrop(self);
         // SAFETY: waited for in the next statement, or by `_synchronize` after an error.
         unsafe { self.read_async(part, offset, to)? };
         self.wait("reading a table")
     }
 
-    pub(crate) fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         let Some((_, longest)) = pieces(bytes).next() else { return Ok(()) };
         if part == Part::Rows {
             self.make_rows(bytes)?;
@@ -109,7 +112,7 @@ impl CudaStore {
         self.wait("loading a table")
     }
 
-    pub(crate) fn set_counts(&mut self, [vectors, second, dense]: &[u64; 3], spares: &[u64]) -> Result<()> {
+    fn set_counts(&mut self, [vectors, second, dense]: &[u64; 3], spares: &[u64]) -> Result<()> {
         // SAFETY: pageable memory, so it has been copied when the call returns.
         unsafe { self.stored_memory().write_async(0, &[*vectors, *second], self.stream())? };
         self.wait("loading a table")?;

@@ -5,7 +5,7 @@
 
 use super::memory::DeviceMemory;
 use super::store::{CudaStore, argument};
-use crate::backend::Launch;
+use crate::backend::{CuckooStore, Launch};
 use crate::host::zeroed;
 use crate::layout::search::{RELOCATION_ROUNDS, SearchMode};
 use crate::layout::view::{BatchView, Counts, Relocated};
@@ -23,11 +23,10 @@ pub(super) struct Displaced {
     relocated: DeviceMemory,
 }
 
-impl CudaStore {
-    /// Relocates the keys of a cuckoo table, which nothing else may use at the same time. Waits for all work on the GPU first.
-    ///
-    /// If an error ends it after `begin` was called, the keys that are in no slot stay in `displaced`.
-    pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
+impl CuckooStore for CudaStore {
+    /// Waits for all work on the GPU first. If an error ends it after `begin` was called, the keys that are in no slot stay in
+    /// `displaced`.
+    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         self.kernels.relocate(&self.gpu)?; // compiled before anything moves
         let slots = self.view.stash_slots();
         let memory = |bytes| DeviceMemory::new(&self.gpu, bytes);
@@ -47,12 +46,11 @@ impl CudaStore {
         self.put_back(&mut displaced, seed)
     }
 
-    pub(crate) fn has_displaced(&self) -> bool {
+    fn has_displaced(&self) -> bool {
         self.displaced().is_some()
     }
 
-    /// Nothing else may use the table at the same time.
-    pub(crate) fn put_displaced_back(&self) -> Result<()> {
+    fn put_displaced_back(&self) -> Result<()> {
         let mut displaced = self.displaced();
         if displaced.is_some() {
             // Kernels of other calls may still be running, and they are not aware of the relocation.
@@ -61,7 +59,9 @@ impl CudaStore {
         }
         Ok(())
     }
+}
 
+impl CudaStore {
     pub(super) fn displaced(&self) -> MutexGuard<'_, Option<Displaced>> {
         self.displaced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

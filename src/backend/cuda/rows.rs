@@ -9,6 +9,7 @@ use super::Gpu;
 use super::memory::DeviceMemory;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
+use crate::backend::{RowStore, Store as _};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::rows::{HoleClosing, RowCounts, most_stored};
@@ -78,9 +79,8 @@ impl CudaRows {
     }
 }
 
-impl CudaStore {
-    /// Counts the rows. Nothing else may use the table meanwhile.
-    pub(crate) fn row_counts(&self) -> Result<RowCounts> {
+impl RowStore for CudaStore {
+    fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
         let given = given.min(view.capacity);
@@ -95,8 +95,7 @@ impl CudaStore {
         Ok(RowCounts { stored, given, spares })
     }
 
-    /// Lists up to `capacity` rows that are not stored, and returns their total number.
-    pub(crate) fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
+    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
         if rows.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -129,8 +128,7 @@ impl CudaStore {
         Ok((listed, count[0]))
     }
 
-    /// Number of references to rows that are not stored.
-    pub(crate) fn count_unstored(&self, references: &[u64]) -> Result<u64> {
+    fn count_unstored(&self, references: &[u64]) -> Result<u64> {
         let kernel = &self.kernels.rows(&self.gpu)?.count_unstored;
         let piece = PIECE.min(references.len().max(1));
         let (on_gpu, invalid_on_gpu) = (DeviceMemory::new(&self.gpu, piece as u64 * 8)?, DeviceMemory::new(&self.gpu, 8)?);
@@ -153,25 +151,90 @@ impl CudaStore {
         Ok(invalid[0])
     }
 
-    pub(crate) fn dense(&self) -> u64 {
+    fn dense(&self) -> u64 {
         self.view.rows().map_or(0, |rows| rows.dense)
     }
 
-    pub(crate) fn set_dense(&mut self, dense: u64) {
+    fn set_dense(&mut self, dense: u64) {
         if let Some(rows) = self.view.rows_mut() {
             rows.dense = dense;
         }
     }
 
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.gpu.synchronize()
-    }
-
     /// Bytes of memory that the rows have.
-    pub(crate) fn row_bytes(&self) -> u64 {
+    fn row_bytes(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.memory().words.bytes())
     }
 
+    /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
+    /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
+    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
+        if let Err(error) = self.set_spares(&closing.spares) {
+            return (false, Err(error));
+        }
+        let moves = match self.move_rows(closing) {
+            Ok(moves) => moves,
+            Err(error) => return (false, Err(error)),
+        };
+        let closed = self.wait("moving rows").and_then(|()| self.set_given(closing.given));
+        drop(moves);
+        if closed.is_ok() {
+            self.set_dense(closing.dense);
+        }
+        (true, closed)
+    }
+
+    /// Waits for all work on the GPU first.
+    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
+        self.gpu.synchronize()?;
+        let kernels = self.shared.kernels(parameters.spec)?;
+        let before = self.row_counts()?;
+        let slot_bytes = parameters.slot_bytes(&kernels.geometry);
+        let slots = DeviceMemory::new(&self.gpu, slot_bytes)?;
+        slots.zero_async(0, slot_bytes as usize, self.stream())?;
+        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
+        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        let at = Addresses { slots: slots.address(), ..self.addresses() };
+        let view = parameters.view(&at);
+        let given = before.given.min(last);
+        let kernel = &self.kernels.rows(&self.gpu)?.rebuild;
+        let (slot_bits, first, counts_at) = (parameters.spec.index_slot_bits(), 0u64, counts.address());
+        let mut sums = [Counts::default()];
+        // SAFETY: the arguments of `warpset_rebuild`; both views are of this table, whose index is only read, and the new one has
+        // been cleared; waited for below.
+        unsafe {
+            let larger = view.argument().as_ptr().cast_mut().cast();
+            let arguments = &mut [
+                self.table_argument(),
+                larger,
+                argument(&slot_bits),
+                argument(&first),
+                argument(&given),
+                argument(&counts_at),
+            ];
+            self.gpu.launch(kernel, (self.gpu.blocks_for(given.max(1)), 256, 0), self.stream(), arguments)?;
+            counts.read_async(0, &mut sums, self.stream())?;
+        }
+        self.wait("making an index")?;
+        let [sums] = sums;
+        if sums.full > 0 {
+            return Ok(sums);
+        }
+        let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
+        // If all rows have been named, all are stored.
+        let dense = if sums.hits == given { given } else { self.dense().min(given) };
+        // SAFETY: pageable memory, so it has been copied when the call returns.
+        unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
+        self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
+        self.set_dense(dense);
+        // By now the table is complete. If this fails, the numbers from `given` on stay in use, as holes. A GPU that fails here
+        // reports the error again at its next use.
+        let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
+        Ok(sums)
+    }
+}
+
+impl CudaStore {
     /// Address of the rows.
     pub(crate) fn rows_address(&self) -> u64 {
         self.rows.as_ref().map_or(0, |rows| rows.address)
@@ -268,26 +331,6 @@ impl CudaStore {
         Ok(())
     }
 
-    /// Closes holes. Returns whether rows have moved, even if a later step fails. Nothing else uses the table.
-    ///
-    /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
-    /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
-    pub(crate) fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
-        if let Err(error) = self.set_spares(&closing.spares) {
-            return (false, Err(error));
-        }
-        let moves = match self.move_rows(closing) {
-            Ok(moves) => moves,
-            Err(error) => return (false, Err(error)),
-        };
-        let closed = self.wait("moving rows").and_then(|()| self.set_given(closing.given));
-        drop(moves);
-        if closed.is_ok() {
-            self.set_dense(closing.dense);
-        }
-        (true, closed)
-    }
-
     /// Enqueues the moves, and returns their memory, which must live until they are done. After an error nothing moves.
     fn move_rows(&self, closing: &HoleClosing) -> Result<Option<DeviceMemory>> {
         if closing.moves.is_empty() {
@@ -326,56 +369,6 @@ impl CudaStore {
         let mut memory = rows.memory();
         memory.bound = given + memory.reserved;
         Ok(())
-    }
-
-    /// Builds an index of another size of the rows before `last`, and removes the others. Returns the counts: if some rows found
-    /// no slot, the table is unchanged. Waits for all work on the GPU first.
-    pub(crate) fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
-        self.gpu.synchronize()?;
-        let kernels = self.shared.kernels(parameters.spec)?;
-        let before = self.row_counts()?;
-        let slot_bytes = parameters.slot_bytes(&kernels.geometry);
-        let slots = DeviceMemory::new(&self.gpu, slot_bytes)?;
-        slots.zero_async(0, slot_bytes as usize, self.stream())?;
-        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
-        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
-        let at = Addresses { slots: slots.address(), ..self.addresses() };
-        let view = parameters.view(&at);
-        let given = before.given.min(last);
-        let kernel = &self.kernels.rows(&self.gpu)?.rebuild;
-        let (slot_bits, first, counts_at) = (parameters.spec.index_slot_bits(), 0u64, counts.address());
-        let mut sums = [Counts::default()];
-        // SAFETY: the arguments of `warpset_rebuild`; both views are of this table, whose index is only read, and the new one has
-        // been cleared; waited for below.
-        unsafe {
-            let larger = view.argument().as_ptr().cast_mut().cast();
-            let arguments = &mut [
-                self.table_argument(),
-                larger,
-                argument(&slot_bits),
-                argument(&first),
-                argument(&given),
-                argument(&counts_at),
-            ];
-            self.gpu.launch(kernel, (self.gpu.blocks_for(given.max(1)), 256, 0), self.stream(), arguments)?;
-            counts.read_async(0, &mut sums, self.stream())?;
-        }
-        self.wait("making an index")?;
-        let [sums] = sums;
-        if sums.full > 0 {
-            return Ok(sums);
-        }
-        let spares: Vec<u64> = before.spares.into_iter().filter(|row| *row < given).collect();
-        // If all rows have been named, all are stored.
-        let dense = if sums.hits == given { given } else { self.dense().min(given) };
-        // SAFETY: pageable memory, so it has been copied when the call returns.
-        unsafe { self.stored_memory().write_async(0, &[sums.hits], self.stream())? };
-        self.replace_index(view, slots, slot_bytes, kernels, parameters.spec);
-        self.set_dense(dense);
-        // By now the table is complete. If this fails, the numbers from `given` on stay in use, as holes. A GPU that fails here
-        // reports the error again at its next use.
-        let _ = self.set_spares(&spares).and_then(|()| self.set_given(given));
-        Ok(sums)
     }
 
     /// Returns the stored rows of a range, one after another, and their numbers, in order.

@@ -16,7 +16,7 @@ use super::Gpu;
 use super::copies::{Copy, copy_all};
 use super::stages::{Parts, Stage, Taken};
 use super::store::CudaStore;
-use crate::backend::Launch;
+use crate::backend::{Launch, SearchBatch};
 use crate::host::Workers;
 use crate::layout::view::{BatchView, Counts};
 use crate::layout::{BatchProgress, HostBatch, SearchMode};
@@ -70,10 +70,9 @@ struct Finished {
     counts: Counts,
 }
 
-impl CudaStore {
-    /// Searches for the vectors of a batch, or puts them, segment by segment. When this returns, even with an error, nothing uses
-    /// the batch's memory any more. References and parents have `tag`.
-    pub(super) fn search_segments(
+impl SearchBatch for CudaStore {
+    /// Works segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
+    fn search_batch(
         &self,
         search: SearchMode,
         tag: u64,

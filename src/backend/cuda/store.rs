@@ -8,14 +8,12 @@ use super::rows::CudaRows;
 use super::shared::Shared;
 use super::stages::segment_vectors;
 use super::workspace::{Borrowed, Workspace};
-use crate::backend::{Launch, Store, Waves};
+use crate::backend::{Launch, RowStore as _, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::{ProbeLengths, SearchMode};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
-use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Spec};
 use cudarc::driver::{result, sys};
 use std::any::Any;
@@ -146,15 +144,6 @@ impl CudaStore {
         self.gpu.wait(&self.gpu.stream, what)
     }
 
-    /// Numbers of stored vectors, and of nodes.
-    pub(crate) fn stored(&self) -> Result<[u64; 2]> {
-        let mut stored = [0u64; 2];
-        // SAFETY: waited for in the next statement.
-        unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
-        self.wait("reading the number of vectors")?;
-        Ok(stored)
-    }
-
     /// Addresses of the parts of the table.
     pub(super) fn addresses(&self) -> Addresses {
         let at = Addresses {
@@ -187,36 +176,6 @@ impl CudaStore {
     /// Replaces the index of an indexed table.
     pub(super) fn replace_index(&mut self, view: View, slots: DeviceMemory, bytes: u64, kernels: Arc<Kernels>, spec: Spec) {
         (self.view, self._slots, self.slot_bytes, self.kernels, self.spec) = (view, slots, bytes, kernels, spec);
-    }
-
-    pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
-        self.gpu.synchronize()?; // the caller's streams may still be searching
-        begin();
-        self.set_dense(0);
-        let words = self.slot_bytes / 4 + self._nodes.as_ref().map_or(0, |nodes| nodes.bytes() as u64 / 8);
-        let launch = (self.gpu.blocks_for(words), 256, 0);
-        // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
-        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
-        self.wait("clearing a table")?;
-        self.forget_rows();
-        *self.displaced() = None; // they are cleared, too
-        Ok(())
-    }
-
-    /// Compiles and loads the kernels of a search by vectors, at its first use. If `is_exchanged`, also the kernel for vectors
-    /// that another GPU has sent.
-    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
-        let (kernels, gpu) = (&self.kernels, &*self.gpu);
-        if search == SearchMode::Find {
-            kernels.find(gpu)?;
-        }
-        match search {
-            _ if !is_exchanged => Ok(()),
-            SearchMode::Find => kernels.find_received(gpu).map(drop),
-            SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
-                kernels.find_or_put_received(gpu).map(drop)
-            }
-        }
     }
 
     /// Enqueues the search of a batch in device memory.
@@ -284,36 +243,6 @@ impl CudaStore {
         }
     }
 
-    /// Returns the number of words that could not be read.
-    pub(crate) fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        let kernel = &self.kernels.read(&self.gpu)?.get;
-        let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
-        let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
-        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
-        let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
-        let mut invalid = [0u64];
-        invalid_on_gpu.zero_async(0, 8, self.stream())?;
-        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
-            let count = references.len() as u64;
-            let launch = (self.gpu.blocks_for(vectors.len() as u64), 256, 0);
-            let (from, to, sum) = (references_on_gpu.address(), vectors_on_gpu.address(), invalid_on_gpu.address());
-            // SAFETY:
-            // - the arguments of `warpset_get`; the buffers have room for `count` references and vectors;
-            // - the host slices are borrowed until the wait below.
-            unsafe {
-                references_on_gpu.write_async(0, references, self.stream())?;
-                let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&to), argument(&sum)];
-                self.gpu.launch(kernel, launch, self.stream(), arguments)?;
-                vectors_on_gpu.read_async(0, vectors, self.stream())?;
-            }
-            self.wait("reading vectors back")?;
-        }
-        // SAFETY: waited for in the next statement.
-        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
-        self.wait("reading vectors back")?;
-        Ok(invalid[0])
-    }
-
     /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns their number.
     /// `cursor` is memory for a number.
     fn export_to(
@@ -345,7 +274,107 @@ impl CudaStore {
         Ok(count[0])
     }
 
-    pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
+    /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
+    /// memory is short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8
+    /// words took 8.2 ms on an H200 instead of 7.8 ms: `cargo bench --bench growth`.)
+    fn buffer_for(&self, slots: u64) -> Result<(DeviceMemory, u64)> {
+        let bytes_a_slot = self.spec.width() as u64 * 4;
+        let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
+        loop {
+            match DeviceMemory::new(&self.gpu, piece * bytes_a_slot) {
+                Ok(memory) => return Ok((memory, piece)),
+                Err(Error::OutOfMemory { .. }) if piece > FEWEST_SLOTS => piece = (piece / 4).max(FEWEST_SLOTS),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for CudaStore {
+    fn drop(&mut self) {
+        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Tests
+        // cannot make this wait fail.)
+        let current = self.gpu.bind();
+        if current.is_ok() {
+            let _ = result::ctx::synchronize();
+        }
+        // While the context is current: dropping their events and streams would make it current and leave it so.
+        self.workspace = None;
+        self.shared.remove_store();
+    }
+}
+
+impl Store for CudaStore {
+    fn stored(&self) -> Result<[u64; 2]> {
+        let mut stored = [0u64; 2];
+        // SAFETY: waited for in the next statement.
+        unsafe { self.stored.read_async(0, &mut stored, self.stream())? };
+        self.wait("reading the number of vectors")?;
+        Ok(stored)
+    }
+
+    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
+        self.gpu.synchronize()?; // the caller's streams may still be searching
+        begin();
+        self.set_dense(0);
+        let words = self.slot_bytes / 4 + self._nodes.as_ref().map_or(0, |nodes| nodes.bytes() as u64 / 8);
+        let launch = (self.gpu.blocks_for(words), 256, 0);
+        // SAFETY: the argument of `warpset_clear`; the table's memory is as large as its geometry says.
+        unsafe { self.gpu.launch(&self.kernels.clear, launch, self.stream(), &mut [self.table_argument()])? };
+        self.wait("clearing a table")?;
+        self.forget_rows();
+        *self.displaced() = None; // they are cleared, too
+        Ok(())
+    }
+
+    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
+        let (kernels, gpu) = (&self.kernels, &*self.gpu);
+        if search == SearchMode::Find {
+            kernels.find(gpu)?;
+        }
+        match search {
+            _ if !is_exchanged => Ok(()),
+            SearchMode::Find => kernels.find_received(gpu).map(drop),
+            SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
+                kernels.find_or_put_received(gpu).map(drop)
+            }
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.gpu.synchronize()
+    }
+
+    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
+        let kernel = &self.kernels.read(&self.gpu)?.get;
+        let piece = segment_vectors(self.spec.width()).min(references.len().max(1));
+        let references_on_gpu = DeviceMemory::new(&self.gpu, piece as u64 * 8)?;
+        let vectors_on_gpu = DeviceMemory::new(&self.gpu, (piece * self.spec.width() * 4) as u64)?;
+        let invalid_on_gpu = DeviceMemory::new(&self.gpu, 8)?;
+        let mut invalid = [0u64];
+        invalid_on_gpu.zero_async(0, 8, self.stream())?;
+        for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * self.spec.width())) {
+            let count = references.len() as u64;
+            let launch = (self.gpu.blocks_for(vectors.len() as u64), 256, 0);
+            let (from, to, sum) = (references_on_gpu.address(), vectors_on_gpu.address(), invalid_on_gpu.address());
+            // SAFETY:
+            // - the arguments of `warpset_get`; the buffers have room for `count` references and vectors;
+            // - the host slices are borrowed until the wait below.
+            unsafe {
+                references_on_gpu.write_async(0, references, self.stream())?;
+                let arguments = &mut [self.table_argument(), argument(&from), argument(&count), argument(&to), argument(&sum)];
+                self.gpu.launch(kernel, launch, self.stream(), arguments)?;
+                vectors_on_gpu.read_async(0, vectors, self.stream())?;
+            }
+            self.wait("reading vectors back")?;
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
+        self.wait("reading vectors back")?;
+        Ok(invalid[0])
+    }
+
+    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         if self.spec.is_indexed() {
             return self.export_rows(slots);
         }
@@ -364,24 +393,10 @@ impl CudaStore {
         Ok((vectors, references))
     }
 
-    /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
-    /// memory is short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8
-    /// words took 8.2 ms on an H200 instead of 7.8 ms: `cargo bench --bench growth`.)
-    fn buffer_for(&self, slots: u64) -> Result<(DeviceMemory, u64)> {
-        let bytes_a_slot = self.spec.width() as u64 * 4;
-        let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
-        loop {
-            match DeviceMemory::new(&self.gpu, piece * bytes_a_slot) {
-                Ok(memory) => return Ok((memory, piece)),
-                Err(Error::OutOfMemory { .. }) if piece > FEWEST_SLOTS => piece = (piece / 4).max(FEWEST_SLOTS),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
     /// on the GPU first.
-    pub(crate) fn rehash_into(&self, larger: &CudaStore, slots: Range<u64>) -> Result<Counts> {
+    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
+        let larger = Self::of(larger).expect("a table stays on its machine");
         self.gpu.synchronize()?;
         let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
@@ -407,7 +422,7 @@ impl CudaStore {
         Ok(sums[0])
     }
 
-    pub(crate) fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
+    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
         let kernel = &self.kernels.read(&self.gpu)?.measure;
         let bytes = bins * 8 + size_of::<ProbeTotals>();
         let lengths_on_gpu = DeviceMemory::new(&self.gpu, bytes as u64)?;
@@ -431,127 +446,5 @@ impl CudaStore {
         self.wait("measuring a table")?;
         let totals = bytemuck::pod_read_unaligned(bytemuck::cast_slice(&lengths.split_off(bins)));
         Ok(ProbeLengths { lengths, totals })
-    }
-}
-
-impl Drop for CudaStore {
-    fn drop(&mut self) {
-        // Kernels on the caller's streams may still use the table. An error here shows again at the next use of the GPU. (Tests
-        // cannot make this wait fail.)
-        let current = self.gpu.bind();
-        if current.is_ok() {
-            let _ = result::ctx::synchronize();
-        }
-        // While the context is current: dropping their events and streams would make it current and leave it so.
-        self.workspace = None;
-        self.shared.remove_store();
-    }
-}
-
-impl Store for CudaStore {
-    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        CudaStore::read_pieces(self, part, bytes, each)
-    }
-
-    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
-        CudaStore::read_at(self, part, offset, to)
-    }
-
-    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
-        CudaStore::fill_pieces(self, part, bytes, each)
-    }
-
-    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()> {
-        CudaStore::set_counts(self, counts, spares)
-    }
-
-    fn stored(&self) -> Result<[u64; 2]> {
-        CudaStore::stored(self)
-    }
-
-    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
-        CudaStore::clear(self, begin)
-    }
-
-    fn search_batch(
-        &self,
-        search: SearchMode,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<Counts> {
-        CudaStore::search_segments(self, search, tag, batch, progress)
-    }
-
-    fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
-        CudaStore::prepare(self, search, is_exchanged)
-    }
-
-    fn row_counts(&self) -> Result<RowCounts> {
-        CudaStore::row_counts(self)
-    }
-
-    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
-        CudaStore::list_holes(self, rows, capacity)
-    }
-
-    fn count_unstored(&self, references: &[u64]) -> Result<u64> {
-        CudaStore::count_unstored(self, references)
-    }
-
-    fn dense(&self) -> u64 {
-        CudaStore::dense(self)
-    }
-
-    fn set_dense(&mut self, rows: u64) {
-        CudaStore::set_dense(self, rows);
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        CudaStore::synchronize(self)
-    }
-
-    fn row_bytes(&self) -> u64 {
-        CudaStore::row_bytes(self)
-    }
-
-    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
-        CudaStore::close_holes(self, closing)
-    }
-
-    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts> {
-        CudaStore::reindex(self, parameters, last)
-    }
-
-    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
-        CudaStore::relocate(self, seed, begin)
-    }
-
-    fn has_displaced(&self) -> bool {
-        CudaStore::has_displaced(self)
-    }
-
-    fn put_displaced_back(&self) -> Result<()> {
-        CudaStore::put_displaced_back(self)
-    }
-
-    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        CudaStore::get(self, references, vectors)
-    }
-
-    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        CudaStore::export(self, slots)
-    }
-
-    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
-        CudaStore::measure(self, slots, bins)
-    }
-
-    unsafe fn first_rows(&self, _: u64) -> Option<&[u32]> {
-        None
-    }
-
-    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
-        CudaStore::rehash_into(self, Self::of(larger).expect("a table stays on its machine"), slots)
     }
 }

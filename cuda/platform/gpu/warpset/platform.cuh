@@ -285,7 +285,7 @@ WARPSET_FN u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
 WARPSET_FN u32 leading_zeros(u32 bits) { return __clz(bits); }
 WARPSET_FN void prefetch(const void*, u32) {}
 
-// For blocks of one dimension and of whole warps.
+// For one-dimensional blocks that consist of whole warps.
 struct Warp {
     static constexpr u32 size = 32;
 
@@ -344,7 +344,7 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
     return old;
 }
 
-// A block has one dimension, and whole warps.
+// Blocks are one-dimensional and consist of whole warps.
 struct Block {
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }

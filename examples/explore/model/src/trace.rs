@@ -11,12 +11,13 @@ use std::fmt::Write as _;
 /// A path from the initial state, replayed by the interpreter.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The states; their number is that of the steps plus 1.
+    /// The states, one more than the steps.
     pub states: Vec<Vec<u32>>,
     /// The steps; `None` if only the automaton of a property moves.
     pub steps: Vec<Option<Step>>,
     pub violation: Violation,
 }
+
 /// Finds the steps between states with the interpreter, which must also find the violation in the last state.
 pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
     steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")

@@ -70,15 +70,53 @@ impl Limits {
         Ok(if self.is_reserved { MemoryLimit::Reserved(bytes) } else { MemoryLimit::Shared(bytes) })
     }
 
-    /// Whether a violation ends the search: a fault always does, any other unless `keep_going`.
-    pub fn end_with(&self, found: Option<&Found>) -> bool {
-        found.is_some_and(|found| found.is_fault() || !self.keep_going)
+    /// Returns the end of a search that has found this violation, if it ends: a fault always ends it, any other violation unless
+    /// `keep_going`. This end takes precedence over every other one; such a search cannot be resumed.
+    pub fn end_by(&self, found: Option<&Found>) -> Option<End> {
+        found.is_some_and(|found| found.is_fault() || !self.keep_going).then_some(End::Violation)
+    }
+
+    /// Returns the end of a search between two rounds, if any rule but that of violations ends it. The rules are in their order:
+    /// the first that applies gives the end.
+    pub fn end_of(&self, search: &Standing) -> Option<End> {
+        let Standing { is_out_of_memory, next_level, states, bytes, is_refused, stop } = *search;
+        match next_level {
+            _ if is_out_of_memory => Some(End::Memory),
+            Some((_, 0)) => Some(End::Complete),
+            Some((levels, _)) if levels >= self.levels => Some(End::Levels),
+            _ if states.is_some_and(|states| states >= self.states) => Some(End::States),
+            _ if !self.hold(bytes) => Some(End::Memory),
+            _ if is_refused => Some(End::Observer),
+            _ => stop.map(End::Stopped),
+        }
+    }
+
+    /// Whether a table and lists of these bytes together are within the limit.
+    pub fn hold(&self, bytes: u64) -> bool {
+        bytes <= self.bytes
     }
 
     /// Limits for exploring the first `levels` levels, whatever violation is found in them.
     pub fn of_levels(self, levels: u64) -> Self {
         Self { states: u64::MAX, levels, keep_going: true, ..self }
     }
+}
+
+/// A search between two rounds, as far as its end depends on it. The default gives no reason to end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing {
+    /// Whether there is no memory for states that the search has found.
+    pub is_out_of_memory: bool,
+    /// If a level is to begin: number of levels begun before, and of states that are not expanded.
+    pub next_level: Option<(u64, u64)>,
+    /// Number of states found, before a round.
+    pub states: Option<u64>,
+    /// Bytes of the table and of all lists.
+    pub bytes: u64,
+    /// Whether the observer has returned false.
+    pub is_refused: bool,
+    /// Reason that [`Limits::stop`] gives, if states wait to be expanded.
+    pub stop: Option<Stop>,
 }
 
 /// Counts of an exploration so far.
@@ -164,4 +202,53 @@ pub trait Explorer {
 
     /// The states of a shortest path from the initial state to the violation that the last exploration found. Clears the table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::{Fault, Wrong};
+    use crate::ir::Span;
+    use std::time::Duration;
+
+    /// Removing the reason of each end leaves the next one.
+    #[test]
+    fn the_first_rule_that_applies_ends_a_search() {
+        let limits = Limits { states: 100, levels: 5, bytes: 1000, ..Limits::NONE };
+        let stop = Stop::Time(Duration::from_secs(1));
+        let mut search = Standing {
+            is_out_of_memory: true,
+            next_level: Some((5, 0)),
+            states: Some(100),
+            bytes: 1001,
+            is_refused: true,
+            stop: Some(stop),
+        };
+        let mut next = |end, change: fn(&mut Standing)| {
+            assert_eq!(limits.end_of(&search), end, "{search:?}");
+            change(&mut search);
+        };
+        next(Some(End::Memory), |search| search.is_out_of_memory = false);
+        next(Some(End::Complete), |search| search.next_level = Some((5, 1)));
+        next(Some(End::Levels), |search| search.next_level = Some((4, 1)));
+        next(Some(End::States), |search| search.states = Some(99));
+        next(Some(End::Memory), |search| search.bytes = 1000);
+        next(Some(End::Observer), |search| search.is_refused = false);
+        next(Some(End::Stopped(stop)), |search| search.stop = None);
+        next(None, |_| ());
+    }
+
+    #[test]
+    fn violations_end_a_search_unless_it_keeps_going_and_faults_always_do() {
+        let found = |violation| Found { violation, state: Vec::new(), level: 0 };
+        let deadlock = found(Violation::Deadlock);
+        let what = Wrong::DivisionByZero;
+        let fault = found(Violation::Fault(Box::new(Fault { what, span: Span::default(), transition: None })));
+        for keep_going in [true, false] {
+            let limits = Limits { keep_going, ..Limits::NONE };
+            let end = (!keep_going).then_some(End::Violation);
+            assert_eq!((limits.end_by(None), limits.end_by(Some(&deadlock))), (None, end));
+            assert_eq!(limits.end_by(Some(&fault)), Some(End::Violation));
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //!
 //! The engine of threads answers questions about the states, over the same table.
 
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Lists, Observer};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Lists, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Step};
 use crate::liveness::check::Liveness;
@@ -179,28 +179,22 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         let (mut done, mut level_end) = (0, 1);
         let end = loop {
             if done == level_end {
-                if level_end == numbered.len() {
-                    break End::Complete;
-                }
                 let size = (numbered.len() - level_end) as u64;
+                let search = Standing { next_level: Some((counts.levels, size)), ..Standing::default() };
+                if let Some(end) = limits.end_of(&search) {
+                    break end;
+                }
                 level_end = numbered.len();
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(size);
             }
             counts.waiting = (level_end - done) as u64;
-            let goes_on = observer(&counts);
+            let is_refused = !observer(&counts);
             list_bytes = list_bytes.max(numbered.bytes());
-            if let Some(stop) = (limits.stop)() {
-                break End::Stopped(stop);
-            }
-            if !goes_on {
-                break End::Observer;
-            }
-            if counts.states >= limits.states {
-                break End::States;
-            }
-            if table.bytes() + numbered.bytes() > limits.bytes {
-                break End::Memory;
+            let (bytes, stop) = (table.bytes() + numbered.bytes(), (limits.stop)());
+            let states = Some(counts.states);
+            if let Some(end) = limits.end_of(&Standing { states, bytes, is_refused, stop, ..Standing::default() }) {
+                break end;
             }
             let round = done..(done + ROUND).min(level_end);
             let mut pieces = self.expand(&numbered.words[round.start * width..round.end * width]);
@@ -216,16 +210,16 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
                     }
                 }
             }
-            let violates = limits.end_with(found.as_ref());
+            let violated = limits.end_by(found.as_ref());
             let Some(numbers) = self.number(&mut numbered, &pieces, limits)? else {
-                break if violates { End::Violation } else { End::Memory };
+                break violated.unwrap_or(End::Memory);
             };
             self.give(round.clone(), &pieces, numbers);
             done = round.end;
             counts.states = numbered.len() as u64;
             counts.waiting = (level_end - done) as u64;
-            if violates {
-                break End::Violation;
+            if let Some(end) = violated {
+                break end;
             }
         };
         Ok(Exploration { counts, end, found, list_bytes })

@@ -184,7 +184,7 @@ pub fn inject(function: &'static str) -> Answer {
     }
 }
 
-/// Lets this thread's current call happen with a deviation.
+/// Lets this thread's current call succeed, but change what it does as `change` says.
 fn changed(change: Change) -> Answer {
     CHANGE.set(change);
     Ok(())

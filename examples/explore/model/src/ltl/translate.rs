@@ -24,13 +24,13 @@ use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use warpset_support::components::components;
 
-/// Limit of the states of the tableau.
+/// Most states of the tableau.
 const MOST_STATES: usize = 20_000;
 
-/// Limit of the terms of a set.
+/// Most terms of a set of terms.
 const MOST_TERMS: usize = 20_000;
 
-/// Limit of the `U` in a formula: a term has one bit for each.
+/// Most `U` operators in a formula: a term has one bit for each.
 const MOST_UNTILS: usize = 64;
 
 /// Number of a formula in negation normal form.

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     constant: u64,
-    /// Words and masks: each bit is a token.
+    /// Words and masks: each set bit of the masked part is a token.
     bits: Vec<(u32, u32)>,
     /// Words, lowest bits and masks of numbers of tokens.
     numbers: Vec<(u32, u32, u32)>,
-    /// Words, masks and values: a token where the part has the value.
+    /// Words, masks and values: each stands for a token if the masked part of the word has the value.
     equal: Vec<(u32, u32, u32)>,
-    /// Words and masks: a token where the part is not 0.
+    /// Words and masks: each stands for a token if the masked part of the word is not 0.
     marked: Vec<(u32, u32)>,
 }
 

@@ -71,7 +71,8 @@ EXPLORE_FN void net_steps(const u32*, const State&, Given&, Give&)
 
 ";
 
-/// The text of the firings, in namespace `explore`; or its replacement. `unit` is the net's unit.
+/// The code of the firings, in namespace `explore`. For a model without a net, code with the same names that finds none. `unit`
+/// is the net's unit.
 pub fn text(model: &Model, unit: usize) -> String {
     let Some(net) = &model.net else {
         return NO_NET.into();

@@ -140,7 +140,8 @@ fn put_rules(
     put(first, of_labels);
 }
 
-/// The text that finds the steps of a network, in namespace `explore`; or its replacement.
+/// The code that finds the steps of a network, in namespace `explore`. For a model without a network, code with the same names
+/// that finds none.
 pub fn text(model: &Model) -> String {
     let Some(network) = &model.network else { return NOTHING.into() };
     let Some(RulesPlan { rules, of_labels, .. }) = NetworkPlan::of(network).rules else {

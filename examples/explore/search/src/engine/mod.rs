@@ -10,7 +10,7 @@ mod round;
 mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists, Observer, bytes_of_marks};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists, Observer, Standing, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -82,12 +82,15 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         // Whether no offered state was lost.
         let mut is_whole = true;
         let end = 'levels: loop {
-            if let Some(levels) = &mut levels {
+            // A resumed search may have found all that it has of the next level.
+            let left = (waiting.left() + waiting.found()) as u64;
+            if let Some(levels) = levels.as_mut().filter(|_| left > 0) {
                 levels.push(waiting.level.references.clone());
                 kept_bytes += size_of_val(&*waiting.level.references) as u64;
             }
-            if counts.levels == self.limits.levels {
-                break End::Levels;
+            let search = Standing { next_level: Some((counts.levels, left)), ..Standing::default() };
+            if let Some(end) = self.limits.end_of(&search) {
+                break end;
             }
             counts.waiting = waiting.left() as u64;
             if !std::mem::take(&mut is_begun) {
@@ -98,8 +101,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
                     self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);
                 }
-                if counts.states >= self.limits.states {
-                    break 'levels End::States;
+                let search = Standing { states: Some(counts.states), ..Standing::default() };
+                if let Some(end) = self.limits.end_of(&search) {
+                    break 'levels end;
                 }
                 if may_be_marked {
                     self.mark_if_short(&mut waiting, &mut workers, kept_bytes + bytes_of(&parents))?;
@@ -150,27 +154,21 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 found_by(&mut workers).for_each(Findings::clear);
                 is_whole = lists_fit;
                 counts.waiting = waiting.left() as u64;
-                let goes_on = (self.observer)(&counts);
-                // A violation takes precedence over every other ending; such a search cannot be resumed.
-                let violates = self.limits.end_with(found.as_ref());
-                let or_violation = |end| if violates { End::Violation } else { end };
-                // Counts and violations are kept; rejected states are lost.
-                if !lists_fit {
-                    break 'levels or_violation(End::Memory);
+                let is_refused = !(self.observer)(&counts);
+                let stop = (self.limits.stop)().filter(|_| done < round.end);
+                let search = Standing { is_out_of_memory: !lists_fit, is_refused, stop, ..Standing::default() };
+                // Counts and violations are kept; without memory for the lists, rejected states are lost.
+                if let Some(end) = self.limits.end_of(&search) {
+                    break 'levels self.limits.end_by(found.as_ref()).unwrap_or(end);
                 }
-                if !goes_on {
-                    break 'levels or_violation(End::Observer);
-                }
-                if let Some(stop) = (self.limits.stop)().filter(|_| done < round.end) {
-                    break 'levels or_violation(End::Stopped(stop));
-                }
+                // States that found the table full are put even if a violation ends the search, so that they count.
                 while !rejected.words.is_empty() {
                     let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
                     let fits = self.grow(&mut waiting, all, wants_references)? == Growth::Done
                         || (drop_parents(&mut parents)
                             && self.grow(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)? == Growth::Done);
                     if !fits {
-                        break 'levels or_violation(End::Memory);
+                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
                     }
                     let mut new = Level::default();
                     let references = wants_references || waiting.are_marked();
@@ -181,17 +179,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                     counts.states += (new.words.len() / self.source.width()) as u64;
                     is_whole = waiting.take(&[&new]);
                     if !is_whole {
-                        break 'levels or_violation(End::Memory);
+                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
                     }
                 }
-                if violates {
-                    break 'levels End::Violation;
+                if let Some(end) = self.limits.end_by(found.as_ref()) {
+                    break 'levels end;
                 }
             }
             waiting.next_level();
-            if waiting.left() == 0 {
-                break End::Complete;
-            }
         };
         let exploration = Exploration { counts, end, found, list_bytes };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
@@ -314,7 +309,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     /// Grows the table if it is slow and may grow. Returns false if the search cannot go on: the memory limit is exceeded, or
     /// states could not be found again.
     fn grow_for(&self, waiting: &mut Waiting, lists: Lists, wants_references: bool) -> Result<bool> {
-        if self.table.bytes() + lists.waiting + lists.kept > self.limits.bytes {
+        if !self.limits.hold(self.table.bytes() + lists.waiting + lists.kept) {
             return Ok(false);
         }
         // States are marked because memory is short: then the table grows only when it is full.

@@ -52,7 +52,7 @@ impl Waiting {
     }
 
     /// Number of states found for the next level.
-    fn found(&self) -> usize {
+    pub fn found(&self) -> usize {
         self.next.words.len() / self.width + self.marks.as_ref().map_or(0, |[_, next]| next.count)
     }
 

@@ -17,9 +17,11 @@ mod rank;
 mod simulated;
 mod table_alone;
 mod unlisted;
+mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
 pub use rank::OnGpu;
+pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
 use unlisted::Unlisted;
@@ -27,7 +29,7 @@ use unlisted::Unlisted;
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
 use crate::codegen::{ensure_fits, generate, tables};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
@@ -51,6 +53,9 @@ use warpset::{Request, Spec, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 
 const KERNEL: &str = include_str!("explore.cu");
+
+/// States in registers, for every kernel.
+const REGISTERS: &str = include_str!("registers.cuh");
 
 /// Name of the program in messages of the compiler.
 const PROGRAM: &str = "explore.cu";
@@ -166,7 +171,9 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
     let generated = generate(model, &conditions);
     let walks_back = u8::from(walks_back);
-    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
+    format!(
+        "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{REGISTERS}{KERNEL}"
+    )
 }
 
 /// Message for an initial state that cannot be put into a table as new.
@@ -438,9 +445,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let bytes = progress.bytes();
             list_bytes = bytes.max(list_bytes);
             // Memory may be too short from the start.
-            let fits = bytes > 0 && self.table.bytes() + bytes <= limits.bytes;
+            let fits = bytes > 0 && limits.hold(self.table.bytes() + bytes);
             let besides = self.cycle_memory.as_ref().map_or(0, cycles::Memory::all_bytes);
-            if self.table.bytes() + bytes + besides > limits.bytes {
+            if !limits.hold(self.table.bytes() + bytes + besides) {
                 self.cycle_memory = None;
             }
             let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
@@ -473,26 +480,15 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 found = Some(self.look_at(search.found, search.found_level)?);
             }
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
-            if search.faulty != NONE || limits.end_with(found.as_ref()) {
-                return done(End::Violation, found);
-            }
-            if !fits {
-                return done(End::Memory, found);
-            }
-            if offers.full == 0 && search.size == 0 {
-                return done(End::Complete, found);
-            }
-            if offers.full == 0 && search.levels >= limits.levels {
-                return done(End::Levels, found);
-            }
-            if offers.full == 0 && states >= limits.states {
-                return done(End::States, found);
-            }
-            if !goes_on {
-                return done(End::Observer, found);
-            }
-            if let Some(stop) = (limits.stop)() {
-                return done(End::Stopped(stop), found);
+            // A level that found the table full is repeated, whatever its counts are.
+            let (next_level, states) = match offers.full {
+                0 => (Some((search.levels, search.size)), Some(states)),
+                _ => (None, None),
+            };
+            let stop = (limits.stop)();
+            let standing = Standing { is_out_of_memory: !fits, next_level, states, bytes: 0, is_refused: !goes_on, stop };
+            if let Some(end) = limits.end_by(found.as_ref()).or(limits.end_of(&standing)) {
+                return done(end, found);
             }
             // A level that found the table full is repeated in a larger table before a checkpoint is written.
             if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {

@@ -285,8 +285,8 @@ fn some_states(interpreted: &Interpreted<'_>) -> Vec<Vec<u32>> {
     states
 }
 
-/// Numbers of blocks and rows of offers, if a tile needs `least` rows: for one tile per round, a few, and all at once; with one
-/// block, and with several that race for rows.
+/// Pairs of a number of blocks and a number of rows for offers. A tile needs `least` rows. So one block expands one tile per
+/// round; three blocks, which race for rows, expand a few tiles; and two blocks expand all tiles in one round.
 fn some_sizes(least: u64) -> Vec<(u64, u64)> {
     vec![(1, least), (3, 2 * least + 7), (2, least.max(1 << 13))]
 }

@@ -47,7 +47,7 @@ impl By {
             None => Self::Nobody,
             Some(Step::Transition { id, receiver }) => Self::Processes([process(id), process(receiver.unwrap_or(id))]),
             Some(Step::Rule(rule)) => Self::Rule(rule as u32),
-            // Nets have no processes: what is fair to these excludes no run of a net.
+            // A net has no processes, so fairness excludes no run of a net.
             Some(Step::Firing(_)) => Self::Nobody,
         }
     }
@@ -90,7 +90,7 @@ impl FairnessGraph {
         self.enabled[state * self.words + process / 64] >> (process % 64) & 1 == 0
     }
 
-    /// A shortest path within a component, of at least one step, whose last step is wanted.
+    /// A shortest path within a component, of at least one step, that ends with a step for which `wanted` holds.
     fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<Edge>> {
         let mut before: HashMap<u32, (u32, Edge)> = HashMap::new();
         let mut waiting = VecDeque::from([from]);

@@ -11,7 +11,7 @@
 
 use super::agreement::{Stops, first_of, share};
 use super::worker::{Round, Worker};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
@@ -176,20 +176,16 @@ fn run<S: Storage, W: Worker<S>>(
                 // The result is ignored: one rank's observer cannot end the search of all.
                 observer(&search.counts);
             }
-            if search.has_found_its_end() {
-                break 'levels End::Violation;
+            if let Some(end) = search.violated() {
+                break 'levels end;
             }
             let counts = &mut search.counts;
-            if sums.stuck > 0 {
-                break 'levels End::Memory;
+            let is_out_of_memory = sums.stuck > 0;
+            let next_level = (!has_begun).then_some((counts.levels, sums.remaining));
+            if let Some(end) = limits.end_of(&Standing { is_out_of_memory, next_level, ..Standing::default() }) {
+                break 'levels end;
             }
             if !has_begun {
-                if sums.remaining == 0 {
-                    break 'levels End::Complete;
-                }
-                if counts.levels == limits.levels {
-                    break 'levels End::Levels;
-                }
                 has_begun = true;
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(sums.remaining);
@@ -198,14 +194,9 @@ fn run<S: Storage, W: Worker<S>>(
             if sums.remaining == 0 {
                 break;
             }
-            if counts.states >= limits.states {
-                break 'levels End::States;
-            }
-            if sums.table_bytes.saturating_add(sums.list_bytes) > limits.bytes {
-                break 'levels End::Memory;
-            }
-            if let Some(stop) = sums.stop {
-                break 'levels End::Stopped(stop);
+            let (bytes, states) = (sums.table_bytes.saturating_add(sums.list_bytes), Some(counts.states));
+            if let Some(end) = limits.end_of(&Standing { states, bytes, stop: sums.stop, ..Standing::default() }) {
+                break 'levels end;
             }
             if counts.states as f64 > sums.slots as f64 * GROW_AT_FILL {
                 // If the tables cannot grow, they may be filled until they reject states.
@@ -223,7 +214,7 @@ fn run<S: Storage, W: Worker<S>>(
                 }
                 if sums.stuck > 0 || !search.grow(table, worker, &sums)? {
                     search.agree(table, worker)?;
-                    break 'levels if search.has_found_its_end() { End::Violation } else { End::Memory };
+                    break 'levels search.violated().unwrap_or(End::Memory);
                 }
             }
         }
@@ -309,10 +300,10 @@ impl RankSearch {
         Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
     }
 
-    /// Whether the search has ended by a violation. A violation found in a round counts in every later exchange: if the tables
-    /// are full, ranks exchange numbers more than once in a round.
-    fn has_found_its_end(&self) -> bool {
-        self.limits.end_with(self.found.as_ref())
+    /// The end of the search, if a violation has ended it. A violation found in a round counts in every later exchange: if the
+    /// tables are full, ranks exchange numbers more than once in a round.
+    fn violated(&self) -> Option<End> {
+        self.limits.end_by(self.found.as_ref())
     }
 
     /// Shares the violation of the first rank that has one.

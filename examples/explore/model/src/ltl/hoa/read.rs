@@ -54,7 +54,7 @@ struct Measure {
 struct Alias {
     condition: Rc<Condition>,
     size: Measure,
-    /// Index of the token that names it.
+    /// Index of the token at which the alias is defined.
     at: usize,
 }
 

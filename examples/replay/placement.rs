@@ -1,8 +1,8 @@
-//! The placement floor: a lower bound for the time of a find-or-put.
+//! The placement-only pass: a measure of the accesses to memory that no table can avoid.
 //!
 //! Measures a pass that already has each vector's final slot and makes only the unavoidable memory accesses: it reads the vector,
 //! reads that slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches
-//! nothing, so a table's share of the floor is the part of its time that every hash table must spend.
+//! nothing. Its rate is measured, not a bound: a table with more vectors in flight can pass it.
 
 use super::vectors::Vectors;
 use anyhow::{Context, Result};
@@ -47,12 +47,12 @@ impl Task {
     }
 }
 
-/// The floor for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
+/// Rate of the placement-only pass for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
 /// `None` if it is not measured: for vectors stored as trees, which are in several slots; for keys, because slots hold a part of
 /// them; for rows, which are found through an index; for no vectors; for a table that was too full for some; for a table on a
 /// GPU; and if memory for a second table is short.
-pub fn placement_floor_gops<S: Storage>(
+pub fn placement_gops<S: Storage>(
     table: &VectorTable<S>,
     vectors: &Vectors,
     batch: &Batch,

@@ -1,4 +1,4 @@
-// The placement floor: the cost of find-or-put if each vector's slot were known.
+// The placement-only kernel: the cost of find-or-put if each vector's slot were known.
 //
 // For each vector: read it, read its slot, compare; if it is new, claim the slot with one compare-and-swap on its first unit and
 // store the rest; write the outcome. No hash, no probing, no chain: any find-or-put needs at least these accesses. Slots lie one
@@ -30,7 +30,7 @@ __device__ bool is_zero(u128 x) { return x == u128{0, 0}; }
 
 // numbers[i]: the slot number of vector i; top bit set: the vector is new. `slots` is zero where new vectors go.
 extern "C" __global__ void __launch_bounds__(256)
-placement_floor(Unit* slots, const u64* numbers, const Unit* vectors, u64 count, unsigned char* outcomes)
+placement_only(Unit* slots, const u64* numbers, const Unit* vectors, u64 count, unsigned char* outcomes)
 {
     const u32 lane = threadIdx.x % tile;
     const u64 first = platform::Grid::thread() / tile, step = platform::Grid::threads() / tile;

@@ -1,0 +1,166 @@
+//! The kernels of cuda/cpu_tables.cpp, compiled with the library, and the table as they get it.
+
+use crate::Spec;
+use crate::layout::spec::StorageKind;
+use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, UpsertView, View};
+
+/// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_kernels/kernels.hpp.
+#[repr(C)]
+pub(super) struct CpuView {
+    /// View of the table, of its kind.
+    table: *const u8,
+    kind: TableKind,
+    /// Pairing of the halves of a tree (tree tables only).
+    pairing: u32,
+    /// Bits of a slot, in a compact or an indexed table.
+    slot_bits: u32,
+    slots: SlotsOf,
+}
+
+/// Layout of slots for vectors: `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct SlotsOf {
+    /// Words of a slot: more than a vector has if the slot is padded.
+    words: u32,
+    chunk_bytes: u32,
+}
+
+impl SlotsOf {
+    fn spec(spec: Spec) -> Self {
+        Self { words: spec.slot_words() as u32, chunk_bytes: spec.chunk_bytes() as u32 }
+    }
+}
+
+/// `warpset::TableKind` of cpu_kernels/kernels.hpp.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(super) enum TableKind {
+    Bucket,
+    Tree,
+    Compact,
+    CompactTree,
+    Indexed,
+}
+
+impl CpuView {
+    /// View of a table with that spec. It points to `view`, which must outlive the call that uses it.
+    pub(super) fn of(spec: Spec, view: &View) -> Self {
+        let (kind, pairing, slot_bits) = match view {
+            View::Bucket(_) => (TableKind::Bucket, 0, 0),
+            View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
+            View::Compact { slot_bits, .. } => (TableKind::Compact, 0, *slot_bits),
+            View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
+            View::Indexed { slot_bits, .. } => (TableKind::Indexed, 0, *slot_bits),
+        };
+        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits, slots: SlotsOf::spec(spec) }
+    }
+}
+
+unsafe extern "C" {
+    pub(super) fn warpset_cpu_geometry(
+        kind: TableKind,
+        width: u32,
+        slot_words: u32,
+        chunk_bytes: u32,
+        slot_bits: u32,
+        geometry: *mut Geometry,
+    );
+    pub(super) fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
+    pub(super) fn warpset_cpu_clear_zeros(view: *const CpuView, thread: u64, threads: u64);
+    pub(super) fn warpset_cpu_relocate(
+        view: *const CpuView,
+        thread: u64,
+        threads: u64,
+        seed: u64,
+        keys: *mut u64,
+        counts: *mut Relocated,
+    );
+    pub(super) fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
+    pub(super) fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
+    pub(super) fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
+    pub(super) fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
+    pub(super) fn warpset_cpu_export(
+        view: *const CpuView,
+        first: u64,
+        last: u64,
+        vectors: *mut u32,
+        references: *mut u64,
+        cursor: *mut u64,
+    );
+    pub(super) fn warpset_cpu_measure(
+        view: *const CpuView,
+        first: u64,
+        last: u64,
+        lengths: *mut u64,
+        bins: u32,
+        totals: *mut ProbeTotals,
+    );
+    pub(super) fn warpset_cpu_rebuild(
+        view: *const CpuView,
+        larger: *const CpuView,
+        thread: u64,
+        threads: u64,
+        last: u64,
+        counts: *mut Counts,
+    );
+    pub(super) fn warpset_cpu_list_holes(
+        view: *const CpuView,
+        thread: u64,
+        threads: u64,
+        first: u64,
+        last: u64,
+        holes: *mut u64,
+        capacity: u64,
+        count: *mut u64,
+    );
+    pub(super) fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
+    pub(super) fn warpset_cpu_count_unstored(view: *const CpuView, references: *const u64, count: u64, invalid: *mut u64);
+    #[cfg(test)]
+    pub(super) fn warpset_cpu_quotient(
+        view: *const CpuView,
+        level: u32,
+        function: u32,
+        key: u64,
+        bucket: *mut u32,
+        code: *mut u64,
+        back: *mut u64,
+    );
+}
+
+/// The layout of a spec on this machine.
+pub(crate) fn geometry(spec: Spec) -> Geometry {
+    let mut geometry = Geometry::default();
+    let kind = match spec.kind {
+        StorageKind::Bucket { .. } => TableKind::Bucket,
+        StorageKind::Tree { .. } => TableKind::Tree,
+        StorageKind::Compact { .. } => TableKind::Compact,
+        StorageKind::CompactTree { .. } => TableKind::CompactTree,
+        StorageKind::Indexed { .. } => TableKind::Indexed,
+    };
+    let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/abi.rs).
+    unsafe {
+        let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
+        warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);
+    }
+    geometry.check_abi(spec);
+    geometry
+}
+
+/// Bucket and code of a key under a function of a level, and the key that these two are of.
+#[cfg(test)]
+pub(crate) fn quotient(
+    compact: crate::layout::view::CompactView,
+    slot_bits: u32,
+    level: u32,
+    function: u32,
+    key: u64,
+) -> (u32, u64, u64) {
+    let view = View::Compact { view: compact, slot_bits };
+    let spec = Spec::compact(20, slot_bits, false, 8).expect("bits that slots have");
+    let (mut bucket, mut code, mut back) = (0, 0, 0);
+    // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
+    unsafe { warpset_cpu_quotient(&CpuView::of(spec, &view), level, function, key, &mut bucket, &mut code, &mut back) };
+    (bucket, code, back)
+}
