@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
         const u32 count = states - first < tile ? static_cast<u32>(states - first) : tile;
         for (u32 at = threadIdx.x; at < count; at += EXPAND_THREADS) parents[at] = references[first + at];
         __syncthreads();
-        constexpr u32 lanes = width < 8 ? 4 : width < 32 ? 8 : 16;  // that share a state
+        constexpr u32 lanes = width < 8 ? 4 : width < 32 ? 8 : 16;  // lanes that share a state
         for (u32 at = threadIdx.x / lanes; at < count; at += EXPAND_THREADS / lanes)
             table.read_words(parents[at], threadIdx.x % lanes, lanes, [&](u32 word, u32 value) { words[at * width + word] = value; });
         __syncthreads();

@@ -13,7 +13,7 @@
 //
 //   | first word                     | other words      | means           | who changes it                  | to              |
 //   |--------------------------------|------------------|-----------------|---------------------------------|-----------------|
-//   | 0                              | 0                | empty           | anybody, by one compare-and-swap| a mark          |
+//   | 0                              | 0                | empty           | any group, by one compare-and-swap| a mark          |
 //   | mark: top bit set, hash below  | 0, or the vector | being written   | the group that claimed it       | the vector's    |
 //   | the vector's                   | 0, or the vector | written, or the | nobody                          | -               |
 //   |                                |                  | rest on its way |                                 |                 |
@@ -114,7 +114,7 @@ __device__ __forceinline__ u32 compare_and_swap(u32* address, u32 expected, u32 
 // The lanes of a warp that work on one vector. Groups of one warp take their own ways: every vote names the lanes of one group.
 struct BucketGroup {
     u32 lane;   // in the group
-    u32 shift;  // of the group's first lane in the warp
+    u32 shift;  // number, in the warp, of the group's first lane
     u32 lanes;  // a bit for each, in the warp
 
     __device__ BucketGroup() : lane(threadIdx.x % bucket), shift(threadIdx.x % 32 - lane), lanes((~0u >> (32 - bucket)) << shift) {}

@@ -40,7 +40,7 @@ struct Table {
 
 struct Found {
     u32 reference;  // or `full`
-    bool is_root;   // as it was seen
+    bool is_root;   // whether it was seen as a root
 };
 
 __device__ __forceinline__ u64 load_relaxed(const u64* address)

@@ -20,7 +20,7 @@ struct Geometry {
 
 // Layout of slots for vectors. Mirrored by `SlotsOf` in src/backend/cpu/kernels.rs.
 struct SlotsOf {
-    u32 words;  // of a slot, more than a vector has if it is padded
+    u32 words;  // words of a slot; more than a vector has if slots are padded
     u32 chunk_bytes;
 };
 
@@ -31,9 +31,9 @@ enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
 struct View {
     const void* table;  // TableView, TreeView, CompactView, CompactTreeView or IndexedView
     TableKind kind;
-    Pairing pairing;  // of a tree table
-    u32 slot_bits;    // of a compact or an indexed table
-    SlotsOf slots;    // of others
+    Pairing pairing;  // tree tables only
+    u32 slot_bits;    // compact and indexed tables only
+    SlotsOf slots;    // other tables
 
     template <class ViewOfKind>
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }

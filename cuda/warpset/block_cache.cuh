@@ -197,9 +197,9 @@ public:
     {
         for (u32 at = Block::thread(); at < left * width; at += Block::threads())
             write(at / width, at % width, words_of(at / width)[at % width]);
-        Block::sync();  // the rows are read
+        Block::sync();  // all threads have read the rows
         if (Block::thread() == 0) *taken() = 0;
-        Block::sync();  // and may be overwritten
+        Block::sync();  // the rows may be overwritten now
     }
 
 private:

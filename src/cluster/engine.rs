@@ -308,8 +308,8 @@ impl RankEngine {
         // From here on an error would break what was announced to the other ranks, so it ends the connection.
         let regions = Messages::new(buffers, part.round, rows).runs();
         // A put into an indexed table may wait for its GPU before rows get memory. The GPU may be waiting for a message of
-        // another rank, which may have ended. So such a table puts its own run after the exchange, which ends at the time-out at
-        // the latest.
+        // another rank, which may have ended. So such a table puts its own run after the exchange, which returns an error if a
+        // rank has ended.
         let may_wait = raw.spec().is_indexed();
         let meanwhile = || {
             if !may_wait {

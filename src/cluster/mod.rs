@@ -22,7 +22,7 @@
 //!     let ranks: Vec<_> = ranks.collect();
 //!     ranks.into_iter().map(|rank| rank.join().unwrap()).sum::<Result<u64, warpset::Error>>()
 //! })?;
-//! assert_eq!(new_on_all, 2); // whoever was first was told that they are new
+//! assert_eq!(new_on_all, 2); // two vectors, each new to one rank
 //! # Ok(()) }
 //! ```
 //!

@@ -29,4 +29,11 @@ pub enum MemoryLimit {
 impl MemoryLimit {
     /// Everything that is free.
     pub(crate) const FREE: Self = Self::Shared(u64::MAX);
+
+    /// The number of bytes.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::Reserved(bytes) | Self::Shared(bytes) => bytes,
+        }
+    }
 }

@@ -35,12 +35,19 @@ pub enum Choice {
     Indexed,
 }
 
+/// Slots of the first table, unless a capacity is given.
+const DEFAULT_CAPACITY: u64 = 1 << 20;
+
+/// Fewest slots of a first table whose capacity is not given.
+const LEAST_CAPACITY: u64 = 64;
+
 /// Options of a table; see `TableBuilder`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub choice: Choice,
     pub width: usize,
-    pub capacity: u64,
+    /// Slots of the first table. None: as `size` chooses.
+    pub capacity: Option<u64>,
     /// Slots of the node table. None: one for each slot for vectors.
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
@@ -58,7 +65,7 @@ impl Options {
         Self {
             choice,
             width,
-            capacity: 1 << 20,
+            capacity: None,
             nodes: None,
             seed: None,
             grows: false,
@@ -69,8 +76,16 @@ impl Options {
         }
     }
 
+    /// Size of the first table. Without a capacity it has 2^20 slots, or fewer if it grows and has a limit of memory: then it
+    /// takes less than a sixteenth of that, so that it can grow to the limit.
     pub(crate) fn size(&self) -> Size {
-        Size { slots: self.capacity, nodes: self.nodes.unwrap_or(self.capacity) }
+        let slots = self.capacity.unwrap_or_else(|| {
+            // More bytes than a slot of any kind takes, with its node and its row.
+            let most_bytes = 16 + 4 * self.width.next_multiple_of(4) as u64;
+            let may_take = if self.grows { self.memory.bytes() } else { u64::MAX };
+            (may_take / 16 / most_bytes).clamp(LEAST_CAPACITY, DEFAULT_CAPACITY)
+        });
+        Size { slots, nodes: self.nodes.unwrap_or(slots) }
     }
 
     pub(crate) fn is_cuckoo(&self) -> bool {

@@ -26,14 +26,14 @@
 //! | nodes stored | growth | at most the slots for nodes |
 //! | rows given | addresses of rows | at most the rows of an index of that size; 0 in other tables |
 //! | rows in order | rows before are read without a look at the index | at most the rows given, all of which the file has |
-//! | spare rows | each is written by whoever takes it, while others read rows that are stored | given, not in order, each once, no more than rows that are not stored, and none stored (`Source::spares`, `count_unstored`) |
+//! | spare rows | each is written by the thread that takes it, while other threads read stored rows | given, not in order, each once, no more than rows that are not stored, and none stored (`Source::spares`, `count_unstored`) |
 //! | generation | the tag of references | fits the tag |
 //! | bytes of parts | how much is read | equal to those of that many buckets and rows |
 //! | index slots | rows are read and compared by number | each names a row that was given, or none (`check_index`); a row that two of them name makes wrong answers |
-//! | nodes | a half of one is followed as a reference | whoever follows it (`is_reference` in tree/nodes.cuh); a tree has as many levels as its width says |
+//! | nodes | a half of one is followed as a reference | the code that follows it (`is_reference` in tree/nodes.cuh); a tree has as many levels as its width says |
 //! | the node slot behind the last bucket | the node (0, 0) has its number, and no search comes to it | EMPTY (`fill_nodes`) |
 //! | slots, roots, codes, words of rows | nothing but answers | - |
-//! | that a vector is where a search finds it | statistics walk from its hash to its slot | they end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
+//! | places of vectors, where searches may not find them | statistics walk from its hash to its slot | they end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
 
 mod blocks;
 mod file;
@@ -159,7 +159,7 @@ impl RawTable {
         // Roots are stored as vectors of two words.
         let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
-        let of_slots = Options { choice, width: words, capacity, ..options };
+        let of_slots = Options { choice, width: words, capacity: Some(capacity), ..options };
         let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
         let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
         let mut found = Vec::new();

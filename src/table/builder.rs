@@ -181,13 +181,14 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
         Self { options: Options::new(S::CHOICE, width), table: PhantomData }
     }
 
-    /// Sets the least number of slots. Default: 2^20.
+    /// Sets the least number of slots. Default: 2^20, or fewer if the table grows and has a limit of memory
+    /// ([`memory`](Self::memory)): they take less than a sixteenth of it.
     ///
     /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets every free slot is found.
     /// (In compact tables nearly every one, because a search visits only the buckets to which its hash functions lead.) Searches
     /// get longer as the table fills: see the tables of `benches/README.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
-        self.options.capacity = vectors;
+        self.options.capacity = Some(vectors);
         self
     }
 
@@ -205,19 +206,34 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     }
 
     /// Sets the memory that a table which [grows](Self::grows) may take as it grows, the old and the new table together. Default:
-    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused: `capacity` says
-    /// how large it is.
+    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused, so a `capacity`
+    /// that you give should take at most a sixteenth of the limit. The default capacity does. No effect without
+    /// [`grows(true)`](Self::grows).
     ///
     /// When the table cannot grow further, batches fill its last slots. Vectors that find none are
     /// [`Outcome::Full`](crate::Outcome::Full), and [`Batch::error`](crate::Batch::error) is
     /// [`MemoryLimit`](crate::Error::MemoryLimit). A saved table does not keep this option.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, MemoryLimit, TypedTable};
+    ///
+    /// let limit = MemoryLimit::Reserved(1 << 20);
+    /// let table = TypedTable::<u64, Indexed>::builder().grows(true).memory(limit).build(&Device::cpu())?;
+    /// assert!(table.bytes() < 1 << 16);
+    /// let keys: Vec<u64> = (0..200_000).collect();
+    /// let batch = table.find_or_put_many(&keys)?;
+    /// assert!(batch.tally.full > 0 && table.bytes() <= 1 << 20);
+    /// # Ok(()) }
+    /// ```
     pub fn memory(mut self, limit: MemoryLimit) -> Self {
         self.options.memory = limit;
         self
     }
 
     /// Derives the hash functions and the EMPTY pattern from this seed instead of the system's entropy, so that slots are
-    /// reproducible.
+    /// reproducible: the same vectors, put one after another, get the same slots. The threads of a batch of several vectors may
+    /// change places, and so may the nodes of one vector in a tree table on a GPU, which threads of a warp put at once.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self

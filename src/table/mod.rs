@@ -330,9 +330,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get("get_many", references)?))
     }
 
-    /// Returns the reference for a slot number. The number must come from a kernel of yours, or from a batch in device memory,
-    /// after the table last grew, was cleared or relocated keys. `None` if there is no such slot. Whether a vector is stored in
-    /// the slot is checked when the reference is used.
+    /// Returns the reference for a number: that of a slot, as a kernel of yours or a batch in device memory gives it, or that of
+    /// a row of an [`IndexedTable`](crate::IndexedTable), which may be any number below [`len`](Self::len) if there are no
+    /// [holes](Self::holes). The number must have been given after the table last grew (an indexed table: since it was created),
+    /// was cleared or relocated keys. `None` if the table can have no such number. Whether a vector is stored there is checked
+    /// when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -435,8 +437,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.grow_next(limit)
     }
 
-    /// Number of vectors that the table holds when it has grown as far as this limit permits. In a tree table this is a forecast:
-    /// the number of nodes that vectors need follows from those stored so far.
+    /// Number of vectors that the table holds for certain when it has grown as far as this limit permits: 95 % of its slots. It
+    /// usually holds some more. In a tree table this is a forecast: the number of nodes that vectors need follows from those
+    /// stored so far.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Saving and loading: [Files](crate::files) says what is kept, and describes the format.
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Writes the table, as it is at one moment: vectors, references, and its build options.
+    /// Writes the table, as it is at one moment: vectors, references, and its build options but the limit of memory.
     ///
     /// Waits for running operations (on a GPU, for all its streams), and blocks new ones until it returns. Kernels of yours must
     /// not put into the table during the call. Nothing is buffered: bytes are written in blocks of one mebibyte, and `to` is

@@ -181,7 +181,7 @@ impl<V: Pod> Values<V> {
     ///     }
     ///     *count += 1;
     /// })?;
-    /// assert_eq!(first_and_count.view()?[..], [[0, 2], [1, 1]]);
+    /// assert_eq!(first_and_count.get_many(&references)?, [[0, 2], [1, 1], [0, 2]]);
     /// # Ok(()) }
     /// ```
     ///

@@ -7,6 +7,9 @@
 //    of cpu_tables.cpp and cpu_cluster.cpp is ordered after those that ended before it began; calls that overlap are not ordered,
 //    and what they do to the same memory has to be atomic. (Which calls may overlap is for the borrow checker and the lock in
 //    RawTable.)
+//
+// This file itself is compiled without a sanitizer. ThreadSanitizer calls `munmap` while it reports a race, and would wait for
+// itself forever if it then found another one here.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,10 +19,10 @@
 #include <map>
 #include <mutex>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SHIM_OF_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef SHIM_OF_THREAD_SANITIZER
 extern "C" void __tsan_acquire(void*);
 extern "C" void __tsan_release(void*);
 #endif
@@ -69,7 +72,7 @@ void* mmap64(void* address, size_t bytes, int protection, int flags, int file, o
     if (start == MAP_FAILED) return start;
     if (mprotect(start, page, PROT_NONE) != 0 || mprotect(start + page + room, page, PROT_NONE) != 0) abort();
     char* memory = start + page;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SHIM_OF_ADDRESS_SANITIZER
     __asan_poison_memory_region(memory + bytes, room - bytes);  // up to the end of the page
 #endif
     std::lock_guard<std::mutex> lock(guarded_mutex);
@@ -90,7 +93,7 @@ int munmap(void* address, size_t bytes)
         }
     }
     if (whole.bytes == 0) return unmap(address, bytes);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SHIM_OF_ADDRESS_SANITIZER
     __asan_unpoison_memory_region(whole.start, whole.bytes);  // the next mapping may lie here
 #endif
     return unmap(whole.start, whole.bytes);
@@ -103,7 +106,7 @@ namespace {
 char order;  // an address that stands for what the host orders
 
 struct Call {
-#ifdef __SANITIZE_THREAD__
+#ifdef SHIM_OF_THREAD_SANITIZER
     Call() { __tsan_acquire(&order); }
     ~Call() { __tsan_release(&order); }
 #else
@@ -129,14 +132,17 @@ using u64 = unsigned long long;
 
 WARPSET_ENTRY(warpset_cpu_geometry, (u32 a, u32 b, u32 c, u32 d, u32 e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_clear, (const void* a, u64 b, u64 c), (a, b, c))
+WARPSET_ENTRY(warpset_cpu_clear_zeros, (const void* a, u64 b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_relocate, (const void* a, u64 b, u64 c, u64 d, u64* e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_find_or_put, (const void* a, const void* b), (a, b))
+WARPSET_ENTRY(warpset_cpu_upsert, (const void* a, const void* b, const void* c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_find, (const void* a, const void* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_get, (const void* a, const u64* b, u64 c, u32* d, u64* e), (a, b, c, d, e))
 WARPSET_ENTRY(warpset_cpu_export, (const void* a, u64 b, u64 c, u32* d, u64* e, u64* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_measure, (const void* a, u64 b, u64 c, u64* d, u32 e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_rebuild, (const void* a, const void* b, u64 c, u64 d, u64 e, void* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_list_holes, (const void* a, u64 b, u64 c, u64 d, u64 e, u64* f, u64 g, u64* h), (a, b, c, d, e, f, g, h))
+WARPSET_ENTRY(warpset_cpu_count_unstored, (const void* a, const u64* b, u64 c, u64* d), (a, b, c, d))
 WARPSET_ENTRY(warpset_cpu_move_rows, (const void* a, const void* b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_cluster_claim, (const void* a, u64 b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_cluster_scatter, (const void* a, u64 b, u64 c), (a, b, c))

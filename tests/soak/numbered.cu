@@ -46,9 +46,9 @@ __device__ u32 unspread(u32 x)
 // Rule by which vectors are made: number `id` of side `side` has a code of its own, and the digits of a code are the words of a
 // vector.
 struct Shape {
-    Permutation order;  // of the low bits of codes
-    u64 deltas[4];      // what vectors of a side differ in, in the low bits, from those of side 0 with the same number
-    u32 low_bits;       // of a code; the side is above them
+    Permutation order;  // permutation of the low bits of codes
+    u64 deltas[4];      // by side: the low bits in which a vector differs from that of side 0 with the same number
+    u32 low_bits;       // number of low bits of a code; the side is above them
     u32 width, plain;   // plain: words are digits
     u32 key;
     u8 bits[64], shift[64];
@@ -85,7 +85,7 @@ struct Shape {
 struct Offers {
     u64 first;
     u32 distinct, count, side;
-    u32 mask, shift, factors[2], summand;  // of the order
+    u32 mask, shift, factors[2], summand;  // they determine the order
 
     __device__ u64 id(u32 position) const
     {

@@ -3,7 +3,7 @@
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    tests_of_all_kinds,
+    simulated, tests_of_all_kinds,
 };
 use warpset::{Device, Request, VectorTable};
 
@@ -28,6 +28,11 @@ fn the_same_seed_gives_the_same_slots<S: Kind>(device: &Device) {
     for width in some_widths() {
         let vectors = distinct(width, 0, 50);
         let [one, other] = [(); 2].map(|()| seeded::<S>(device, width, 42));
+        // Threads of a warp put the nodes of a vector, which are two from 4 words on. A GPU runs them in lock-step, but a
+        // simulated device in a random order.
+        if simulated() && device.is_gpu() && one.spec().is_tree() && width > 3 {
+            continue;
+        }
         assert_eq!(slots::<S>(&one, &vectors), slots::<S>(&other, &vectors), "width {width}");
         assert_eq!(one.stats().unwrap(), other.stats().unwrap(), "width {width}");
     }

@@ -115,7 +115,7 @@ WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u
         const u64 at = start + Warp::lane();
         const bool asked = at < count, stored = asked && table.holds(references[at] & slot_mask);
         const u32 mask = Warp::ballot(stored);
-        Warp::sync();  // what a lane found stored is read by all: a vote orders nothing in memory
+        Warp::sync();  // all lanes read the rows that one lane found stored, and a vote orders nothing in memory
         if (asked && !stored) platform::add_relaxed(invalid, words);
         const u32 rows = static_cast<u32>(count - start < Warp::size ? count - start : Warp::size);
         for (u32 i = Warp::lane(); i < rows * words; i += Warp::size)
@@ -230,8 +230,8 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
 
 // Totals that measuring counts besides the lengths. Mirrored by `ProbeTotals` in src/layout/view.rs.
 struct ProbeTotals {
-    u64 longest;      // probe sequence
-    u64 node_probes;  // of a tree table: buckets of the node table looked at to find all nodes of all vectors
+    u64 longest;      // length of the longest probe sequence
+    u64 node_probes;  // tree tables: buckets of the node table looked at to find all nodes of all vectors
 };
 
 // Lengths of probe sequences that one thread has found. It sums up the few lengths that nearly all vectors have, and adds each

@@ -108,7 +108,7 @@ struct SearchBatch {
     {
         constexpr u32 max_turns = Roots::static_width == 1 ? 32 : 24;
         struct Turn {
-            u64 index;  // of the vector in the batch
+            u64 index;  // position of the vector in the batch
             typename Table::Key key;
             ThreadSearch<Roots, operation> search;
         };

@@ -68,11 +68,11 @@ struct WarpSearch {
 
     // State of the search for this lane's vector:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
-    u32 chunk = idle;  // what comes next for it: nothing, a look, or the claim of this chunk
+    u32 chunk = idle;  // next step of the search: none (idle), a look, or the claim of this chunk
     typename Table::Classes forbidden;
     bool expect_empty = false;
     u32 probes = 0;
-    u32 index = 0;  // of the first slot of the bucket that it has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left
     Probe probe{};
 
     // Nothing else writes after the words of vectors, so the padding is written only once.
@@ -227,7 +227,7 @@ private:
             if (first_empty == ~0u && !layout.has_tails()) return Outcome::Seen;
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
-            expect_empty = false;  // of tails: those of a slot whose main chunks were decided before are most likely decided too
+            expect_empty = false;  // for tails: they are most likely decided if the main chunks of the slot were
             return Outcome::Pending;
         }
         return next_bucket();

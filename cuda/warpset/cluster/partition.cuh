@@ -43,20 +43,20 @@ struct PartitionView {
     const u32* vectors;     // count x width words
     u64 count;              // less than 2^31
     const u128* seeds;      // width + 1
-    u64 hash_mask;          // all ones, but in tests of bad luck
-    const u64* bounds;      // one a rank: the least hash that it owns; bounds[0] = 0
-    u32* slots;             // of the filter: slot_mask + 1, at least 2 x count; no_position before `claim`
+    u64 hash_mask;          // all ones; tests clear bits to force collisions
+    const u64* bounds;      // one a rank: the smallest hash that it owns; bounds[0] = 0
+    u32* slots;             // slots of the filter: slot_mask + 1 of them, at least 2 x count; no_position before `claim`
     u32* representatives;   // count, or null if there is no filter: the position of the vector that is sent
     u64* cursors;           // one a rank, cursor_step apart, 0 before `scatter`; afterwards the rows of its run
-    const u64* capacities;  // one a rank: how many rows its run has room for
+    const u64* capacities;  // one a rank: capacity of its run, in rows
     const u64* runs;        // one a rank: the address of its first row
-    const u64* answers;     // one a rank, ascending: where the first answer to its run is, in bytes from `replies` on
-    u32* places;            // count, or null: after `scatter`, of each vector that is sent, where the answer to it is
-    const u8* replies;      // or null: no answers are requested
+    const u64* answers;     // one a rank, ascending: byte offset in `replies` of the first answer to its run
+    u32* places;            // count, or null: after `scatter`, the place of the answer to each vector that is sent
+    const u8* replies;      // null if no answers are requested
     u8* outcomes;           // count, or null
     u64* references;        // count, or null; 0 for a vector that is not stored
     u32* owners;            // count, or null: the rank that has the vector, or would have
-    u64* totals;            // two, added to, of vectors that another represents: hits (find-or-put: New; find: Seen), and rejected
+    u64* totals;            // two sums over vectors that another represents: hits (find-or-put: New; find: Seen); rejected
     u32 width, ranks, slot_mask;
     u32 with_references;    // whether replies have references behind their outcomes
 };
@@ -334,7 +334,7 @@ struct StampView {
 // A message ends with the sequence number and this constant, so that a message whose end is missing is detected.
 WARPSET_FN u64 trailer_of(const Stamp& stamp) { return ~stamp.magic ^ (static_cast<u64>(stamp.from) << 32 | stamp.to); }
 
-constexpr u32 stamp_words = 6;  // of 8 bytes, those before `at`
+constexpr u32 stamp_words = 6;  // words of 8 bytes: the fields before `at`
 
 // Writes header and trailer of each message. The rest of the header's line is zeros. If there are cursors, the messages are runs
 // that have just been sorted: a message then has as many rows as were counted, and `rows` of its stamp is the run's capacity. A

@@ -29,10 +29,10 @@ namespace warpset {
 // Mirrored by `HashView` in src/layout/view.rs.
 struct HashView {
     u64 multipliers[3];  // odd
-    u64 inverses[3];     // of those, modulo 2^64
+    u64 inverses[3];     // inverses of the multipliers, modulo 2^64
     u64 step;            // odd
     u32 bits;
-    u32 width;  // of the vectors that are keys, in words: 2
+    u32 width;  // words of the vectors that are keys: 2
 };
 
 // `static_bits`: the number of bits, or 0: then it is known at run time.

@@ -50,7 +50,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
 
     // State of the search for this lane's key:
     static constexpr u32 idle = ~0u, look = ~0u - 1;
-    u32 slot = idle;  // what comes next for it: nothing, a look, or the claim of this slot of its bucket
+    u32 slot = idle;  // next step of the search: none (idle), a look, or the claim of this slot of its bucket
     u64 scrambled = 0;
     typename Level::Walk walk{};
     u64 found = 0;  // its reference
@@ -123,7 +123,7 @@ private:
                     const Code seen = Level::code_in(row[i].chunk[s / Level::slots_per_word], s % Level::slots_per_word);
                     bits |= static_cast<u32>(seen == code) << s | static_cast<u32>(seen == Level::empty) << (row_slots + s);
                 }
-                rows |= static_cast<Rows>(bits) << (first + i) * owner_bits;  // of an owner that does not look, anything
+                rows |= static_cast<Rows>(bits) << (first + i) * owner_bits;  // meaningless for an owner that does not look
             }
         }
         Report report{0, 0};

@@ -116,14 +116,14 @@ struct LevelView {
     u8* slots;
     u64 window;          // W
     u64 window_inverse;  // floor((2^64 - 1) / W)
-    u64 start;           // of bucket 1, as a fraction of 2^64: floor(2^64 / B)
+    u64 start;           // start of bucket 1, as a fraction of 2^64: floor(2^64 / B)
     u64 limits;          // byte r: the slots of a bucket that rounds 0 .. r may take
-    u32 start_fraction;  // and the next 32 bits of it
+    u32 start_fraction;  // the next 32 bits of `start`
     u32 buckets;         // B
     u32 functions;       // F; with window, at most 2^slot_bits codes
-    u32 first_function;  // of the hash family
-    u32 rounds;          // of a find-or-put; 0: there is no such level
-    u32 all_rounds;      // of a key that is put back (compact/relocation.cuh): one more than `rounds` in a cuckoo table's stash
+    u32 first_function;  // number, in the hash family, of the first one
+    u32 rounds;          // rounds of a find-or-put; 0 if the level does not exist
+    u32 all_rounds;      // rounds of a key that is put back (compact/relocation.cuh): one more in a cuckoo table's stash
 };
 
 // Mirrored by `CompactView` in src/layout/view.rs.
@@ -189,7 +189,7 @@ struct CompactLevel {
         // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1. The remainders of
         // consecutive hashes differ by 1 or slightly more, so the i-th hash after it has remainder i, i + 1 or i + 2.
         u64 below = at.bucket * view.start + (static_cast<u64>(at.bucket) * view.start_fraction >> 32);
-        u64 left = 0 - below * view.buckets;  // of bucket * 2^64; `below` is right, or one too small
+        u64 left = 0 - below * view.buckets;  // remainder of bucket * 2^64; `below` is right, or one too small
         if (left >= view.buckets) {
             ++below;
             left -= view.buckets;

@@ -26,10 +26,10 @@ struct BatchView {
     u64 count;            // at most 2^31: the caller splits longer batches
     u8* outcomes;         // count, by position
     u64* references;      // count, by position
-    u64* new_references;  // of the New vectors, in no order, appended at counts->new_references; needs counts
+    u64* new_references;  // references of the New vectors, in no order, appended at counts->new_references; needs counts
     u64 new_capacity;     // elements of new_references: references that do not fit are counted, and not written
     BatchCounts* counts;  // the kernel adds to these
-    const u64* parents;   // count, or null: the stored vectors that these differ from in some words, or no_reference
+    const u64* parents;   // count, or null: the stored vector that each differs from in some words, or no_reference
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes, used by this kernel only
     u64 tag;              // tag of references read and written: 0, or the table's generation above reference_slot_bits

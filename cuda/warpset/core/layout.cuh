@@ -96,7 +96,7 @@ struct SlotShape {
     static_assert(slot_words_ > 16 && slot_words_ % 4 == 0, "a padded slot, longer than a line");
     static constexpr bool is_static = true;
     static constexpr u32 static_width = 0;
-    static constexpr bool is_padded = true;  // it may be
+    static constexpr bool is_padded = true;  // slots may be padded
     using Main = u128;
     static constexpr u32 max_chunks = slot_words_ / 4;
     u32 width_words;
@@ -112,7 +112,7 @@ struct DynamicShape {
     static_assert(chunk_bytes == 8 || chunk_bytes == 16, "chunks of 8 or 16 bytes");
     static constexpr bool is_static = false;
     static constexpr u32 static_width = 0;
-    static constexpr bool is_padded = chunk_bytes == 16;  // it may be
+    static constexpr bool is_padded = chunk_bytes == 16;  // slots may be padded
     using Main = typename Choose<chunk_bytes == 8, u64, u128>::Type;
     static constexpr u32 max_chunks = 256 * 4 / chunk_bytes + 2;  // with both tails
     u32 width_words;                                              // at least 17: a slot is longer than a line

@@ -11,7 +11,7 @@ template <Operation operation, class Batch = BatchView>
 struct Results {
     u64* stored;
     const Batch& batch;
-    u32 hits = 0;  // of the whole warp
+    u32 hits = 0;  // sum over the warp
 
     // All lanes of a warp call this, converged. Lanes with Outcome::Pending have nothing to record.
     WARPSET_FN void record(u64 index, Outcome outcome, u64 reference)

@@ -35,13 +35,13 @@ namespace warpset {
 // Mirrored by `RowsView` in src/layout/view.rs.
 struct RowsView {
     u32* words;       // row-major
-    u64* given;       // numbers handed out; it counts on when there are no rows left
-    u64* spares;      // how many there are, about; then the cells
-    u64 capacity;     // rows that there is memory for
+    u64* given;       // number of rows given; may exceed the number of rows
+    u64* spares;      // approximate number of spares; then the cells
+    u64 capacity;     // rows that have memory
     u64 dense;        // rows 0 .. dense - 1 are stored, and visible to every thread that has this view
     u32 spare_cells;  // a power of two
     u32 width;        // words a vector
-    u64 reuses;       // 1: spares are taken before new numbers; 0: they are left
+    u64 reuses;       // 1: spares are taken before new numbers; 0: spares are not used
 };
 
 // No row: numbers are less.

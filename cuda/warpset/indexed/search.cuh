@@ -99,9 +99,9 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     Next next = Next::Nothing;  // for this lane's vector
     Slot tag = 0;
     u32 probes = 0;
-    u32 index = 0;  // of the first slot of the bucket that it has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left
     Probe probe{};
-    u64 found = no_row;  // the row to compare with; when it is resolved, its row
+    u64 found = no_row;  // the row to compare with; when the vector is resolved, its row
     u64 own = no_row;    // a row that this lane owns
     bool takes_ahead = false;  // whether lanes of the warp claimed in the step before, there were no spares, and later ones are used
 

@@ -65,12 +65,12 @@ namespace warpset {
 
 // View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
 struct IndexedView {
-    u8* slots;          // of the index
+    u8* slots;          // slots of the index
     u64 buckets;        // prime
     const u128* seeds;  // width + 1, see core/hash.cuh
-    u64* stored;        // how many vectors the table holds
+    u64* stored;        // number of stored vectors
     u64 hash_mask;      // all ones
-    u32 row_bits;       // of a slot: those of one more than the number of a row
+    u32 row_bits;       // low bits of a slot: the number of its row plus 1
     u32 probe_limit;    // buckets looked at before Full
     RowsView rows;
 };

@@ -46,7 +46,7 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
     static constexpr u32 scratch_bytes = (Warp::size * (leaves + Shape::above(leaves)) * 4 + 15) / 16 * 16;
 
     const Table& table;
-    u32* halves;    // of the level that is done: row r is of the r-th vector taken
+    u32* halves;    // halves of the finished level: row r belongs to the r-th vector taken
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : table(table), halves(reinterpret_cast<u32*>(scratch)) {}
@@ -105,7 +105,7 @@ private:
         typename Choose<static_length == 0, RunTimeLength, Length<static_length>>::Type length;
         const u32* from;
         u32* to;
-        u32 count;  // of all rows
+        u32 count;  // nodes of all rows
         u32 next = Warp::lane();    // task of this lane
         u32 task[in_flight] = {};
 
@@ -123,7 +123,7 @@ private:
             task[i] = current;
             if (of_words) node = words_at(at, pair);
             else node = halves_at(at, pair);
-            if (!pair) to[current] = static_cast<u32>(node);  // it moves up
+            if (!pair) to[current] = static_cast<u32>(node);  // a half without a partner moves up
             else if (!of_words && is_missing(node, length.get(), position)) to[current] = NodeTable::missing;
             else return true;
             return false;

@@ -94,7 +94,7 @@ WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& ve
     bool has_parent = table.read_root(parent, root);
     ChangedWords<Vector> words(vector, table.width());
     words.start(!has_parent);
-    u32 depth = 0;    // of the lowest open pair; the root pair always is
+    u32 depth = 0;    // depth of the lowest open pair; the root pair is always open
     u32 changed = 0;  // bit d: the pair at depth d is not the parent's
     Path way{0, 1};
     pairs[0] = root;

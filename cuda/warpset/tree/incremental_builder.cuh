@@ -60,10 +60,10 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     static constexpr u32 scratch_bytes = (levels * Warp::size + capacity + (reads_ahead ? capacity : 0)) * 8;
 
     const Table& table;
-    u32* halves;    // of the pair of lane l at depth d: numbers 2 * (d * Warp::size + l) and the next
+    u32* halves;    // the pair of lane l at depth d is at 2 * (d * Warp::size + l) and the next
     u64* made;      // root pair of vector i at i % capacity; its left half is `missing` if the node table is full
-    u32 end = 0;    // of the vectors whose root pairs are made
-    u32 read = 0;   // of the vectors whose parents' root pairs are in `made[capacity + i % capacity]`; left half `missing`: none
+    u32 end = 0;    // end of the vectors whose root pairs are made
+    u32 read = 0;   // end of those whose parents' root pairs are in `made[capacity + i % capacity]` (left half `missing`: none)
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -126,9 +126,9 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
 private:
     // The lane's part in a pass.
     struct Way {
-        u32 vector;    // of the pass
+        u32 vector;    // number of the vector in the pass
         u32 head;      // the lane of this vector's first way
-        Path path;     // of length 0 if the vector has none, or does not belong to the pass
+        Path path;     // length 0 if the vector has no way, or does not belong to the pass
         u32 start;     // the depth of the first pair that is its own
         u32 joins;     // the lane that has the pair above that one
         u32 value;     // the word

@@ -29,12 +29,12 @@ namespace warpset {
 
 // Mirrored by `NodeView` in src/layout/view.rs.
 struct NodeView {
-    u64* slots;          // 2 a bucket, and one more that stays EMPTY
-    u64* stored;         // how many nodes
-    u64 seeds[3];        // of Pair-multiply-shift for one pair (core/hash.cuh)
+    u64* slots;          // two a bucket, and one more that stays EMPTY
+    u64* stored;         // number of stored nodes
+    u64 seeds[3];        // seeds of Pair-multiply-shift for one pair (core/hash.cuh)
     u32 buckets;         // prime, less than 2^31
     u32 probe_limit;     // buckets looked at before a node is missing; less than 2^15
-    u32 hash_mask;       // all ones, but in tests of bad luck
+    u32 hash_mask;       // all ones; tests clear bits to force collisions
     u32 width;           // words of the vectors whose trees these are; 0 if there is no node table
 };
 

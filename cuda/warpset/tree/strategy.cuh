@@ -18,11 +18,11 @@ namespace warpset {
 
 // Lanes that make the tree of a vector. The numbers are those of `Lanes` in src/layout/strategy.rs.
 enum class Lanes : u32 {
-    Stream = 0,          // the whole warp, those of 32 vectors at once; lanes go on to the next node as they are done
+    Stream = 0,          // the whole warp, for 32 vectors at once; a lane goes on to the next node as soon as it is done
     One = 1,             // a lane by itself
-    Two = 2,             // two lanes, each of which looks at 32 bits of every node
+    Two = 2,             // two lanes, each for 32 bits of every node
     Group = 3,           // as many lanes as the tree has leaves, up to a warp
-    ShrinkingGroup = 4,  // for each row as many as it has nodes: lanes that one vector does not need are of the next
+    ShrinkingGroup = 4,  // for each row as many lanes as it has nodes: the other lanes work on the next vector
 };
 
 // Where a tree under construction is. The numbers are those of `Workspace` in src/layout/strategy.rs.

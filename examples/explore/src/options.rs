@@ -195,8 +195,8 @@ pub struct Options {
     pub step: bool,
 
     /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU
-    /// threads. Checks deadlocks, assertions, invariants and goals in each state. The walk that finds something is shown as a
-    /// path. Finding nothing proves nothing.
+    /// threads, or on a GPU with --engine gpu or --device gpu. Checks deadlocks, assertions, invariants and goals in each state.
+    /// The walk that finds something is shown as a path. Finding nothing proves nothing.
     #[arg(
         long,
         value_name = "WALKS[,DEPTH]",

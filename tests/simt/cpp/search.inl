@@ -48,6 +48,7 @@
 #include "graph.h"
 #include "script.h"
 
+#include "registers.cuh"
 #include "explore.cu"
 #include "residue.cuh"
 #include "residue.cu"

@@ -196,8 +196,8 @@ void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum
 
 // Slots of a bucket, a bit each.
 struct SlotMasks {
-    u32 equal;         // those that hold a value
-    u32 may_be_empty;  // those that are EMPTY, and seldom others
+    u32 equal;         // slots that hold the value
+    u32 may_be_empty;  // slots that are EMPTY, and rarely others
 };
 
 struct Warp {

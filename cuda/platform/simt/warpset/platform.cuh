@@ -44,11 +44,11 @@ enum class Order : u32 { Weak, Relaxed, Acquire, Release, AcquireRelease };
 struct Request {
     RequestKind kind;
     Order order;
-    u32 size, count;    // of accesses: `count` neighbouring ones of `size` bytes, each one single access
+    u32 size, count;    // accesses: `count` neighbouring ones of `size` bytes, each a single access
     void* address;
-    u32 lanes, source;  // of collectives: the mask of lanes that take part; of a shuffle: the lane that gives
-    u32 expected[4];    // of compare-and-swap
-    u32 value[4];       // what is written, added, voted or given; then what was read
+    u32 lanes, source;  // collectives: mask of the lanes that take part; a shuffle: the lane whose value is read
+    u32 expected[4];    // compare-and-swap: the expected value
+    u32 value[4];       // the value written, added, voted or shuffled; afterwards the value read
     Site site;
 };
 

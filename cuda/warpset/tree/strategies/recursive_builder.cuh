@@ -19,7 +19,7 @@ namespace warpset {
 template <class Shape, u32 width, Operation operation, Lanes lanes, Workspace workspace>
 struct Recursion {
     NodeTable nodes;
-    const u32* words;      // of the vector
+    const u32* words;      // words of the vector
     bool complete;         // nothing is looked for once a node is missing, or if there is no vector
     u32 fresh;             // nodes that this lane has put
 

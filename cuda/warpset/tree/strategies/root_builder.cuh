@@ -15,7 +15,7 @@ struct RootBuilder {
     static constexpr u32 roots_bytes = Warp::size * 8;
 
     const Table& table;
-    u64* roots;     // of the r-th vector taken, number r; its left half is `missing` if there is none
+    u64* roots;     // root pair r is that of the r-th vector taken; its left half is `missing` if it has none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN RootBuilder(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}

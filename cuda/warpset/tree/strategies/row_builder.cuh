@@ -37,7 +37,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     using typename Base::Search;
     using Warp = platform::Warp;
 
-    static constexpr u32 leaves = Shape::above(width);  // and a word, if the width is odd
+    static constexpr u32 leaves = Shape::above(width);  // includes the last word, if the width is odd
     static constexpr bool shrinks = lanes == Lanes::ShrinkingGroup;
     static constexpr u32 group = lanes != Lanes::Group ? 1 : leaves < Warp::size ? power_of_two_at_least(leaves) : Warp::size;
     static constexpr u32 vectors_at_once = Warp::size / group;

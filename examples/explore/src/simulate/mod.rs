@@ -1,5 +1,7 @@
-//! The option `--simulate`: random walks on CPU threads, and their report.
+//! The option `--simulate`: random walks on CPU threads or a GPU, and their report.
 
+#[cfg(feature = "cuda")]
+mod on_gpu;
 pub mod requested;
 
 use crate::checks::Checks;
@@ -18,7 +20,7 @@ use crate::program;
 use crate::spread::RankPlan;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
-use anyhow::{Result, ensure};
+use anyhow::{Error, Result, ensure};
 use indicatif::{HumanCount, HumanFloatCount};
 use requested::Requested;
 use serde_json::json;
@@ -29,16 +31,22 @@ use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 /// Number of steps from which compiled functions save more time than compiling them takes (about a second).
 const COMPILE_FROM: u64 = 2_000_000;
 
+/// The walks that were taken, and the engine that took them.
+struct Taken {
+    simulation: Simulation,
+    device: String,
+    threads: u64,
+    engine: String,
+    compile: Duration,
+    time: Duration,
+}
+
 /// A finished simulation.
 struct Done<'a> {
     model: &'a Model,
     checks: &'a Checks,
     walks: Walks,
-    engine: String,
-    threads: usize,
-    simulation: Simulation,
-    time: Duration,
-    compile: Duration,
+    taken: Taken,
     /// The path of the walk that found something.
     path: Option<Path>,
 }
@@ -56,76 +64,82 @@ pub fn run(
     ensure!(model.net.is_none(), "--simulate does not support Petri nets");
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
-    let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
-    ensure!(on_cpu, "--simulate runs on CPU threads: choose --device cpu:THREADS, and no --engine gpu");
     let interpreted = Interpreted::new(Interpreter::new(model), checks);
-    simulated(options, requested, &interpreted, |path| match trace {
-        None => Ok(()),
-        Some(output) => {
+    let walks = Walks { walks: requested.walks, depth: requested.depth, seed: options.seed };
+    let taken = take(options, walks, &interpreted)?;
+    let path = taken.simulation.found.map(|walk| {
+        let (states, violation) = again(&interpreted, &model.initial_state(), walks, walk)?;
+        trace::replay(&interpreted.interpreter, checks, states, violation)
+    });
+    let path = path.transpose()?;
+    let written = match (&path, trace) {
+        (Some(path), Some(output)) => {
             let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model));
             let json = || format!("{:#}\n", path.json(model, checks));
             output.write_text(&trace_text(options, chart, json))
         }
-    })
-}
-
-/// Takes the walks and prints the report. `write` gets the path, if something was found. Returns the exit code.
-fn simulated(
-    options: &Options,
-    requested: Requested,
-    interpreted: &Interpreted,
-    write: impl FnOnce(&Path) -> Result<()>,
-) -> Result<u8> {
-    let walks = Walks { walks: requested.walks, depth: requested.depth, seed: options.seed };
-    let start = Instant::now();
-    let is_long = walks.walks.saturating_mul(walks.depth) >= COMPILE_FROM;
-    let compiled = match options.engine {
-        EngineKind::Compiled => Some(compile(options, interpreted)),
-        EngineKind::Auto if is_long => Some(compile(options, interpreted)),
-        _ => None,
+        _ => Ok(()),
     };
-    let compile = start.elapsed();
-    match compiled {
-        Some(Ok(compiled)) => with(options, walks, &compiled, interpreted, "compiled".into(), compile, write),
-        Some(Err(error)) if options.engine == EngineKind::Compiled || error.is::<program::Ended>() => Err(error),
-        Some(Err(error)) => {
-            let why = error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_string();
-            with(options, walks, interpreted, interpreted, format!("interpreted: {why}"), compile, write)
-        }
-        None => with(options, walks, interpreted, interpreted, "interpreted".into(), compile, write),
-    }
-}
-
-fn with(
-    options: &Options,
-    walks: Walks,
-    walker: &impl Walker,
-    interpreted: &Interpreted,
-    engine: String,
-    compile: Duration,
-    write: impl FnOnce(&Path) -> Result<()>,
-) -> Result<u8> {
-    let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
-    let (initial, threads) = (model.initial_state(), options.device.threads());
-    let start = Instant::now();
-    let simulation = simulate(walker, &initial, walks, checks.deadlocks, threads, stopping::asked);
-    let time = start.elapsed();
-    let path = simulation.found.map(|walk| {
-        let (states, violation) = again(interpreted, &initial, walks, walk)?;
-        trace::replay(&interpreted.interpreter, checks, states, violation)
-    });
-    let path = path.transpose()?;
-    let written = path.as_ref().map_or(Ok(()), write);
-    let done = Done { model, checks, walks, engine, threads, simulation, time, compile, path };
+    let done = Done { model, checks, walks, taken, path };
     let code = if written.is_err() { exit::ERROR } else { done.exit_code() };
     let error = written.as_ref().err().map(|error| format!("{error:#}"));
     program::print(&if options.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
     written.map(|()| code)
 }
 
+/// Takes the walks: on a GPU, or by threads with compiled or interpreted next-state functions.
+fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Taken> {
+    let is_long = walks.walks.saturating_mul(walks.depth) >= COMPILE_FROM;
+    #[cfg(feature = "cuda")]
+    let no_gpu = match on_gpu::device(options, walks, is_long)? {
+        None => None,
+        Some(device) => match on_gpu::take(&device, interpreted, walks) {
+            Ok(taken) => return Ok(taken),
+            Err(error) if options.engine == EngineKind::Gpu || !options.device.named_gpus().is_empty() => return Err(error),
+            Err(error) => Some(format!("not on the GPU: {}", first_line(&error))),
+        },
+    };
+    #[cfg(not(feature = "cuda"))]
+    let no_gpu: Option<String> = {
+        let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
+        ensure!(on_cpu, "this build cannot use GPUs: warpset's feature `cuda` is off");
+        None
+    };
+    let start = Instant::now();
+    let compiled = match options.engine {
+        EngineKind::Compiled => Some(compile(options, interpreted)),
+        EngineKind::Auto if is_long => Some(compile(options, interpreted)),
+        _ => None,
+    };
+    let compile = start.elapsed();
+    let mut taken = match compiled {
+        Some(Ok(compiled)) => by_threads(options, walks, &compiled, interpreted, "compiled".into()),
+        Some(Err(error)) if options.engine == EngineKind::Compiled || error.is::<program::Ended>() => return Err(error),
+        Some(Err(error)) => by_threads(options, walks, interpreted, interpreted, format!("interpreted: {}", first_line(&error))),
+        None => by_threads(options, walks, interpreted, interpreted, "interpreted".into()),
+    };
+    taken.compile = compile;
+    if let Some(why) = no_gpu {
+        taken.engine += &format!(" ({why})");
+    }
+    Ok(taken)
+}
+
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_string()
+}
+
+fn by_threads(options: &Options, walks: Walks, walker: &impl Walker, interpreted: &Interpreted, engine: String) -> Taken {
+    let (initial, threads) = (interpreted.interpreter.model().initial_state(), options.device.threads());
+    let start = Instant::now();
+    let simulation = simulate(walker, &initial, walks, interpreted.checks.deadlocks, threads, stopping::asked);
+    let (device, threads) = ("CPU".into(), threads as u64);
+    Taken { simulation, device, threads, engine, compile: Duration::ZERO, time: start.elapsed() }
+}
+
 impl Done<'_> {
     fn exit_code(&self) -> u8 {
-        match (self.simulation.found, self.simulation.stopped) {
+        match (self.taken.simulation.found, self.taken.simulation.stopped) {
             (_, Some(Stop::Interrupted)) => exit::INTERRUPTED,
             (Some(_), _) => exit::FOUND,
             (None, Some(_)) => exit::INCOMPLETE,
@@ -134,12 +148,12 @@ impl Done<'_> {
     }
 
     fn per_second(&self) -> f64 {
-        self.simulation.steps as f64 / self.time.as_secs_f64().max(1e-9)
+        self.taken.simulation.steps as f64 / self.taken.time.as_secs_f64().max(1e-9)
     }
 
     fn end_text(&self) -> String {
         let Walks { walks, .. } = self.walks;
-        match (self.simulation.found, self.simulation.stopped) {
+        match (self.taken.simulation.found, self.taken.simulation.stopped) {
             (Some(walk), _) => format!("until a finding in walk {walk}"),
             (None, Some(Stop::Interrupted)) => "in part: INTERRUPTED".into(),
             (None, Some(Stop::Time(most))) => format!("in part: stopped after --timeout {} s", most.as_secs_f64()),
@@ -149,11 +163,11 @@ impl Done<'_> {
 
     fn text(&self) -> String {
         let Walks { walks, depth, seed } = self.walks;
-        let Simulation { steps, deadlocks, longest, overflows, walks: taken, .. } = self.simulation;
+        let Simulation { steps, deadlocks, longest, overflows, walks: taken, .. } = self.taken.simulation;
         let count = |number: u64| HumanCount(number).to_string();
         let mut rows = vec![
             ("model", format!("{} ({} per state)", self.model.source.name, counted(self.model.layout.words as u64, "word"))),
-            ("device", format!("CPU ({}), {}", counted(self.threads as u64, "thread"), self.engine)),
+            ("device", format!("{} ({}), {}", self.taken.device, counted(self.taken.threads, "thread"), self.taken.engine)),
             ("simulation", format!("{} of at most {}, seed {seed}", counted(walks, "walk"), counted(depth, "step"))),
             ("simulated", self.end_text()),
             ("walks", count(taken)),
@@ -164,11 +178,11 @@ impl Done<'_> {
             rows.push(("overflows", format!("{} wrapped", counted(overflows, "store"))));
         }
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
-        rows.push(("time", format!("compile {}, simulate {}", seconds(self.compile), seconds(self.time))));
+        rows.push(("time", format!("compile {}, simulate {}", seconds(self.taken.compile), seconds(self.taken.time))));
         rows.push(("steps a second", HumanFloatCount(self.per_second().round()).to_string()));
         let mut text: String = rows.iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
         if let Some(path) = &self.path {
-            let walk = self.simulation.found.unwrap_or_default();
+            let walk = self.taken.simulation.found.unwrap_or_default();
             let steps = counted(path.steps.len() as u64, "step");
             text += "\n";
             text += &path.text(self.model, self.checks, &format!("Walk {walk} has {steps}{}:", lines_of(self.model)));
@@ -178,7 +192,7 @@ impl Done<'_> {
 
     fn json(&self, error: Option<&str>, code: u8) -> serde_json::Value {
         let Walks { walks, depth, seed } = self.walks;
-        let Simulation { steps, deadlocks, longest, overflows, walks: taken, found, stopped } = self.simulation;
+        let Simulation { steps, deadlocks, longest, overflows, walks: taken, found, stopped } = self.taken.simulation;
         let end = match (found, stopped) {
             (Some(_), _) => "found",
             (None, Some(Stop::Interrupted)) => "interrupted",
@@ -186,10 +200,11 @@ impl Done<'_> {
             (None, None) => "complete",
         };
         json!({
-            "model": self.model.source.name, "engine": self.engine, "threads": self.threads, "simulation": true,
+            "model": self.model.source.name, "device": self.taken.device, "engine": self.taken.engine,
+            "threads": self.taken.threads, "simulation": true,
             "walks": walks, "depth": depth, "seed": seed, "end": end, "walks_taken": taken, "steps": steps, "longest": longest,
-            "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.compile.as_secs_f64(),
-            "seconds": self.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
+            "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
+            "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
             "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)), "error": error, "exit_code": code,
         })
     }

@@ -209,7 +209,8 @@ pub fn walks_find_the_same_path_with_any_number_of_threads() {
         output.status.code() == Some(1) && text.contains("There: deadlock: no step is possible") && text.contains("\nWalk "),
         "{text}"
     );
-    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &["--engine", "gpu"], &["--export", "x.aut"]] {
+    let no_gpu = ["--device", "gpu", "--engine", "compiled"];
+    for refused in [&["--ltl", "G true"][..], &["--local-ranks", "2"], &no_gpu, &["--export", "x.aut"]] {
         let output = explore(&model("peterson"), [&["--simulate", "10"], refused].concat());
         assert_eq!(output.status.code(), Some(2), "{refused:?}: {output:?}");
     }

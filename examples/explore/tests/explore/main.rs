@@ -17,6 +17,7 @@ mod networks;
 mod outputs;
 mod reductions;
 mod running;
+mod simulation;
 
 use running::*;
 
@@ -52,7 +53,7 @@ const ABOUT_RUNS: [&str; 6] = [
 
 /// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
-    table != "indexed" || !ABOUT_RUNS.contains(&test)
+    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || test != OF_ANY_TABLE)
 }
 
 /// A test of a place, by its name.
@@ -91,10 +92,14 @@ const EVERYWHERE: [OfPlace; 29] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 2] = [
+const ON_GPUS: [OfPlace; 3] = [
     ("cycles_are_measured", findings::cycles_are_measured),
     ("large_networks_have_their_closed_counts", languages::large_networks),
+    (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
 ];
+
+/// A test for GPUs that does not depend on the table: it runs with one.
+const OF_ANY_TABLE: &str = "walks_on_a_gpu_are_those_of_threads";
 
 const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
@@ -104,6 +109,7 @@ const ONCE: &[(&str, fn())] = &[
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
     ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),

@@ -227,3 +227,35 @@ pub fn properties_have_paths_and_places() {
     let output = explore(&model("peterson"), ["--properties", file]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
+
+/// Twelve tokens move over two transitions: a marking is two numbers of moves, the second at most the first.
+pub fn nets_have_their_counts_in_every_way() {
+    let arcs = [("from", "out", 1), ("out", "between", 1), ("between", "in", 1), ("in", "to", 1)];
+    let (folder, path) = written_as("net.pnml", &net(&[("from", 12), ("between", 0), ("to", 0)], &["out", "in"], &arcs));
+    let expected = [91, 156, 1, 25, 7];
+    let mut ways: Vec<Vec<&str>> = vec![vec!["--local-ranks", "2"], vec!["--table", "indexed", "--parents"]];
+    for table in ["bucket", "tree", "tree-compact", "indexed"] {
+        ways.extend(["interpreted", "compiled"].map(|engine| vec!["--table", table, "--engine", engine]));
+    }
+    for way in &ways {
+        let (code, report) = json(&path, way);
+        assert_eq!((code, counts(&report)), (Some(0), expected), "{way:?}");
+    }
+    let file = folder.path().join("net.checkpoint");
+    let file = file.to_str().unwrap();
+    let (code, _) = json(&path, &["--checkpoint", file, "--max-states", "20"]);
+    assert_eq!(code, Some(3));
+    let (code, report) = json(&path, &["--checkpoint", file, "--resume", file]);
+    assert_eq!((code, counts(&report)), (Some(0), expected), "resumed");
+    let refused: [&[&str]; 4] = [
+        &["--deadlock", "--reduce", "deadlocks"],
+        &["--ltl", "F fireable(in)", "--fair", "weak"],
+        &["--step"],
+        &["--simulate", "10"],
+    ];
+    for options in refused {
+        let output = explore(&path, options);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains("Petri net"), "{options:?} {text}");
+    }
+}

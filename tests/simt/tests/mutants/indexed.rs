@@ -36,13 +36,13 @@ const MUTANTS: &[Mutant] = &[
         to: "        if (claiming != 0) fence();\n",
     },
     Mutant {
-        what: "the order of rows and fence (by a warp): it is before they are written",
+        what: "the order of rows and fence (by a warp): the fence comes before rows are written",
         file: "warpset/indexed/search.cuh",
         from: "            if (claiming != 0) write_rows(claiming);\n        }\n        if ((comparing | claiming) != 0) fence();\n",
         to: "            if (claiming != 0) fence();\n            if (claiming != 0) write_rows(claiming);\n        }\n        if (comparing != 0 && claiming == 0) fence();\n",
     },
     Mutant {
-        what: "the order of fence and claims (by a warp): they are before it",
+        what: "the order of fence and claims (by a warp): claims come before the fence",
         file: "warpset/indexed/search.cuh",
         from: "        if ((comparing | claiming) != 0) fence();\n        // The claims are under way while rows are compared: `seen` must not be used before that.\n        const Slot seen = claims ? request_claim() : Table::empty;\n",
         to: "        const Slot seen = claims ? request_claim() : Table::empty;\n        if ((comparing | claiming) != 0) fence();\n",
@@ -138,7 +138,7 @@ const MUTANTS: &[Mutant] = &[
         to: "                    return {Outcome::New, row};",
     },
     Mutant {
-        what: "the writing of a row anew for the next vector of its owner",
+        what: "the rewriting of a row for the next vector of its owner",
         file: "warpset/indexed/table.cuh",
         from: "                if (!written) rows.write(lane.row, vector);\n",
         to: "                if (!written && lane.row + 1 == rows.count()) rows.write(lane.row, vector);\n",
@@ -162,13 +162,13 @@ const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
-        what: "the look whether a row is stored, when an index is made of the rows",
+        what: "the check that a row is stored, when an index is made of the rows",
         file: "warpset/indexed/maintenance.cuh",
         from: "        if (!old.holds(row)) continue;\n",
         to: "",
     },
     Mutant {
-        what: "the compare with what a failed compare-and-swap returned, when an index is made: the row counts as named",
+        what: "the comparison with the value that a failed compare-and-swap returned, when an index is made: the row counts as named",
         file: "warpset/indexed/table.cuh",
         from: "if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty) return true;",
         to: "if (platform::load_relaxed(slot) == empty) {\n                    platform::compare_and_swap_relaxed(slot, empty, named);\n                    return true;\n                }",
@@ -192,13 +192,13 @@ const MUTANTS: &[Mutant] = &[
         to: "claiming != 0 && table.rows.fills_spares();",
     },
     Mutant {
-        what: "a lane whose row becomes a spare in the end",
+        what: "the spare row that one lane leaves at its end",
         file: "warpset/indexed/search.cuh",
         from: "const u32 left = Warp::ballot(own != no_row && table.rows.leave(own));",
         to: "const u32 left = Warp::ballot(own != no_row && Warp::lane() != 0 && table.rows.leave(own));",
     },
     Mutant {
-        what: "the count of spares: those that are taken count on",
+        what: "the count of spares: spares that are taken still count",
         file: "warpset/indexed/rows.cuh",
         from: "                platform::add_relaxed(view.spares, ~0ull);\n",
         to: "",
@@ -216,13 +216,13 @@ const MUTANTS: &[Mutant] = &[
         to: "if (rows.lanes >> lane & 1) own = row;",
     },
     Mutant {
-        what: "the number of a row in a new index: that of the one before",
+        what: "the number of a row in a new index: the number of the row before is entered",
         file: "warpset/indexed/table.cuh",
         from: "        const Slot named = name(tag_of(hashed), row);\n        Probe",
         to: "        const Slot named = tag_of(hashed) | static_cast<Slot>(row);\n        Probe",
     },
     Mutant {
-        what: "the look whether a row is stored that a reference is to",
+        what: "the check that a reference is to a stored row",
         file: "warpset/indexed/maintenance.cuh",
         from: "unstored += !table.holds(references[at] & slot_mask);",
         to: "unstored += (references[at] & slot_mask) >= table.rows.count();",

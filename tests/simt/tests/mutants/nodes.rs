@@ -6,13 +6,13 @@ pub const GROUP: Group = Group { tests: &["tree"], specs: "strategy,tree", mutan
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
-        what: "the compare with what a failed compare-and-swap of a node returned: a loser takes the slot for its own",
+        what: "the comparison with the node that a failed compare-and-swap returned: the loser takes the slot for its own",
         file: "warpset/tree/nodes.cuh",
         from: "continue;  // lost to another node: the bucket is looked at again",
         to: "found = node[i];",
     },
     Mutant {
-        what: "the compare with what a failed compare-and-swap of a node returned: a loser to an equal node goes on to the next bucket",
+        what: "the comparison with the node that a failed compare-and-swap returned: a loser to an equal node goes on to the next bucket",
         file: "warpset/tree/nodes.cuh",
         from: "} else if (found != node[i]) {",
         to: "} else if (found == node[i]) {\nat[i] = next_slot(at[i], hash(node[i]));\ncontinue;\n} else {",
@@ -24,37 +24,37 @@ const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
-        what: "the buckets of a node that remain: a lost claim takes one too",
+        what: "the count of remaining buckets of a search: a lost claim decreases it, too",
         file: "warpset/tree/nodes.cuh",
         from: "continue;  // lost to another node: the bucket is looked at again",
         to: "if (((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) continue;\ntasks.finish(i, missing);\nbusy &= ~(1u << i);\ncontinue;",
     },
     Mutant {
-        what: "the count of nodes: those that another has put count too",
+        what: "the count of nodes: nodes that another thread has put count, too",
         file: "warpset/tree/nodes.cuh",
         from: "(view.slots + at[i] + in_second, empty, node[i]);\n",
         to: "(view.slots + at[i] + in_second, empty, node[i]);\nfresh += found == node[i];\n",
     },
     Mutant {
-        what: "the first EMPTY slot of a bucket of nodes: it is passed over, and the bucket left over it",
+        what: "the stop at the first EMPTY slot of a bucket of nodes: the search leaves the bucket over it",
         file: "warpset/tree/nodes.cuh",
         from: "in_second = first != node[i] && first != empty;",
         to: "in_second = first != node[i];",
     },
     Mutant {
-        what: "the first EMPTY slot of a bucket of nodes: where both are, the second is taken",
+        what: "the order of EMPTY slots of a bucket of nodes: if both are EMPTY, the second is taken",
         file: "warpset/tree/nodes.cuh",
         from: "in_second = first != node[i] && first != empty;",
         to: "in_second = first != node[i] && (first != empty || seen[i].chunk[1] == empty);",
     },
     Mutant {
-        what: "the virtual node: (0, 0) is claimed as others are",
+        what: "the exception for the virtual node: (0, 0) is claimed like other nodes",
         file: "warpset/tree/nodes.cuh",
         from: "if (node[i] == empty) {",
         to: "if (false) {",
     },
     Mutant {
-        what: "the check that a node is to be seen",
+        what: "the check that a node is visible",
         file: "warpset/tree/table.cuh",
         from: "return node != NodeTable::empty || reference == nodes.zero();",
         to: "return true;",
@@ -66,7 +66,7 @@ const MUTANTS: &[Mutant] = &[
         to: "return node != NodeTable::empty;",
     },
     Mutant {
-        what: "all words but the first in whether a slot holds a vector",
+        what: "the check of all words but the first when a slot is tested for a vector",
         file: "warpset/tree/table.cuh",
         from: "return read_words(slot, 0, 1, [](u32, u32) {});",
         to: "return read_words(slot, 0, width(), [](u32, u32) {});",
@@ -90,19 +90,19 @@ const MUTANTS: &[Mutant] = &[
         to: "const bool holds = (Warp::ballot(entry == mine) >> pair_start & 3) != 0;",
     },
     Mutant {
-        what: "the whole read of a slot by one lane: each reads its half of both",
+        what: "the reading of a whole slot by one lane: each lane reads its half of both slots",
         file: "warpset/tree/nodes.cuh",
         from: "const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);",
         to: "const u32 from_other = half(searching ? load(at + 1 - side) : empty, side);",
     },
     Mutant {
-        what: "the compare with what a failed compare-and-swap of a node returned (by two lanes)",
+        what: "the comparison with the node that a failed compare-and-swap returned (by two lanes)",
         file: "warpset/tree/nodes.cuh",
         from: "} else if (found == empty || found == node) {",
         to: "} else {",
     },
     Mutant {
-        what: "the bits of a word in a compact root",
+        what: "the 32 bits of a word in a compact root",
         file: "warpset/tree/table.cuh",
         from: "return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;",
         to: "return roots.hash.bits() / 2;",

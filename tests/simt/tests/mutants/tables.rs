@@ -13,13 +13,13 @@ const MUTANTS: &[Mutant] = &[
         to: "    if (seen == empty) claim(chunk, empty, value);\n",
     },
     Mutant {
-        what: "the compare with what a failed compare-and-swap returned: a loser goes on to the next slot",
+        what: "the comparison with the value that a failed compare-and-swap returned: the loser goes on to the next slot",
         file: "warpset/core/claim.cuh",
         from: "    if (seen == empty) return Decision::Won;\n    return seen == value ? Decision::Agreed : Decision::Different;",
         to: "    if (seen == empty) return Decision::Won;\n    return Decision::Different;",
     },
     Mutant {
-        what: "the compare with what a failed compare-and-swap returned: a loser takes the slot for its own",
+        what: "the comparison with the value that a failed compare-and-swap returned: the loser takes the slot for its own",
         file: "warpset/core/claim.cuh",
         from: "    if (seen == empty) return Decision::Won;\n    return seen == value ? Decision::Agreed : Decision::Different;",
         to: "    if (seen == empty) return Decision::Won;\n    return Decision::Agreed;",
@@ -55,13 +55,13 @@ const MUTANTS: &[Mutant] = &[
         to: "decision = decide_chunk(bucket, index, layout.chunks() > 1 && chunk < 2 ? 1 - chunk : chunk, vector, false);",
     },
     Mutant {
-        what: "the claim of the last chunk: New for whoever agrees too (by a warp)",
+        what: "the claim of the last chunk: threads that agree with it report New, too (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
         from: "return decision == Decision::Won ? Outcome::New : Outcome::Seen;",
         to: "return Outcome::New;",
     },
     Mutant {
-        what: "the claim of the last chunk: New for whoever won any chunk (by one thread)",
+        what: "the claim of the last chunk: a thread that won any chunk reports New (by one thread)",
         file: "warpset/bucket/table.cuh",
         from: "            Decision decision = peek == Peek::Empty ? Decision::Won : Decision::Agreed;\n            for (u32 \
                chunk = 0; chunk < layout.chunks() && decision != Decision::Different; ++chunk)\n                decision = \
@@ -74,7 +74,7 @@ const MUTANTS: &[Mutant] = &[
              Decision::Different) continue;\n            if (won) decision = Decision::Won;",
     },
     Mutant {
-        what: "the bar on vectors that look EMPTY (by one thread)",
+        what: "the rule that a vector is not put where a chunk of it equals EMPTY (by one thread)",
         file: "warpset/bucket/table.cuh",
         from: "            if (forbids(forbidden, bucket, index)) continue;\n            const Peek peek = peek_at(bucket, \
                index, vector);\n            if (peek == Peek::Holds) return {Outcome::Seen, slot_number(bucket, \
@@ -82,13 +82,13 @@ const MUTANTS: &[Mutant] = &[
         to: "            const Peek peek = Peek::Begun;\n            Decision decision = peek ==",
     },
     Mutant {
-        what: "the bar on vectors that look EMPTY (by a warp)",
+        what: "the rule that a vector is not put where a chunk of it equals EMPTY (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
         from: "            if (table.forbids(forbidden, probe.bucket, slot)) continue;\n",
         to: "",
     },
     Mutant {
-        what: "all but the last chunk in is_complete",
+        what: "all chunks but the last one in is_complete",
         file: "warpset/bucket/table.cuh",
         from: "for (u32 chunk = layout.chunks(); complete && chunk-- > 0;)",
         to: "for (u32 chunk = layout.chunks(); complete && chunk-- > layout.chunks() - 1;)",
@@ -118,19 +118,19 @@ const MUTANTS: &[Mutant] = &[
         to: "            WARPSET_UNROLL_BY(1)\n",
     },
     Mutant {
-        what: "a lane in a vote",
+        what: "the part of one lane in a vote",
         file: "warpset/core/results.cuh",
         from: "        u32 hit = platform::Warp::ballot(outcome ==",
         to: "        u32 hit = platform::Warp::lane() == 7 && outcome != Outcome::Pending ? 0 : platform::Warp::ballot(outcome ==",
     },
     Mutant {
-        what: "a slot at the end of clearing",
+        what: "the clearing of the last slot",
         file: "warpset/batch/maintenance.cuh",
         from: "    const auto share = platform::Grid::share(blocks * block_words);\n",
         to: "    const auto share = platform::Grid::share(blocks * block_words + 1);\n",
     },
     Mutant {
-        what: "the count of what is stored (by one thread)",
+        what: "the count of stored vectors (by one thread)",
         file: "warpset/bucket/table.cuh",
         from: "        platform::count_relaxed(view.stored, found.outcome == Outcome::New);\n",
         to: "",
@@ -154,7 +154,7 @@ const MUTANTS: &[Mutant] = &[
         to: "if (takes) search.begin();",
     },
     Mutant {
-        what: "words that could not be read, but the first of a row",
+        what: "the count of unreadable words, except the first word of a row",
         file: "warpset/batch/maintenance.cuh",
         from: "        else platform::add_relaxed(invalid, 1);\n",
         to: "        else if (word == 0) platform::add_relaxed(invalid, 1);\n",

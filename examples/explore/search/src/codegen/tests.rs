@@ -415,6 +415,13 @@ fn nvrtc_takes_the_kernels() {
         let width = model.layout.words;
         let by_rows = gpu::source_by_rows(&model, &checks, true);
         let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
+        if model.property.is_none() {
+            let walks = gpu::source_of_walks(&model, &checks);
+            match compile(&BucketTable::builder(width), own(&walks), (9, 0)) {
+                Ok(_) | Err(Error::LibraryNotFound { .. }) => {}
+                Err(error) => panic!("{name}, walks: {error}"),
+            }
+        }
         let sources =
             [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
         for source in sources {

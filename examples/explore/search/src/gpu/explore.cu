@@ -1,6 +1,6 @@
 // The engine on the GPU: breadth-first search, level by level, in one kernel that the host launches rarely.
 //
-// The model's next-state functions (codegen) and the options written by gpu/mod.rs precede this text.
+// The model's next-state functions (codegen), the options written by gpu/mod.rs and registers.cuh precede this text.
 //
 //   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
 //                                       ^ first     ^ last          ^ counts->new_references
@@ -54,29 +54,6 @@ using warpset::platform::fetch_add_relaxed;
 using warpset::platform::load_relaxed;
 
 static_assert(state_words == WARPSET_WIDTH, "the table is for the model's states");
-
-// A state in registers, for few words. An element of an array is selected from all words that the array occupies.
-struct RegisterState {
-    u32 words[state_words];
-
-    template <u32 first, u32 count>
-    EXPLORE_FN u32 select(u32 i) const
-    {
-        u32 word = words[first];
-        EXPLORE_UNROLL
-        for (u32 at = 1; at < count; ++at)
-            if (i == at) word = words[first + at];
-        return word;
-    }
-
-    template <u32 first, u32 count>
-    EXPLORE_FN void replace(u32 i, u32 word)
-    {
-        EXPLORE_UNROLL
-        for (u32 at = 0; at < count; ++at)
-            if (i == at) words[first + at] = word;
-    }
-};
 
 // A state in shared memory. Equal words of the threads' states are adjacent. Code size does not depend on the number of words and
 // elements.

@@ -17,9 +17,11 @@ mod rank;
 mod simulated;
 mod table_alone;
 mod unlisted;
+mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
 pub use rank::OnGpu;
+pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
 use unlisted::Unlisted;
@@ -51,6 +53,9 @@ use warpset::{Request, Spec, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 
 const KERNEL: &str = include_str!("explore.cu");
+
+/// States in registers, for every kernel.
+const REGISTERS: &str = include_str!("registers.cuh");
 
 /// Name of the program in messages of the compiler.
 const PROGRAM: &str = "explore.cu";
@@ -166,7 +171,9 @@ fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
     let generated = generate(model, &conditions);
     let walks_back = u8::from(walks_back);
-    format!("{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{KERNEL}")
+    format!(
+        "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{REGISTERS}{KERNEL}"
+    )
 }
 
 /// Message for an initial state that cannot be put into a table as new.

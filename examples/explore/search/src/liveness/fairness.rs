@@ -47,7 +47,7 @@ impl By {
             None => Self::Nobody,
             Some(Step::Transition { id, receiver }) => Self::Processes([process(id), process(receiver.unwrap_or(id))]),
             Some(Step::Rule(rule)) => Self::Rule(rule as u32),
-            // Nets have no processes: what is fair to these excludes no run of a net.
+            // A net has no processes, so fairness excludes no run of a net.
             Some(Step::Firing(_)) => Self::Nobody,
         }
     }
