@@ -1,5 +1,6 @@
 //! Searches of nets that begin again with wider fields, when a place gets more tokens than its field holds.
 
+use crate::checkpoint::Opened;
 use crate::checks::Violation;
 use crate::exit;
 use crate::exploration::Found;
@@ -11,6 +12,7 @@ use crate::program::{self, Ended};
 use crate::spread::RankPlan;
 use anyhow::{Error, Result};
 use std::fmt;
+use std::path::Path;
 use warpset_model::net::encoding::Encoding;
 
 /// A search that ended because a place has no room for its tokens.
@@ -67,6 +69,20 @@ fn growth(model: &Model, states: &[Vec<u32>]) -> Option<String> {
         }
     }
     None
+}
+
+/// Encodes the states of a net as those of a checkpoint are, if some encoding of the net does. A search that began again with
+/// wider fields wrote its checkpoints with these.
+pub fn of_checkpoint(text: &mut Text, path: &Path) -> Result<()> {
+    let Text::Net(net) = text else { return Ok(()) };
+    let (opened, asked) = (Opened::open(path)?, net.encoding);
+    for encoding in std::iter::once(asked).chain(Encoding::all()) {
+        // An encoding with more words than a state may have is none of a checkpoint's.
+        if net.encode(encoding).is_ok() && opened.has_states_of(&net.model) {
+            return Ok(());
+        }
+    }
+    Ok(net.encode(asked)?)
 }
 
 /// Encodes the states of a net with more room after an attempt that ended with this error. Other errors are returned.

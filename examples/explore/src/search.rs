@@ -32,6 +32,9 @@ use warpset::{Bucket, CompactTree, Indexed, Tree, VectorTable};
 const NOT_OF_RUNS: &str =
     "--checkpoint and --resume cannot be combined with a property of runs (here the model's property process)";
 
+/// Warning that a checkpoint is not used.
+const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the search begins from the start\n";
+
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
 /// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
 pub fn search(
@@ -42,15 +45,27 @@ pub fn search(
     start: Instant,
     properties: Option<&Properties>,
 ) -> Result<u8> {
+    let mut warns = properties.is_none_or(|properties| properties.is_first_round);
+    if let Some(path) = &options.resume {
+        encodings::of_checkpoint(text, path)?;
+    }
+    let from_start = Options { resume: None, ..options.clone() };
+    let mut options = options;
     loop {
-        match attempt(options, plan, text, open()?, start, properties) {
+        match attempt(options, plan, text, open()?, start, properties, warns) {
             Ok(code) => return Ok(code),
             Err(error) => encodings::widen(text, plan, error)?,
         }
+        if options.resume.is_some() {
+            program::print_warning(NOT_RESUMED);
+        }
+        // The states of a checkpoint have the fields that were too small.
+        (options, warns) = (&from_start, false);
     }
 }
 
-/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing.
+/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing. `warns`: prints the warnings
+/// of the model, which no attempt before did.
 fn attempt(
     options: &Options,
     plan: &RankPlan,
@@ -58,6 +73,7 @@ fn attempt(
     outputs: Outputs,
     start: Instant,
     properties: Option<&Properties>,
+    warns: bool,
 ) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
@@ -72,7 +88,9 @@ fn attempt(
         (_, _, Some(properties)) => properties.checks(text.model())?,
         _ => checks(options, text, &mut warnings)?,
     };
-    print_warnings(&warnings, options.strict)?;
+    if warns {
+        print_warnings(&warnings, options.strict)?;
+    }
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }

@@ -220,8 +220,10 @@ impl<S: Storage> Run<'_, S> {
             return Err(no_room.into());
         }
         let start = Instant::now();
-        // Questions about runs are answered separately.
-        let survey = Survey::of(model).filter(|_| question.is_none() && possible.is_none() && properties.is_none());
+        // Questions about runs are answered separately. The tokens and firings of a reduced search are not those of the net.
+        let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
+        let is_of_states = question.is_none() && possible.is_none() && properties.is_none();
+        let survey = Survey::of(model).filter(|_| is_of_states && !is_reduced);
         let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);

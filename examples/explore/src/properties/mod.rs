@@ -22,8 +22,9 @@ use crate::report::runs::run_json;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
 use crate::survey::{Survey, Surveyed};
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result};
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
@@ -34,6 +35,9 @@ use warpset_model::net::properties::{Global, Property, Question};
 /// States after which the questions are looked at for the first time during an exploration, and then whenever there are twice as
 /// many.
 const FIRST_LOOK: u64 = 1 << 20;
+
+/// Why a condition is not evaluated.
+const LARGE_SUM: &str = "a sum of tokens may need more than 32 bits";
 
 /// Why a lock can be taken.
 const LOCKED: &str = "no thread panics while it has the lock";
@@ -58,10 +62,24 @@ enum Round {
     Path(usize),
 }
 
+/// A question that is too large to be answered.
+#[derive(Debug)]
+struct TooLarge(String);
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
 /// The properties of a file, and the answers so far.
 pub struct Properties {
     all: Vec<Property>,
     round: Round,
+    /// No exploration has ended before.
+    pub is_first_round: bool,
     verdicts: Mutex<Vec<Option<Verdict>>>,
     /// Paths and runs by the names of properties, if they are wanted.
     paths: Option<Mutex<Map<String, Value>>>,
@@ -97,12 +115,15 @@ impl Properties {
         let Round::Runs(number) = self.round else { return Ok(None) };
         let Property { name, question: Question::Runs { formula, conditions, .. } } = &self.all[number] else { return Ok(None) };
         let count = conditions.len();
-        ensure!(count <= MOST_PROPOSITIONS, "the formula has {count} propositions, and {MOST_PROPOSITIONS} are possible");
+        let too_large = |why: String| Error::from(TooLarge(why));
+        if count > MOST_PROPOSITIONS {
+            return Err(too_large(format!("the formula has {count} propositions, and {MOST_PROPOSITIONS} are possible")));
+        }
         let model = text.model_mut();
         let net = model.net.as_ref().context("the model is a net")?;
         let conditions: Option<Vec<Expression>> = conditions.iter().map(|condition| condition.expression(net)).collect();
-        let conditions = conditions.context("a sum of tokens may need more than 32 bits")?;
-        set_conditions(model, formula, &conditions)?;
+        let conditions = conditions.ok_or_else(|| too_large(LARGE_SUM.into()))?;
+        set_conditions(model, formula, &conditions).map_err(|error| too_large(format!("{error:#}")))?;
         Ok(Some(OfRuns::of(model, name.clone(), false)))
     }
 
@@ -112,7 +133,7 @@ impl Properties {
         if let (Round::Path(number), Some(net)) = (self.round, &model.net) {
             let Property { name, question } = &self.all[number];
             let Question::Reach { condition, .. } = question else { return Ok(checks) };
-            let condition = condition.expression(net).context("a sum of tokens may need more than 32 bits")?;
+            let condition = condition.expression(net).ok_or_else(|| Error::from(TooLarge(LARGE_SUM.into())))?;
             checks.add(Role::Goal, name.clone(), condition);
         }
         Ok(checks)
@@ -271,8 +292,14 @@ impl Properties {
         text
     }
 
-    /// Writes paths, and prints the answers as one object if that is wanted.
-    fn finish(self, options: &Options, model: &Model, trace: Option<Output>) -> Result<u8> {
+    /// Writes paths, and prints the answers as one object if that is wanted. `failure` ended the explorations before all
+    /// properties were answered; if none was, it is returned.
+    fn finish(self, options: &Options, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
+        let has_answers = self.verdicts.lock().expect(LOCKED).iter().any(Option::is_some);
+        if failure.is_some() && !has_answers {
+            return failure.map_or(Ok(0), Err);
+        }
+        let sentence = failure.as_ref().map(program::sentence);
         let mut unwritten = Unwritten::default();
         if let (Some(output), Some(paths)) = (trace, &self.paths) {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
@@ -285,7 +312,7 @@ impl Properties {
         let is_open = |verdict: &Option<Verdict>| matches!(verdict, None | Some(Verdict::CannotCompute(_)));
         let code = match stopping::asked() {
             Some(Stop::Interrupted) => exit::INTERRUPTED,
-            _ if unwritten.sentence().is_some() => exit::ERROR,
+            _ if failure.is_some() || unwritten.sentence().is_some() => exit::ERROR,
             _ if verdicts.iter().any(is_open) => exit::INCOMPLETE,
             _ => 0,
         };
@@ -304,11 +331,12 @@ impl Properties {
                 "states": counts.map(|(counts, _)| counts.states),
                 "transitions": counts.map(|(counts, _)| counts.transitions),
                 "complete": counts.map(|(_, is_whole)| is_whole),
-                "error": unwritten.sentence(),
+                "error": failure.map(|error| format!("{error:#}")).or(unwritten.sentence()),
                 "exit_code": code,
             });
             program::print(&format!("{report}\n"))?;
         }
+        sentence.iter().for_each(|text| program::print_error(text));
         unwritten.print();
         Ok(code)
     }

@@ -1,14 +1,16 @@
 //! The explorations that answer the properties of a file, one after the other.
 
-use super::{FIRST_LOOK, LOCKED, Properties, Round};
+use super::{FIRST_LOOK, LOCKED, Properties, Round, TooLarge};
+use crate::exit;
 use crate::input;
 use crate::language::Text;
 use crate::options::Options;
 use crate::outputs::Outputs;
+use crate::program::Ended;
 use crate::search::search;
 use crate::spread::RankPlan;
 use crate::stopping;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -28,26 +30,43 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     let paths = outputs.trace.as_ref().map(|_| Mutex::default());
     let verdicts = Mutex::new(vec![None; count]);
     let (counts, next_look) = (Mutex::default(), Mutex::new(FIRST_LOOK));
-    let mut properties = Properties { all, round: Round::Markings, verdicts, paths, counts, next_look };
+    let mut properties = Properties { all, round: Round::Markings, is_first_round: true, verdicts, paths, counts, next_look };
+    let failure = explore_all(&mut properties, options, plan, text, start).err();
+    properties.finish(options, text.model(), outputs.trace, failure)
+}
+
+/// Explores for each question.
+fn explore_all(properties: &mut Properties, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) -> Result<()> {
     let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
     if !properties.all.iter().all(is_of_runs) {
-        explore(&mut properties, Round::Markings, options, plan, text, start);
+        explore(properties, Round::Markings, options, plan, text, start)?;
     }
-    for number in 0..count {
+    for number in 0..properties.all.len() {
         if is_of_runs(&properties.all[number]) {
-            explore(&mut properties, Round::Runs(number), options, plan, text, start);
+            explore(properties, Round::Runs(number), options, plan, text, start)?;
         }
     }
     if properties.paths.is_some() {
         for number in properties.with_paths() {
-            explore(&mut properties, Round::Path(number), options, plan, text, start);
+            explore(properties, Round::Path(number), options, plan, text, start)?;
         }
     }
-    properties.finish(options, text.model(), outputs.trace)
+    Ok(())
 }
 
-/// Explores for a round. A failure is the answer to its questions.
-fn explore(properties: &mut Properties, round: Round, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) {
+/// Explores for a round. A limit, or a question that is too large, leaves the round's questions without an answer.
+///
+/// # Errors
+///
+/// Any other failure, such as a device that does not exist or an option that cannot be combined with the question.
+fn explore(
+    properties: &mut Properties,
+    round: Round,
+    options: &Options,
+    plan: &RankPlan,
+    text: &mut Text,
+    start: Instant,
+) -> Result<()> {
     properties.round = round;
     *properties.next_look.lock().expect(LOCKED) = FIRST_LOOK;
     text.model_mut().remove_property();
@@ -55,7 +74,19 @@ fn explore(properties: &mut Properties, round: Round, options: &Options, plan: &
         Some(stop) => Err(stop.error("before the search began").into()),
         None => Ok(Outputs::default()),
     };
-    if let Err(error) = search(options, plan, text, open, start, Some(properties)) {
-        properties.fail(&error);
+    let result = search(options, plan, text, open, start, Some(properties));
+    properties.is_first_round = false;
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if is_limit(&error) => {
+            properties.fail(&error);
+            Ok(())
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Whether the error is a limit of the search or of what can be asked.
+fn is_limit(error: &Error) -> bool {
+    error.is::<TooLarge>() || error.downcast_ref().is_some_and(|ended: &Ended| ended.code != exit::ERROR)
 }

@@ -59,7 +59,7 @@ fn is_of(table: &str, test: &str) -> bool {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(TableOnDevice));
 
-const EVERYWHERE: [OfPlace; 29] = [
+const EVERYWHERE: [OfPlace; 31] = [
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
     ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
@@ -70,6 +70,8 @@ const EVERYWHERE: [OfPlace; 29] = [
     ("runs_of_large_products_are_shortest", formulas::runs_of_large_products_are_shortest),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
     ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("nets_have_their_counts", nets::nets_have_their_counts),
+    ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
     ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
     ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
     ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
@@ -108,6 +110,10 @@ const ONCE: &[(&str, fn())] = &[
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
+    ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    ("reduced_nets_find_the_same", reductions::reduced_nets_find_the_same),
+    ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
+    ("warnings_are_printed_once", nets::warnings_are_printed_once),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
     ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
@@ -230,11 +236,14 @@ fn main() -> ExitCode {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 7] = [
+const OF_FOLDERS: [OfFolder; 10] = [
     ("beem_models_have_their_counts", "WARPSET_BEEM", lists::beem_models_have_their_counts),
     ("beem_properties_have_their_verdicts", "WARPSET_BEEM", lists::beem_properties_have_their_verdicts),
     ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
     ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+    ("nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
+    ("formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
+    ("reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
     ("reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
     ("reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
     ("reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),

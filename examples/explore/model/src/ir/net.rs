@@ -22,6 +22,7 @@
 //! them is looked at. Steps are in the order of the groups, and of the transitions in each.
 
 use super::{Binary, Expression, Layout, Span, TransitionId, VariableId};
+use std::sync::Arc;
 
 /// Index of a place in [`Net::places`].
 pub type PlaceId = usize;
@@ -32,9 +33,21 @@ pub struct Net {
     pub places: Vec<Place>,
     /// In the order of the text.
     pub transitions: Vec<Transition>,
+    pub invariants: Arc<Vec<Invariant>>,
     pub groups: Vec<Group>,
     /// Encoding of the places in words, for reports.
     pub encoding: String,
+}
+
+/// Weights with which no transition increases the sum of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invariant {
+    /// The places with a weight, ascending.
+    pub weights: Vec<(PlaceId, u64)>,
+    /// The weighted sum of tokens in the initial marking.
+    pub tokens: u64,
+    /// Whether every firing keeps the sum.
+    pub is_constant: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +138,23 @@ impl Test {
     }
 }
 
+impl Transition {
+    /// Tokens that the transition takes from a place.
+    pub fn taken(&self, place: PlaceId) -> u32 {
+        of_place(&self.takes, place)
+    }
+
+    /// Tokens that the transition puts into a place.
+    pub fn put(&self, place: PlaceId) -> u32 {
+        of_place(&self.puts, place)
+    }
+}
+
+/// The number beside a place, or 0.
+fn of_place(list: &[(PlaceId, u32)], place: PlaceId) -> u32 {
+    list.binary_search_by_key(&place, |(of, _)| *of).map_or(0, |at| list[at].1)
+}
+
 impl Firing {
     pub fn is_enabled(&self, state: &[u32]) -> bool {
         self.equal.iter().all(|test| test.part(state) == test.value)
@@ -180,8 +210,9 @@ impl Net {
 
     /// The first place for which a firing has no room in this state.
     pub fn overflowing(&self, layout: &Layout, state: &[u32], transition: TransitionId) -> PlaceId {
-        let Transition { takes, puts, .. } = &self.transitions[transition];
-        let taken = |place: PlaceId| takes.iter().find(|(of, _)| *of == place).map_or(0, |(_, count)| *count);
+        let transition = &self.transitions[transition];
+        let taken = |place: PlaceId| transition.taken(place);
+        let puts = &transition.puts;
         let after = |place: PlaceId, count: u32| {
             u64::from(self.tokens(layout, state, place)) + u64::from(count) - u64::from(taken(place))
         };
@@ -265,7 +296,8 @@ fn marked(net: &Net, layout: &Layout, place: PlaceId) -> (Test, bool) {
 
 /// A transition in terms of words; `None` if it can never be enabled.
 pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
-    let Transition { takes, puts, .. } = &net.transitions[id];
+    let transition = &net.transitions[id];
+    let Transition { takes, puts, .. } = transition;
     let mut firing = Firing { transition: id, ..Firing::default() };
     // Values that shared fields must have before the firing.
     let mut codes: Vec<(VariableId, u32)> = Vec::new();
@@ -292,8 +324,6 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
         }
     }
     firing.equal = joined(firing.equal);
-    let taken = |place: PlaceId| takes.binary_search_by_key(&place, |(of, _)| *of).map_or(0, |at| i64::from(takes[at].1));
-    let put = |place: PlaceId| puts.binary_search_by_key(&place, |(of, _)| *of).map_or(0, |at| i64::from(puts[at].1));
     let mut add = |word: u32, amount: u32| match firing.adds.iter_mut().find(|(of, _)| *of == word) {
         Some((_, sum)) => *sum = sum.wrapping_add(amount),
         None => firing.adds.push((word, amount)),
@@ -304,7 +334,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
             Holder::Constant => {}
             Holder::Number { variable, capacity, is_proved } => {
                 let (word, shift, mask) = place_of(layout, variable);
-                let more = i64::from(*count) - taken(*place);
+                let more = i64::from(*count) - i64::from(transition.taken(*place));
                 add(word, (more as u32).wrapping_shl(shift));
                 // The place holds the tokens that are taken, so it has room for as many.
                 if more > 0 {
@@ -337,7 +367,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
         }
     }
     for (place, count) in takes {
-        if put(*place) > 0 {
+        if transition.put(*place) > 0 {
             continue;
         }
         match net.places[*place].holder {

@@ -7,7 +7,7 @@
 //! with those with which it decreases it. There can be too many combinations; then only those that prove most are kept. Whatever
 //! is kept is a proof: a vector that is left is checked against all transitions.
 
-use crate::ir::net::{PlaceId, Transition};
+use crate::ir::net::{Invariant, PlaceId, Transition};
 use std::collections::HashSet;
 
 /// Most vectors that are kept.
@@ -18,17 +18,6 @@ const MOST_COMBINATIONS: usize = 20_000;
 
 /// Work after which no more combinations are made, in entries of vectors: some tenths of a second.
 const MOST_WORK: usize = 60_000_000;
-
-/// Weights with which no transition increases the sum of tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invariant {
-    /// The places with a weight, ascending.
-    pub weights: Vec<(PlaceId, u64)>,
-    /// The weighted sum of tokens in the initial marking.
-    pub tokens: u64,
-    /// Whether every firing keeps the sum.
-    pub is_constant: bool,
-}
 
 /// A vector, and by how much each transition that is still to be taken changes its sum.
 #[derive(Clone, Debug)]

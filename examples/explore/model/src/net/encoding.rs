@@ -4,9 +4,9 @@
 //! of a NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
 //! without a proved bound begins with 8 bits; see [`Encoding`].
 
-use super::bounds::{self, Invariant};
+use super::bounds;
 use super::pnml::Pnml;
-use crate::ir::net::{Holder, Place, PlaceId};
+use crate::ir::net::{Holder, Invariant, Place, PlaceId};
 use crate::ir::{Range, Type, Variable};
 use std::collections::BinaryHeap;
 use std::fmt::Write;

@@ -20,18 +20,17 @@ pub mod names;
 pub mod pnml;
 pub mod properties;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::assembly::{Parts, assembled};
 use crate::diagnostic::{Diagnostic, Located};
 use crate::dve;
 use crate::dve::Names;
 use crate::ir::model::range;
-use crate::ir::net::{self, Holder, Net, PlaceId};
+use crate::ir::net::{self, Holder, Invariant, Net, PlaceId};
 use crate::ir::range::unbounded;
 use crate::ir::{Expression, Model, Range, Source, Span, TransitionId, Type};
 use crate::warnings::Warning;
-use bounds::Invariant;
 use encoding::Encoding;
 use names::NetNames;
 use pnml::Pnml;
@@ -128,9 +127,15 @@ fn inexact(model: &Model, expression: &Expression) -> Option<Span> {
 }
 
 /// Lowers a net to a model, with the names for conditions.
-fn lowered(source: &Source, pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> Result<(Model, Names), Diagnostic> {
+fn lowered(
+    source: &Source,
+    pnml: &Pnml,
+    invariants: &Arc<Vec<Invariant>>,
+    encoding: Encoding,
+) -> Result<(Model, Names), Diagnostic> {
     let (places, variables, text) = encoding::encoded(pnml, invariants, encoding);
-    let mut net = Net { places, transitions: pnml.transitions.clone(), groups: Vec::new(), encoding: text };
+    let transitions = pnml.transitions.clone();
+    let mut net = Net { places, transitions, invariants: invariants.clone(), groups: Vec::new(), encoding: text };
     net.groups = net::groups(&net.places, &net.transitions, &shares(&net));
     let tokens = (0..net.places.len()).map(|place| net.tokens_of(place)).collect();
     let capacity = |place: PlaceId| match net.places[place].holder {

@@ -15,28 +15,28 @@ fn source(text: &str) -> Source {
 }
 
 /// A PNML text with these elements on one page.
-fn page(elements: &str) -> String {
+pub(crate) fn page(elements: &str) -> String {
     format!(
         "<?xml version=\"1.0\"?>\n<pnml xmlns=\"http://www.pnml.org/version-2009/grammar/pnml\">\n<net id=\"n\" \
          type=\"http://www.pnml.org/version-2009/grammar/ptnet\"><page id=\"page\">\n{elements}\n</page></net></pnml>\n"
     )
 }
 
-fn place(id: &str, tokens: u64) -> String {
+pub(crate) fn place(id: &str, tokens: u64) -> String {
     format!("<place id=\"{id}\"><initialMarking><text>{tokens}</text></initialMarking></place>\n")
 }
 
-fn transition(id: &str) -> String {
+pub(crate) fn transition(id: &str) -> String {
     format!("<transition id=\"{id}\"/>\n")
 }
 
-fn arc(source: &str, target: &str, weight: u64) -> String {
+pub(crate) fn arc(source: &str, target: &str, weight: u64) -> String {
     format!(
         "<arc id=\"{source}-{target}\" source=\"{source}\" target=\"{target}\"><inscription><text>{weight}</text></inscription></arc>\n"
     )
 }
 
-fn read(text: &str) -> Nets {
+pub(crate) fn read(text: &str) -> Nets {
     Nets::read(source(text), Encoding::FIRST).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -354,7 +354,7 @@ fn sums_that_may_be_too_large_are_refused() {
 }
 
 /// A random net with few places: transitions with up to three arcs each way, and weights up to three.
-fn nets() -> impl Strategy<Value = String> {
+pub(crate) fn nets() -> impl Strategy<Value = String> {
     let arcs = || proptest::collection::vec((0usize..6, 1u64..4), 0..4);
     let places = proptest::collection::vec(0u64..4, 1..6);
     let transitions = proptest::collection::vec((arcs(), arcs()), 1..7);

@@ -1,8 +1,10 @@
 //! The actions of a model: the steps that can be taken or left out, each with the tests that enable it.
 
+use super::nets;
 use crate::interpreter::Step;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::ids::RuleId;
+use crate::ir::net::PlaceId;
 use crate::ir::network::Rules;
 use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, Span, TransitionId};
 use crate::trace::describe_step;
@@ -12,11 +14,12 @@ use std::collections::HashMap;
 /// Most actions of a model that is reduced: their matrix of conflicts takes 32 MiB.
 const MOST_ACTIONS: usize = 1 << 14;
 
-/// An action: one step of the processes, or all steps by one rule of the network.
+/// An action: one step of the processes, all steps by one rule of the network, or a firing of the net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Transition { id: TransitionId, receiver: Option<TransitionId> },
     Rule(RuleId),
+    Firing(TransitionId),
 }
 
 /// A test of a state. An action is enabled if and only if all of its tests hold.
@@ -26,6 +29,8 @@ pub enum Test {
     Holds(Expression),
     /// The component has a transition with this label of its table (`is_ready`), or has none.
     Ready { component: usize, label: u32, is_ready: bool },
+    /// The place has at least `least` tokens (`is_reached`), or fewer.
+    Tokens { place: PlaceId, least: u32, is_reached: bool },
 }
 
 /// Tests, each only once.
@@ -45,6 +50,7 @@ pub struct Actions {
     alone: HashMap<TransitionId, usize>,
     pairs: HashMap<(TransitionId, TransitionId), usize>,
     first_rule: usize,
+    first_firing: usize,
 }
 
 impl Tests {
@@ -52,7 +58,7 @@ impl Tests {
     pub fn number(&mut self, test: Test) -> usize {
         let test = match test {
             Test::Holds(expression) => Test::Holds(without_spans(expression)),
-            ready => ready,
+            other => other,
         };
         let next = self.all.len();
         let number = *self.numbers.entry(format!("{test:?}")).or_insert(next);
@@ -68,9 +74,8 @@ impl Actions {
     ///
     /// # Errors
     ///
-    /// The model has too many actions, is a Petri net, or is one transition system, in which no two steps are independent.
+    /// The model has too many actions, or is one transition system, in which no two steps are independent.
     pub fn of(model: &Model, tests: &mut Tests) -> Result<Self> {
-        ensure!(model.net.is_none(), "it is a Petri net, whose dependencies are not computed");
         let mut all = Vec::new();
         for (id, transition) in model.transitions.iter().enumerate() {
             match &transition.action {
@@ -96,8 +101,15 @@ impl Actions {
             ensure!(count <= MOST_ACTIONS, "it has {count} rules, and {MOST_ACTIONS} is the most that can be compared");
             all.extend((0..listed.rules.len()).map(Action::Rule));
         }
+        let first_firing = all.len();
+        if let Some(net) = &model.net {
+            let count = net.transitions.len();
+            ensure!(count <= MOST_ACTIONS, "it has {count} transitions, and {MOST_ACTIONS} is the most that can be compared");
+            all.extend((0..count).map(Action::Firing));
+        }
+        let tests_of_all = Vec::with_capacity(all.len());
         let mut actions =
-            Self { tests: Vec::with_capacity(all.len()), all, alone: HashMap::new(), pairs: HashMap::new(), first_rule };
+            Self { tests: tests_of_all, all, alone: HashMap::new(), pairs: HashMap::new(), first_rule, first_firing };
         for (number, action) in actions.all.iter().enumerate() {
             let mut own = Vec::new();
             match *action {
@@ -125,6 +137,10 @@ impl Actions {
                         own.push(tests.number(Test::Ready { component, label: *label, is_ready: true }));
                     }
                 }
+                Action::Firing(transition) => {
+                    let Some(net) = &model.net else { continue };
+                    own = nets::tests_of(net, transition, tests);
+                }
             }
             own.sort_unstable();
             own.dedup();
@@ -139,7 +155,7 @@ impl Actions {
             Step::Transition { id, receiver: None } => self.alone[&id],
             Step::Transition { id, receiver: Some(receiver) } => self.pairs[&(id, receiver)],
             Step::Rule(rule) => self.first_rule + rule,
-            Step::Firing(_) => unreachable!("a net is not reduced"),
+            Step::Firing(transition) => self.first_firing + transition,
         }
     }
 
@@ -148,6 +164,7 @@ impl Actions {
         match self.all[action] {
             Action::Transition { id, receiver } => describe_step(model, Step::Transition { id, receiver }),
             Action::Rule(rule) => describe_step(model, Step::Rule(rule)),
+            Action::Firing(transition) => describe_step(model, Step::Firing(transition)),
         }
     }
 
@@ -155,7 +172,7 @@ impl Actions {
     pub fn moves(&self, model: &Model, action: usize) -> Vec<(ProcessId, LocationId, LocationId)> {
         let parts = match self.all[action] {
             Action::Transition { id, receiver } => [Some(id), receiver],
-            Action::Rule(_) => [None, None],
+            Action::Rule(_) | Action::Firing(_) => [None, None],
         };
         let transitions = parts.into_iter().flatten().map(|id| &model.transitions[id]);
         transitions.map(|transition| (transition.process, transition.from, transition.to)).collect()
@@ -218,7 +235,7 @@ pub fn text(model: &Model, expression: &Expression) -> String {
         }
         Expression::Enabled(label) => match &model.network {
             Some(network) => format!("enabled({})", network.labels.get(*label)),
-            None => "enabled".into(),
+            None => format!("fireable({})", model.firing_name(*label)),
         },
         Expression::Unary { operator, operand } => {
             let sign = match operator {

@@ -13,8 +13,10 @@
 
 use super::actions::{Action, Actions, Test, Tests};
 use super::effects::{Effect, Known, Runs};
+use super::nets::Arcs;
 use super::rules;
 use crate::ir::Model;
+use crate::ir::Net;
 use anyhow::Result;
 use fixedbitset::FixedBitSet;
 use std::fmt::Write;
@@ -41,6 +43,9 @@ impl Dependencies {
     /// The model is too large, or has no independent steps.
     pub fn of(model: &Model, mut tests: Tests, explains: bool) -> Result<Self> {
         let actions = Actions::of(model, &mut tests)?;
+        if let Some(net) = &model.net {
+            return Ok(of_net(model, net, actions, tests.all, explains));
+        }
         let mut search =
             Search { runs: Runs::of(model), actions, tests: tests.all, enabled: Vec::new(), reasons: explains.then(String::new) };
         let count = search.actions.all.len();
@@ -50,6 +55,32 @@ impl Dependencies {
         let Search { actions, tests, reasons, .. } = search;
         Ok(Self { actions, tests, conflicts, enablers, reasons })
     }
+}
+
+/// The dependencies of a net's transitions.
+fn of_net(model: &Model, net: &Net, actions: Actions, tests: Vec<Test>, explains: bool) -> Dependencies {
+    let mut reasons = explains.then(String::new);
+    let arcs = Arcs::of(net);
+    let name = |action| actions.describe(model, action);
+    let conflicts = arcs.conflicts(|one, other, place| {
+        if let Some(reasons) = &mut reasons {
+            let place = &net.places[place].name;
+            *reasons += &format!(
+                "do not accord\t{}\t{}\tone may take tokens from {place} that the other needs\n",
+                name(one),
+                name(other)
+            );
+        }
+    });
+    let enablers: Vec<FixedBitSet> = tests.iter().map(|test| arcs.enablers(model, test)).collect();
+    if let Some(reasons) = &mut reasons {
+        for (test, enablers) in tests.iter().zip(&enablers) {
+            for action in enablers.ones() {
+                *reasons += &format!("may make true\t{}\t{}\n", name(action), describe_test(model, test));
+            }
+        }
+    }
+    Dependencies { actions, tests, conflicts, enablers, reasons }
 }
 
 /// An action by itself: what is known where it is enabled, its effect there, and the cells that its tests read.
@@ -89,6 +120,7 @@ impl Search<'_> {
                     to.insert(self.runs.cells.of_component(network, *component));
                 }
             }
+            Test::Tokens { .. } => {}
         }
     }
 
@@ -143,7 +175,7 @@ impl Search<'_> {
         let test = &self.tests[test];
         match self.actions.all[action] {
             Action::Rule(rule) => rules::may_change(self.runs.model, &self.runs.cells, rule, test, truth, known),
-            Action::Transition { .. } => self.runs.may_change(test, truth, known, effect),
+            Action::Transition { .. } | Action::Firing(_) => self.runs.may_change(test, truth, known, effect),
         }
     }
 
@@ -200,6 +232,10 @@ enum Reason {
 pub fn describe_test(model: &Model, test: &Test) -> String {
     match test {
         Test::Holds(expression) => super::actions::text(model, expression),
+        Test::Tokens { place, least, is_reached } => {
+            let name = model.net.as_ref().map_or("", |net| &net.places[*place].name);
+            format!("tokens({name}) {} {least}", if *is_reached { ">=" } else { "<" })
+        }
         Test::Ready { component, label, is_ready } => {
             let network = model.network.as_ref();
             let name = network.map_or_else(String::new, |network| model.full_name(network.components[*component].variable));

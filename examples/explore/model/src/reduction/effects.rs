@@ -137,6 +137,8 @@ impl Known {
             },
             // Components are compared state by state (rules.rs).
             Test::Ready { .. } => true,
+            // Nets are not run on intervals (nets.rs).
+            Test::Tokens { .. } => true,
         }
     }
 }
@@ -201,6 +203,8 @@ impl<'m> Runs<'m> {
                 running.act(id);
             }
             Action::Rule(rule) => running.synchronize(rule),
+            // Only actions of processes and networks are run.
+            Action::Firing(_) => {}
         }
         running.finish()
     }

@@ -63,6 +63,8 @@ fn may_be_moved(table: &Table, state: u32, first: u32, second: u32) -> bool {
 pub fn may_change(model: &Model, cells: &Cells, rule: RuleId, test: &Test, truth: bool, before: &Known) -> bool {
     let Some(network) = &model.network else { return true };
     match test {
+        // A rule changes no places.
+        Test::Tokens { .. } => false,
         Test::Ready { component, label, is_ready } => {
             let Some((_, moved)) = parts(network, rule).iter().find(|(of, _)| *of as usize == *component) else { return false };
             let table = &*network.components[*component].table;

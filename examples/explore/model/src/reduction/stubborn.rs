@@ -22,6 +22,7 @@
 
 use super::actions::{Test, Tests};
 use super::dependencies::Dependencies;
+use super::nets;
 use crate::checks::Checks;
 use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};
 use crate::ir::expression::{Binary, Unary};
@@ -95,9 +96,6 @@ impl<'m> Stubborn<'m> {
     pub fn of(model: &'m Model, checks: &Checks, kept: Kept) -> Result<Self> {
         if model.property.is_some() {
             bail!("it has a property of runs, and a reduction would lose runs that violate it");
-        }
-        if model.net.is_some() {
-            bail!("it is a Petri net, and which of its transitions depend on each other is not computed");
         }
         let mut tests = Tests::default();
         let goal = kept.goals.then(|| {
@@ -301,6 +299,9 @@ pub(super) fn evaluate(model: &Model, test: &Test, term: Option<&Term>, state: &
             let state = network.state_of(of, &model.layout, state);
             Some(of.table.targets(state, *label).is_empty() != *is_ready)
         }
+        (None, Test::Tokens { place, least, is_reached }, _) => {
+            model.net.as_ref().map(|net| (net.tokens(&model.layout, state, *place) >= *least) == *is_reached)
+        }
         (None, ..) => None,
     };
     match holds {
@@ -314,7 +315,7 @@ pub(super) fn evaluate(model: &Model, test: &Test, term: Option<&Term>, state: &
 pub(super) fn term_of(test: &Test, model: &Model) -> Option<Term> {
     match test {
         Test::Holds(expression) => Some(Term::of(expression, model)),
-        Test::Ready { .. } => None,
+        Test::Ready { .. } | Test::Tokens { .. } => None,
     }
 }
 
@@ -334,13 +335,35 @@ fn goal(model: &Model, expression: &Expression, truth: bool, tests: &mut Tests) 
         (Expression::Binary { operator: Binary::Imply, operands, .. }, true) => Goal::Any(both(operands, [false, true])),
         (Expression::Binary { operator: Binary::Imply, operands, .. }, false) => Goal::All(both(operands, [true, false])),
         (Expression::Enabled(label), _) => enabled(model, *label, truth, tests),
-        (_, true) => Goal::Test(tests.number(Test::Holds(expression.clone()))),
-        (_, false) => Goal::Test(tests.number(Test::Holds(Expression::unary(Unary::Not, expression.clone())))),
+        (Expression::Binary { operator: operator @ (Binary::Equal | Binary::NotEqual), operands, .. }, _)
+            if (*operator == Binary::Equal) == truth && model.net.is_some() =>
+        {
+            let halves = model.net.as_ref().and_then(|net| nets::halves(net, &operands[0], &operands[1]));
+            match halves {
+                Some(halves) => Goal::All(both(&halves, [true; 2])),
+                None => Goal::Test(tests.number(test_of(expression, truth))),
+            }
+        }
+        _ => Goal::Test(tests.number(test_of(expression, truth))),
     }
 }
 
-/// The goal that some rule with the label has a step, or that none has.
+/// The test that an expression is not 0 or, with `truth` false, that it is 0.
+fn test_of(expression: &Expression, truth: bool) -> Test {
+    let expression = expression.clone();
+    Test::Holds(if truth { expression } else { Expression::unary(Unary::Not, expression) })
+}
+
+/// The goal that some rule with the label has a step, or that none has; of a net, that a transition is enabled, or is not.
 fn enabled(model: &Model, label: usize, truth: bool, tests: &mut Tests) -> Goal {
+    if let Some(net) = &model.net {
+        let takes = net.transitions[label].takes.iter();
+        let test = |(place, least): &(usize, u32)| {
+            Goal::Test(tests.number(Test::Tokens { place: *place, least: *least, is_reached: truth }))
+        };
+        let parts = takes.map(test).collect();
+        return if truth { Goal::All(parts) } else { Goal::Any(parts) };
+    }
     let Some(Rules::Listed(listed)) = model.network.as_ref().map(|network| &network.rules) else {
         return Goal::Constant(!truth);
     };

@@ -6,6 +6,7 @@ use crate::checks::{Checks, Role};
 use crate::dve::{Dve, random};
 use crate::ir::network::{Component, Rule, Table};
 use crate::ir::{Model, Network, Source, Texts, Type, Variable};
+use crate::net::tests as nets;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -148,6 +149,124 @@ fn random_networks() {
     assert!(compared > 20 && reduced < whole, "{compared} networks, {reduced} of {whole} states");
 }
 
+/// Goals of random nets; many are reached and some never are.
+const GOALS_OF_NETS: [&str; 8] = [
+    "tokens(p0) + tokens(p1) >= 3",
+    "tokens(p0) == 2 and not fireable(t0)",
+    "fireable(t1) or tokens(p2) > 1",
+    "not (fireable(t0) or fireable(t1))",
+    "tokens(p1) != 1 and tokens(p0) - 2 * tokens(p1) < 0",
+    "tokens(p0) * tokens(p1) == 4",
+    "fireable(t0) + fireable(t2) == 2",
+    "tokens(p0, p1, p2) == 0 or tokens(p0) == 5",
+];
+
+#[test]
+fn random_nets() {
+    let (mut compared, mut reached, mut whole, mut reduced, mut number) = (0, 0, 0, 0, 0);
+    with(2 * models(), 3, &nets::nets(), |text| {
+        let net = nets::read(&text);
+        let dependencies = Dependencies::of(&net.model, Tests::default(), false).unwrap();
+        if let Err(what) = check(&net.model, &dependencies, STATES) {
+            panic!("{what}\n{text}");
+        }
+        let mut checks = Checks::default();
+        let goal = source(GOALS_OF_NETS[number % GOALS_OF_NETS.len()]);
+        number += 1;
+        // Small nets lack some of the elements.
+        if let Ok((condition, _)) = net.condition(&goal) {
+            checks.add(Role::Goal, goal.text.clone(), condition);
+            reached += 1;
+        }
+        match compare(&net.model, &checks, 2000) {
+            Ok(Some((states, left))) => {
+                (compared, whole, reduced) = (compared + 1, whole + states, reduced + left);
+            }
+            Ok(None) => {}
+            Err(what) => panic!("{what} {}\n{text}", goal.text),
+        }
+    });
+    println!("{compared} nets, {reached} with a goal: {reduced} of {whole} states are left");
+    assert!(compared > 20 && reached > 20 && reduced < whole, "{compared} nets, {reduced} of {whole} states");
+}
+
+/// A net whose dependencies are all real: `t` and `u` want the token of `c`; `double` wants two of `e`, and `one` the last one.
+fn exact_net() -> String {
+    let places = [("a", 1), ("b", 0), ("c", 1), ("d", 0), ("e", 2), ("f", 0)].map(|(id, tokens)| nets::place(id, tokens));
+    let transitions = ["t", "u", "v", "w", "double", "one", "back"].map(nets::transition);
+    let arcs = [
+        ("a", "t", 1),
+        ("c", "t", 1),
+        ("t", "b", 1),
+        ("b", "v", 1),
+        ("v", "a", 1),
+        ("v", "c", 1),
+        ("c", "u", 1),
+        ("u", "d", 1),
+        ("d", "w", 1),
+        ("w", "c", 1),
+        ("e", "double", 2),
+        ("double", "f", 2),
+        ("e", "one", 1),
+        ("one", "f", 1),
+        ("f", "back", 1),
+        ("back", "e", 1),
+    ];
+    let arcs = arcs.map(|(from, to, weight)| nets::arc(from, to, weight));
+    nets::page(&[places.concat(), transitions.concat(), arcs.concat()].concat())
+}
+
+/// Removes each bit of the matrices in turn. Returns the numbers of bits that were removed, and of those whose absence is found:
+/// conflicts, then enablers.
+fn dropped_and_found(model: &Model, dependencies: &Dependencies) -> [[usize; 2]; 2] {
+    let (mut dropped, mut found) = ([0, 0], [0, 0]);
+    let count = dependencies.actions.all.len();
+    for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
+        if dependencies.conflicts[one].contains(other) {
+            let mut wrong = dependencies.clone();
+            wrong.conflicts[one].set(other, false);
+            wrong.conflicts[other].set(one, false);
+            dropped[0] += 1;
+            found[0] += usize::from(check(model, &wrong, STATES).is_err());
+        }
+    }
+    for (test, enablers) in dependencies.enablers.iter().enumerate() {
+        for action in enablers.ones() {
+            let mut wrong = dependencies.clone();
+            wrong.enablers[test].set(action, false);
+            dropped[1] += 1;
+            found[1] += usize::from(check(model, &wrong, STATES).is_err());
+        }
+    }
+    [dropped, found]
+}
+
+#[test]
+fn a_missing_bit_of_a_net_is_found() {
+    let net = nets::read(&exact_net());
+    let dependencies = Dependencies::of(&net.model, Tests::default(), false).unwrap();
+    assert_eq!(check(&net.model, &dependencies, STATES), Ok(9));
+    let [dropped, found] = dropped_and_found(&net.model, &dependencies);
+    assert_eq!((dropped, found), ([2, 9], dropped), "bits that were removed, and whose absence was found: conflicts, enablers");
+}
+
+/// Transitions of different places of an invariant are never enabled together, so they accord.
+#[test]
+fn invariants_of_nets_are_used() {
+    let arcs = [("a", "t", 1), ("s", "t", 1), ("t", "b", 1), ("b", "u", 1), ("s", "u", 1), ("u", "a", 1)];
+    let conflicts = |tokens: u64| {
+        let places = [nets::place("a", 1), nets::place("b", tokens), nets::place("s", 9)];
+        let arcs = arcs.map(|(from, to, weight)| nets::arc(from, to, weight));
+        let text = nets::page(&[places.concat(), ["t", "u"].map(nets::transition).concat(), arcs.concat()].concat());
+        let net = nets::read(&text);
+        let dependencies = Dependencies::of(&net.model, Tests::default(), true).unwrap();
+        check(&net.model, &dependencies, STATES).unwrap();
+        assert!(dependencies.reasons.unwrap().contains("may make true\tt\ttokens(b) >= 1"));
+        dependencies.conflicts[0].contains(1)
+    };
+    assert_eq!([0, 1].map(conflicts), [false, true], "with one token and with two");
+}
+
 /// Three processes whose dependencies are all real: no bit of the matrices may be missing.
 const EXACT: &str = "byte x, y;
     process A { state s, t; init s; trans s -> t { effect x = 1; }, t -> s { guard y == 1; effect x = 0; }; }
@@ -160,25 +279,7 @@ fn a_missing_bit_is_found() {
     let dve = read(EXACT);
     let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
     assert_eq!(check(&dve.model, &dependencies, STATES), Ok(12));
-    let (mut dropped, mut found) = ([0, 0], [0, 0]);
-    let count = dependencies.actions.all.len();
-    for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
-        if dependencies.conflicts[one].contains(other) {
-            let mut wrong = dependencies.clone();
-            wrong.conflicts[one].set(other, false);
-            wrong.conflicts[other].set(one, false);
-            dropped[0] += 1;
-            found[0] += usize::from(check(&dve.model, &wrong, STATES).is_err());
-        }
-    }
-    for (test, enablers) in dependencies.enablers.iter().enumerate() {
-        for action in enablers.ones() {
-            let mut wrong = dependencies.clone();
-            wrong.enablers[test].set(action, false);
-            dropped[1] += 1;
-            found[1] += usize::from(check(&dve.model, &wrong, STATES).is_err());
-        }
-    }
+    let [dropped, found] = dropped_and_found(&dve.model, &dependencies);
     assert!(dropped[0] > 0 && dropped[1] > 0);
     assert_eq!(found, dropped, "bits whose absence was found, of those that were removed: conflicts, enablers");
 }

@@ -8,6 +8,12 @@ use flate2::Crc;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Debug, Write};
 
+/// Name of the part that encodes states.
+const STATES: &str = "variables";
+
+/// Name of the part with the places and transitions of a net.
+const NET: &str = "net";
+
 /// The parts of a model and its checks that a search depends on.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -24,11 +30,11 @@ pub struct Identity {
 impl Identity {
     pub fn of(model: &Model, checks: &Checks) -> Self {
         let parts = vec![
-            ("variables", checksum(&(&model.variables, &model.layout))),
+            (STATES, checksum_of_states(model)),
             ("processes", checksum(&(&model.processes, &model.channels))),
             ("transitions", checksum(&model.transitions)),
             ("assertions", checksum(&model.assertions)),
-            ("net", model.net.as_ref().map_or_else(String::new, checksum)),
+            (NET, checksum_of_net(model)),
             ("network", model.network.as_ref().map_or_else(String::new, checksum_of_network)),
         ];
         let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);
@@ -73,6 +79,20 @@ impl Identity {
         );
         Ok(())
     }
+}
+
+/// Whether a saved identity has the same variables, layout and places as a model.
+pub fn has_states_of(saved: &Value, model: &Model) -> bool {
+    let is = |part: &str, sum: String| saved["parts"][part].as_str() == Some(&sum);
+    is(STATES, checksum_of_states(model)) && is(NET, checksum_of_net(model))
+}
+
+fn checksum_of_net(model: &Model) -> String {
+    model.net.as_ref().map_or_else(String::new, checksum)
+}
+
+fn checksum_of_states(model: &Model) -> String {
+    checksum(&(&model.variables, &model.layout))
 }
 
 /// Conditions as the command line shows them.

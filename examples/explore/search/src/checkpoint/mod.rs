@@ -35,6 +35,7 @@ use crate::checks::Violation;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found, Limits};
 use crate::growth::grow_within;
+use crate::ir::Model;
 use crate::ir::bounds::Intervals;
 use crate::program::Ended;
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -218,6 +219,11 @@ impl Opened {
     pub fn open(path: &Path) -> Result<Self> {
         let reading = Reading::open(path).with_context(|| format!("--resume: {} cannot be read", path.display()))?;
         Ok(Self { path: path.into(), reading })
+    }
+
+    /// Whether the states of the checkpoint are encoded as those of a model.
+    pub fn has_states_of(&self, model: &Model) -> bool {
+        identity::has_states_of(&self.reading.header["model"], model)
     }
 
     /// Returns the kind of its table, which must be the kind `asked` for, if any.

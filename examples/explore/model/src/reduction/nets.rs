@@ -1,0 +1,281 @@
+//! Dependencies of the transitions of a Petri net, from its arcs.
+//!
+//! Firings only add and subtract tokens, so two orders of the same firings lead to the same marking. Transitions accord if
+//! neither can disable the other. Transition t disables u at place p only if t leaves fewer tokens there than it takes, and fewer
+//! than u needs; see [`disables`]. Transitions that no marking enables together accord, too; place invariants show that.
+//!
+//! A test on the tokens of one place becomes true only by transitions that add tokens there (or take some), and a comparison of
+//! sums of tokens only by those that change the difference of its sides in the right direction.
+
+use super::actions::{Test, Tests};
+use crate::ir::expression::{Binary, Unary};
+use crate::ir::net::{Holder, Net, PlaceId, Transition};
+use crate::ir::{Expression, Model, TransitionId, VariableId};
+use fixedbitset::FixedBitSet;
+use std::collections::BTreeMap;
+
+/// Arcs and invariants of a net, ready for the analysis.
+pub struct Arcs<'n> {
+    net: &'n Net,
+    /// Invariants of each place, with the weights that they give it.
+    weights: Vec<Vec<(usize, u64)>>,
+    /// Transitions that some marking may enable.
+    possible: Vec<bool>,
+}
+
+/// Numbers of tokens with a factor each, and a constant that is added.
+#[derive(Default)]
+struct Linear {
+    factors: BTreeMap<PlaceId, i64>,
+    constant: i64,
+}
+
+/// Adds the tests that a transition is enabled to those of a model. Returns their numbers.
+pub fn tests_of(net: &Net, transition: TransitionId, tests: &mut Tests) -> Vec<usize> {
+    let takes = net.transitions[transition].takes.iter();
+    takes.map(|(place, least)| tests.number(Test::Tokens { place: *place, least: *least, is_reached: true })).collect()
+}
+
+impl<'n> Arcs<'n> {
+    pub fn of(net: &'n Net) -> Self {
+        let mut weights = vec![Vec::new(); net.places.len()];
+        for (number, invariant) in net.invariants.iter().enumerate() {
+            invariant.weights.iter().for_each(|(place, weight)| weights[*place].push((number, *weight)));
+        }
+        let mut arcs = Self { net, weights, possible: Vec::new() };
+        arcs.possible = net.transitions.iter().map(|transition| arcs.may_be_enabled(&transition.takes)).collect();
+        arcs
+    }
+
+    /// Whether invariants allow a marking with these tokens.
+    fn may_be_enabled(&self, tokens: &[(PlaceId, u32)]) -> bool {
+        let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
+        tokens.iter().all(|(place, count)| {
+            let has_enough = self.net.places[*place].holder != Holder::Constant || self.net.places[*place].initial >= *count;
+            has_enough
+                && self.weights[*place].iter().all(|(invariant, weight)| {
+                    let sum = sums.entry(*invariant).or_default();
+                    *sum = sum.saturating_add(weight.saturating_mul((*count).into()));
+                    *sum <= self.net.invariants[*invariant].tokens
+                })
+        })
+    }
+
+    /// By transition, the transitions that do not accord with it. Calls `explain` for each pair, with the place of the conflict.
+    pub fn conflicts(&self, mut explain: impl FnMut(TransitionId, TransitionId, PlaceId)) -> Vec<FixedBitSet> {
+        let transitions = &self.net.transitions;
+        let mut takers: Vec<Vec<TransitionId>> = vec![Vec::new(); self.net.places.len()];
+        for (id, transition) in transitions.iter().enumerate().filter(|(id, _)| self.possible[*id]) {
+            transition.takes.iter().for_each(|(place, _)| takers[*place].push(id));
+        }
+        let count = transitions.len();
+        let mut conflicts = vec![FixedBitSet::with_capacity(count); count];
+        let mut apart = vec![FixedBitSet::with_capacity(count); count];
+        for (place, takers) in takers.iter().enumerate() {
+            for &one in takers {
+                if transitions[one].put(place) >= transitions[one].taken(place) {
+                    continue;
+                }
+                for &other in takers.iter().filter(|other| **other != one) {
+                    let is_known = conflicts[one].contains(other) || apart[one].contains(other);
+                    if is_known || !disables(&transitions[one], &transitions[other], place) {
+                        continue;
+                    }
+                    let are_together = self.may_be_enabled(&both(&transitions[one], &transitions[other]));
+                    let matrix = if are_together { &mut conflicts } else { &mut apart };
+                    matrix[one].insert(other);
+                    matrix[other].insert(one);
+                    if are_together {
+                        explain(one, other, place);
+                    }
+                }
+            }
+        }
+        conflicts
+    }
+
+    /// The transitions that may change a test from false to true.
+    pub fn enablers(&self, model: &Model, test: &Test) -> FixedBitSet {
+        let all = self.net.transitions.iter().enumerate();
+        let enables: Box<dyn Fn(&Transition) -> bool> = match test {
+            // With `least - 1` tokens or fewer, the transition is enabled and puts more than it takes.
+            Test::Tokens { place, least, is_reached: true } => Box::new(move |transition| {
+                let (taken, put) = (transition.taken(*place), transition.put(*place));
+                put > taken && taken < *least
+            }),
+            Test::Tokens { place, least, is_reached: false } => Box::new(move |transition| {
+                let (taken, put) = (transition.taken(*place), transition.put(*place));
+                put < taken && put < *least
+            }),
+            Test::Holds(expression) => self.may_make_true(model, expression),
+            Test::Ready { .. } => Box::new(|_| true),
+        };
+        let mut enablers = FixedBitSet::with_capacity(self.net.transitions.len());
+        enablers.extend(all.filter(|(id, transition)| self.possible[*id] && enables(transition)).map(|(id, _)| id));
+        enablers
+    }
+
+    /// Whether a transition may change an expression from 0 to another value.
+    fn may_make_true<'a>(&'a self, model: &Model, expression: &Expression) -> Box<dyn Fn(&Transition) -> bool + 'a> {
+        let net = self.net;
+        match difference(net, expression, true) {
+            Some((Comparison::AtLeast, sum)) => Box::new(move |transition| sum.change(transition) > 0),
+            Some((Comparison::Other, sum)) => Box::new(move |transition| sum.change(transition) != 0),
+            None => {
+                let mut read = vec![false; net.places.len()];
+                read_by(net, model, expression, &mut read);
+                Box::new(move |transition| {
+                    let mut touched = transition.takes.iter().chain(&transition.puts);
+                    touched.any(|(place, _)| read[*place] && transition.taken(*place) != transition.put(*place))
+                })
+            }
+        }
+    }
+}
+
+/// Whether a transition may disable another one at a place from which both take tokens: in some marking with enough tokens there
+/// for each of them, the first leaves too few for the second.
+fn disables(one: &Transition, other: &Transition, place: PlaceId) -> bool {
+    let (taken, put, needed) = (one.taken(place), one.put(place), other.taken(place));
+    put < taken && put < needed
+}
+
+/// The tokens that two transitions need together, to be enabled in one marking.
+fn both(one: &Transition, other: &Transition) -> Vec<(PlaceId, u32)> {
+    let mut tokens: BTreeMap<PlaceId, u32> = one.takes.iter().copied().collect();
+    for (place, count) in &other.takes {
+        let needed = tokens.entry(*place).or_default();
+        *needed = (*needed).max(*count);
+    }
+    tokens.into_iter().collect()
+}
+
+/// How a sum is compared with 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    /// The test is that the sum is at least some number.
+    AtLeast,
+    /// The test is that the sum is, or is not, some number.
+    Other,
+}
+
+impl Linear {
+    /// By how much a firing changes the sum.
+    fn change(&self, transition: &Transition) -> i64 {
+        let change = |(place, factor): (&PlaceId, &i64)| {
+            let (put, taken) = (i64::from(transition.put(*place)), i64::from(transition.taken(*place)));
+            factor * (put - taken)
+        };
+        self.factors.iter().map(change).sum()
+    }
+
+    fn add(&mut self, other: Self, factor: i64) -> Option<()> {
+        for (place, of) in other.factors {
+            let sum = self.factors.entry(place).or_default();
+            *sum = of.checked_mul(factor)?.checked_add(*sum)?;
+            // The changes of firings are sums of 64 bits.
+            i32::try_from(*sum).ok()?;
+        }
+        self.constant = other.constant.checked_mul(factor)?.checked_add(self.constant)?;
+        Some(())
+    }
+}
+
+/// The sum whose comparison with a number is the expression or, with `truth` false, its negation. `None` for other expressions.
+fn difference(net: &Net, expression: &Expression, truth: bool) -> Option<(Comparison, Linear)> {
+    if let Some(sum) = linear(net, expression) {
+        return Some((Comparison::Other, sum));
+    }
+    match expression {
+        Expression::Unary { operator: Unary::Not, operand } => difference(net, operand, !truth),
+        Expression::Binary { operator, operands, .. } => {
+            let [left, right] = &**operands;
+            let (comparison, is_left_larger) = match operator {
+                Binary::Less | Binary::LessOrEqual => (Comparison::AtLeast, !truth),
+                Binary::Greater | Binary::GreaterOrEqual => (Comparison::AtLeast, truth),
+                Binary::Equal | Binary::NotEqual => (Comparison::Other, true),
+                _ => return None,
+            };
+            let mut sum = Linear::default();
+            let sign = if is_left_larger { 1 } else { -1 };
+            sum.add(linear(net, left)?, sign)?;
+            sum.add(linear(net, right)?, -sign)?;
+            Some((comparison, sum))
+        }
+        _ => None,
+    }
+}
+
+/// An expression as a sum of tokens. Conditions whose numbers may exceed 32 bits were refused, so sums do not wrap around.
+fn linear(net: &Net, expression: &Expression) -> Option<Linear> {
+    let of_place = |place: PlaceId| Linear { factors: BTreeMap::from([(place, 1)]), constant: 0 };
+    match expression {
+        Expression::Constant(value) => Some(Linear { constant: (*value).into(), ..Linear::default() }),
+        Expression::Variable(variable) => {
+            let is_number = |place: &PlaceId| matches!(net.places[*place].holder, Holder::Number { .. });
+            net.places_of(*variable).next().filter(is_number).map(of_place)
+        }
+        Expression::Unary { operator: Unary::Negate, operand } => {
+            let mut sum = Linear::default();
+            sum.add(linear(net, operand)?, -1)?;
+            Some(sum)
+        }
+        Expression::Binary { operator, operands, .. } => {
+            let [left, right] = &**operands;
+            let mut sum = Linear::default();
+            match (operator, left, right) {
+                (Binary::Equal, Expression::Variable(variable), Expression::Constant(value)) => {
+                    return marked_by(net, *variable, *value).map(of_place);
+                }
+                (Binary::Add, ..) => {
+                    sum.add(linear(net, left)?, 1)?;
+                    sum.add(linear(net, right)?, 1)?;
+                }
+                (Binary::Subtract, ..) => {
+                    sum.add(linear(net, left)?, 1)?;
+                    sum.add(linear(net, right)?, -1)?;
+                }
+                (Binary::Multiply, Expression::Constant(factor), other)
+                | (Binary::Multiply, other, Expression::Constant(factor)) => {
+                    sum.add(linear(net, other)?, (*factor).into())?;
+                }
+                _ => return None,
+            }
+            Some(sum)
+        }
+        _ => None,
+    }
+}
+
+/// The place that has its token if a shared variable has this value.
+fn marked_by(net: &Net, variable: VariableId, value: i32) -> Option<PlaceId> {
+    let is_it = |place: &PlaceId| match net.places[*place].holder {
+        Holder::Code { code, .. } => i64::from(code) == i64::from(value),
+        _ => false,
+    };
+    net.places_of(variable).find(is_it)
+}
+
+/// Marks the places whose tokens an expression may read.
+fn read_by(net: &Net, model: &Model, expression: &Expression, to: &mut [bool]) {
+    match expression {
+        Expression::Constant(_) | Expression::At { .. } => {}
+        Expression::Variable(variable) => net.places_of(*variable).for_each(|place| to[place] = true),
+        Expression::Element { array, index, .. } => {
+            net.places_of(*array).for_each(|place| to[place] = true);
+            read_by(net, model, index, to);
+        }
+        Expression::Enabled(transition) => net.transitions[*transition].takes.iter().for_each(|(place, _)| to[*place] = true),
+        Expression::Unary { operand, .. } => read_by(net, model, operand, to),
+        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| read_by(net, model, operand, to)),
+    }
+}
+
+/// The two comparisons that hold together exactly if an equation of sums of tokens holds: of an equation that does not, only one
+/// direction is needed.
+pub fn halves(net: &Net, left: &Expression, right: &Expression) -> Option<[Expression; 2]> {
+    let is_place = |expression: &Expression| linear(net, expression).is_some_and(|sum| !sum.factors.is_empty());
+    let are_sums = linear(net, left).is_some() && linear(net, right).is_some() && (is_place(left) || is_place(right));
+    let is = |operator| Expression::binary(operator, left.clone(), right.clone(), Default::default());
+    are_sums.then(|| [is(Binary::LessOrEqual), is(Binary::GreaterOrEqual)])
+}
