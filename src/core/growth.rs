@@ -54,9 +54,9 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new, and the
-    /// numbers of vectors and nodes before they are put. Grows until that is a fair share, as far as the memory permits. How many nodes the vectors need is not known before they are
-    /// put, but a node table that is nearly full grows, too.
+    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new, and
+    /// the numbers of vectors and nodes before they are put. Grows until that is a fair share, as far as the memory permits. How
+    /// many nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too.
     pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> (usize, Option<[u64; 2]>) {
         let mut before = None;
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.

@@ -257,8 +257,8 @@ impl CudaStore {
                 self.count_given(&mut memory)?;
             }
             let needed = bytes_for(memory.bound + count);
-            // Grows in steps of a quarter, because mapping waits for the driver. But no step is for more rows than can be stored: a
-            // table within a limit of memory has slots for that.
+            // Grows in steps of a quarter, because mapping waits for the driver. But no step is for more rows than can be
+            // stored: a table within a limit of memory has slots for that.
             let quarter = (memory.words.bytes() / 4 * 5 / width_bytes).min(most_stored(view.capacity));
             let step = bytes_for((memory.bound + count).max(quarter));
             if needed > memory.words.bytes() && memory.words.grow(step).is_err() {
