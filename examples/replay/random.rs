@@ -9,6 +9,7 @@ use super::vectors::{Vectors, allocate, check_width};
 use anyhow::{Result, ensure};
 use indicatif::HumanCount;
 use rayon::prelude::*;
+use warpset_random::mix;
 
 /// Vectors that a thread writes at a time.
 const PIECE: usize = 4096;
@@ -142,14 +143,6 @@ impl Permutation {
         }
         high << self.low_bits | low
     }
-}
-
-/// A hash of 64 bits (SplitMix64: Steele, Lea, Flood 2014).
-fn mix(value: u64) -> u64 {
-    let mut hash = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ hash >> 31
 }
 
 /// A hash of 64 bits that is faster than [`mix`] and good enough in a chain (the folded product of Wang Yi's wyhash).

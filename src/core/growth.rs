@@ -54,21 +54,23 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new. Grows
-    /// until that is a fair share, as far as the memory permits. How many nodes the vectors need is not known before they are
-    /// put, but a node table that is nearly full grows, too.
-    pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> usize {
+    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new, and
+    /// the numbers of vectors and nodes before they are put. Grows until that is a fair share, as far as the memory permits. How
+    /// many nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too.
+    pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> (usize, Option<[u64; 2]>) {
+        let mut before = None;
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         while first_error.error.is_none() {
             let size = self.size();
-            let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
+            before = first_error.keep(self.stored(FIND_OR_PUT));
+            let Some([stored, nodes]) = before else { break };
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
                 Growth::of_nodes(size)
             } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
-                return (offered as u64).min(free) as usize;
+                return ((offered as u64).min(free) as usize, before);
             } else {
                 Growth::of_slots(size)
             };
@@ -79,23 +81,21 @@ impl RawTable {
             let grown = self.grow_within(FIND_OR_PUT, self.options.memory, growth.at_least(WORTH_WHILE));
             // The slots that are left are filled. Only a vector that finds none is worth an error.
             if let Some(false) = first_error.keep(grown) {
-                return self.note_last_size(size, offered);
+                // The batches to come need not find that out.
+                self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
+                break;
             }
         }
-        offered
-    }
-
-    /// Notes that a table of this size cannot grow, so that the batches to come need not find that out.
-    fn note_last_size(&self, size: Size, offered: usize) -> usize {
-        self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
-        offered
+        (offered, before)
     }
 
     /// Offers the rejected vectors of a batch again, after relocating keys or growing. `tally` is the sum of the outcomes so far.
+    /// `before`: numbers of vectors and nodes before the batch.
     pub(super) fn retry_rejected(
         &self,
         mut batch: HostBatch<'_>,
         mut tally: Tally,
+        before: Option<[u64; 2]>,
         beside: Option<&dyn Beside>,
         first_error: &mut FirstError,
     ) -> Result<Tally> {
@@ -106,7 +106,7 @@ impl RawTable {
             tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, beside, first_error)?;
+            tally = self.grow_and_retry(&mut batch, tally, before, beside, first_error)?;
         }
         Ok(tally)
     }
@@ -118,6 +118,7 @@ impl RawTable {
         &self,
         batch: &mut HostBatch<'_>,
         mut tally: Tally,
+        before: Option<[u64; 2]>,
         beside: Option<&dyn Beside>,
         first_error: &mut FirstError,
     ) -> Result<Tally> {
@@ -129,7 +130,8 @@ impl RawTable {
             let lacks_slots = for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots;
             let lacks_nodes = tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes && size.nodes < MAX_NODES;
             let Some(growth) = Growth::of(size, lacks_slots, lacks_nodes) else { break };
-            let ready = self.grow_or_say_why(FIND_OR_PUT, self.options.memory, growth.at_least(LEAST_GROWTH));
+            let growth = growth.at_least(LEAST_GROWTH).after(before);
+            let ready = self.grow_or_say_why(FIND_OR_PUT, self.options.memory, growth);
             let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = first_error.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally, beside)?;
@@ -271,7 +273,8 @@ impl RawTable {
         sized.store.put_displaced_back()?;
         let mut larger = Sized::new(&self.device, &parameters)?;
         self.move_all(&sized, &larger, now.slots)?;
-        larger.grew_with = sized.stored()?;
+        // Without the nodes of rejected vectors, which were not moved.
+        larger.grew_with = larger.stored()?;
         *sized = larger;
         Ok(())
     }

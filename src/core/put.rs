@@ -100,7 +100,7 @@ impl RawTable {
         let mut first = 0;
         while first < count && !progress.stopped {
             let left = count - first;
-            let len = if self.options.grows { self.grow_for(left, &mut put.first_error) } else { left };
+            let (len, before) = if self.options.grows { self.grow_for(left, &mut put.first_error) } else { (left, None) };
             let mut part = batch.part(&(first..first + len), put.tally.new, spec);
             progress.begin_part(first);
             let searched = self.ready(FIND_OR_PUT).and_then(|sized| {
@@ -109,7 +109,9 @@ impl RawTable {
                 sized.store.search_batch(part.put_search(), sized.generation.tag(), &mut part, progress)
             });
             let retried = searched.and_then(|counts| match counts.tally() {
-                of_part if of_part.full > 0 && self.retries() => self.retry_rejected(part, of_part, beside, &mut put.first_error),
+                of_part if of_part.full > 0 && self.retries() => {
+                    self.retry_rejected(part, of_part, before, beside, &mut put.first_error)
+                }
                 of_part => Ok(of_part),
             });
             let of_part = match retried {

@@ -1,7 +1,7 @@
 //! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
 
 use super::growth::GROW_AT_FILL;
-use super::schedule::{Bytes, Schedule, Taste, forecast_nodes};
+use super::schedule::{Bytes, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
@@ -29,6 +29,8 @@ pub(super) struct Growth {
     lacks_nodes: bool,
     /// Least factor by which the part that is full must grow.
     least: f64,
+    /// Numbers of vectors and nodes before the batch whose vectors were rejected, if that is why the table grows.
+    before: Option<[u64; 2]>,
 }
 
 impl Growth {
@@ -36,7 +38,14 @@ impl Growth {
     pub(super) fn of(from: Size, lacks_slots: bool, lacks_nodes: bool) -> Option<Self> {
         let twice = |now: u64, lacks: bool| if lacks { now.saturating_mul(2) } else { now };
         let doubled = Size { slots: twice(from.slots, lacks_slots), nodes: twice(from.nodes, lacks_nodes).min(MAX_NODES) };
-        (lacks_slots || lacks_nodes).then_some(Self { from, doubled, lacks_slots, lacks_nodes, least: LEAST_GROWTH })
+        (lacks_slots || lacks_nodes).then_some(Self {
+            from,
+            doubled,
+            lacks_slots,
+            lacks_nodes,
+            least: LEAST_GROWTH,
+            before: None,
+        })
     }
 
     pub(super) fn of_slots(from: Size) -> Self {
@@ -50,6 +59,11 @@ impl Growth {
     /// As this growth, with another least factor.
     pub(super) fn at_least(self, least: f64) -> Self {
         Self { least, ..self }
+    }
+
+    /// As this growth, for vectors that were rejected. `before`: numbers of vectors and nodes before they were offered.
+    pub(super) fn after(self, before: Option<[u64; 2]>) -> Self {
+        Self { before, ..self }
     }
 
     /// Whether a table of this size has enough more of what the present one lacks.
@@ -110,16 +124,20 @@ impl RawTable {
         })
     }
 
-    /// Calls `with` with the schedule of this table's growth.
-    fn with_schedule<T>(&self, budget: &Budget, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
-        let (now, earlier) = {
+    /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
+    fn with_schedule<T>(&self, budget: &Budget, before: Option<[u64; 2]>, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
+        let (mut now, earlier) = {
             let sized = self.look();
             (sized.stored()?, sized.grew_with)
         };
         let has_nodes = self.size().nodes > 0;
+        // The root of a vector's tree is in its slot.
+        let most_nodes = (self.width() as u64).saturating_sub(2);
+        // Nodes of rejected vectors are nobody's yet.
+        now[1] = nodes_of_stored(before, now, most_nodes);
         let of_slots = |slots: NonZeroU64| {
             let slots = slots.get();
-            let needed = forecast_nodes(earlier, now, slots as f64 * FULL) / FULL;
+            let needed = forecast_nodes(earlier, now, slots as f64 * FULL).min(slots as f64 * FULL * most_nodes as f64) / FULL;
             // Nodes that are there must not make the table grow at once.
             let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
             Size { slots, nodes: if has_nodes { nodes } else { 0 } }
@@ -137,7 +155,7 @@ impl RawTable {
     /// If there is no memory, as the device says, or the vectors do not fit the larger table. The table is as it was.
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
         let budget = self.budget(limit)?;
-        self.with_schedule(&budget, |schedule| {
+        self.with_schedule(&budget, growth.before, |schedule| {
             let Some(mut to) = schedule.next(growth.doubled, |to| growth.helps(to)) else { return Ok(false) };
             loop {
                 match self.grow_by_itself_if(call, growth.from, to, &|to| schedule.fits(to)) {
@@ -191,7 +209,7 @@ impl RawTable {
                 let next = schedule.next((schedule.of_slots)(slots), |to| growth.helps(to))?;
                 Some((next, self.bytes_for(next)?))
             };
-            let Some((next, bytes)) = self.with_schedule(&budget, next)? else { break };
+            let Some((next, bytes)) = self.with_schedule(&budget, None, next)? else { break };
             (size, budget.held) = (next, bytes.until_next);
         }
         Ok((size.slots as f64 * FULL) as u64)

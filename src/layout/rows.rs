@@ -29,6 +29,11 @@ pub(crate) struct HoleClosing {
     pub dense: u64,
 }
 
+/// Number of rows that can be stored in a table of `rows` rows.
+pub(crate) fn most_stored(rows: u64) -> u64 {
+    rows.saturating_sub(MORE_ROWS)
+}
+
 /// Number of rows of a table whose index has `slots` slots.
 pub(crate) fn rows(slots: u64) -> u64 {
     slots + MORE_ROWS

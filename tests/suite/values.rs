@@ -342,6 +342,9 @@ pub mod on_gpu {
         let words = stream.clone_htod(words).unwrap();
         let mut references = stream.alloc_zeros::<u64>(vectors).unwrap();
         table.find_or_put_device(&stream, DeviceBatch::new(&words, vectors).references(&mut references)).unwrap();
+        // The caller locates the vectors, which does not wait for other streams. Values are read and changed after the kernel
+        // below, without another wait.
+        stream.synchronize().unwrap();
         let counts = counts.device().unwrap();
         assert!(counts.len() as u64 >= table.slots());
         let (number, address) = (vectors as u32, counts.address());

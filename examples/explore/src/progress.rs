@@ -1,6 +1,6 @@
 //! Progress messages on standard error.
 
-use crate::exploration::{Counts, Limits};
+use crate::exploration::{Counts, Limits, Lists};
 use crate::numbers::counted;
 use crate::options::ProgressWhen;
 use crate::program;
@@ -61,7 +61,7 @@ impl ProgressLine {
         let limits = self.limits.filter(|limits| limits.bytes < u64::MAX)?;
         let mut estimate = self.estimate.lock().expect("no thread panics while it has the lock");
         if estimate.1 != table.slots() {
-            *estimate = (table.vectors_within(limits.of_table(table, lists).ok()?).ok()?, table.slots());
+            *estimate = (table.vectors_within(limits.of_table(table, beside(table, lists)).ok()?).ok()?, table.slots());
         }
         let (share, room) = (100.0 * (bytes + lists) as f64 / limits.bytes as f64, HumanCount(estimate.0));
         Some(format!(" of {} ({share:.0} %, room for {room} states)", HumanBytes(limits.bytes)))
@@ -86,6 +86,11 @@ impl ProgressLine {
         }
         self.line.set_message(text.to_string());
     }
+}
+
+/// Lists of a search beside its table. Threads mark waiting states when lists of them do not fit.
+pub fn beside<S: Storage>(table: &VectorTable<S>, bytes: u64) -> Lists {
+    Lists { may_be_marked: !table.device().is_gpu(), ..Lists::of(bytes) }
 }
 
 impl Drop for ProgressLine {

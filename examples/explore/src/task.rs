@@ -23,7 +23,7 @@ use crate::numbering::Numbering;
 use crate::options::{EngineKind, Options};
 use crate::outputs::Outputs;
 use crate::parents::Parents;
-use crate::progress::ProgressLine;
+use crate::progress::{ProgressLine, beside};
 use crate::properties::Properties;
 use crate::record::Recorder;
 use crate::reduce::Reduction;
@@ -109,7 +109,7 @@ impl Task<'_> {
             let extras = |numbering: &mut Numbering<_, Export>| {
                 Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
             };
-            return run.with(&mut numbering, extras, None, &|| "interpreted".into(), time);
+            return run.search_and_report(&mut numbering, extras, None, &|| "interpreted".into(), time);
         }
         if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
             let source = Reduced { interpreted: &interpreted, stubborn };
@@ -129,7 +129,7 @@ impl Task<'_> {
                 time.compile = start.elapsed();
                 let extras =
                     |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
-                run.with(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
+                run.search_and_report(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
                 let compiled = compile(options, &interpreted)?;
@@ -190,12 +190,12 @@ impl<S: Storage> Run<'_, S> {
             parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
             ..Threads::new(self.table, &source, initial)
         };
-        self.with(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
+        self.search_and_report(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
     }
 
     /// Explores, answers the questions, and prints the report. `extras` is called after the exploration; then `engine` describes
     /// how successors were computed.
-    fn with<E: Liveness + Possibilities>(
+    fn search_and_report<E: Liveness + Possibilities>(
         self,
         explorer: &mut E,
         extras: impl FnOnce(&mut E) -> Result<Extras>,
@@ -228,7 +228,7 @@ impl<S: Storage> Run<'_, S> {
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
         extras.states_in_memory =
-            limits.of_table(table, exploration.list_bytes).ok().and_then(|limit| table.vectors_within(limit).ok());
+            limits.of_table(table, beside(table, exploration.list_bytes)).ok().and_then(|limit| table.vectors_within(limit).ok());
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.

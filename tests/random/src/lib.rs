@@ -1,4 +1,4 @@
-//! Random numbers for tests and benches: SplitMix64 (Steele, Lea and Flood 2014), determined by a seed.
+//! Random numbers for tests, benches and examples: SplitMix64 (Steele, Lea and Flood 2014), determined by a seed.
 //!
 //! Tests need many numbers, and this package is optimised in debug builds too, where the generators of `rand` take most of a
 //! test's time.
@@ -11,6 +11,7 @@ pub use draw::draw;
 pub const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Hash of a number: the output of SplitMix64 in this state. A bijection, so distinct numbers have distinct hashes.
+#[inline]
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(INCREMENT);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -25,21 +25,48 @@ pub struct Limits {
     pub stop: fn() -> Option<Stop>,
 }
 
+/// Bytes of what a search keeps beside its table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lists {
+    /// States that wait.
+    pub waiting: u64,
+    /// Other lists, of all states.
+    pub kept: u64,
+    /// Whether waiting states are marked in the table when there is no memory to list them.
+    pub may_be_marked: bool,
+}
+
+impl Lists {
+    /// Lists that grow with the number of states.
+    pub fn of(bytes: u64) -> Self {
+        Self { waiting: bytes, ..Self::default() }
+    }
+}
+
+/// Bytes of the marks of waiting states: two bits a slot.
+pub fn bytes_of_marks(slots: u64) -> u64 {
+    2 * 8 * slots.div_ceil(64)
+}
+
 impl Limits {
     /// No limits: explores all states, whatever violation is found.
     pub const NONE: Self =
         Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, is_reserved: false, keep_going: true, stop: || None };
 
-    /// Memory that a table may take while it grows, the old and the new one together, if the lists of states take `lists` bytes
-    /// now. Lists get longer as the table fills: this leaves memory for lists that take as many bytes for each state as now.
-    /// (Levels of a search get narrower in relation to all states, so that is enough.)
-    pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: u64) -> Result<MemoryLimit> {
-        let taken = table.bytes();
-        let used = taken as f64 * (table.len()? as f64 / table.slots() as f64).min(1.0);
-        let lists_a_byte = if used > 0.0 { lists as f64 / used } else { 0.0 };
-        let last = self.bytes.saturating_sub(taken) as f64 / (1.0 + lists_a_byte);
-        // While the table grows, old and new table and lists are there at once.
-        let bytes = (taken.saturating_add(last as u64)).min(self.bytes.saturating_sub(lists));
+    /// Memory that a table may take while it grows, the old and the new one together, beside lists of states.
+    ///
+    /// Lists get longer as the table fills. They have room for as many bytes for each state as now, because levels get narrower
+    /// in relation to all states; waiting states that may be marked have room for marks at least.
+    pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: Lists) -> Result<MemoryLimit> {
+        let (taken, slots) = (table.bytes(), table.slots());
+        let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
+        let a_byte = |bytes: u64| if used > 0.0 { bytes as f64 / used } else { 0.0 };
+        let of_marks = bytes_of_marks(slots) as f64 / taken.max(1) as f64;
+        let waiting = if lists.may_be_marked { a_byte(lists.waiting).min(of_marks) } else { a_byte(lists.waiting) };
+        let last = (self.bytes as f64 / (1.0 + waiting + a_byte(lists.kept))) as u64;
+        // Old and new table and lists are there at once while the table grows. The rows of an indexed table stay where they are.
+        let last = if table.spec().is_indexed() { last } else { last.saturating_add(taken) };
+        let bytes = last.min(self.bytes.saturating_sub(lists.waiting + lists.kept));
         Ok(if self.is_reserved { MemoryLimit::Reserved(bytes) } else { MemoryLimit::Shared(bytes) })
     }
 

@@ -7,7 +7,7 @@
 //!
 //! The engine of threads answers questions about the states, over the same table.
 
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Lists, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Step};
 use crate::liveness::check::Liveness;
@@ -167,7 +167,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
     fn search(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (table, initial) = (self.threads.table, self.threads.initial.clone());
         let width = table.width();
-        if put_initial(table, &initial, limits.of_table(table, 0)?)?.is_none() {
+        if put_initial(table, &initial, limits.of_table(table, Lists::default())?)?.is_none() {
             return Ok(Exploration::of_nothing());
         }
         let mut numbered = Numbered { width, words: initial, of_slots: Vec::new() };

@@ -11,6 +11,7 @@ use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Result, bail};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use warpset_random::{INCREMENT, mix};
 
 /// Steps between two questions whether to stop.
 const STRIDE: u64 = 1 << 16;
@@ -37,11 +38,9 @@ impl Random {
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(INCREMENT);
+        number
     }
 
     /// A number below `count`, which must be less than 2^32.

@@ -50,18 +50,18 @@ pub fn explore<S: Storage>(
             let ranks = with_workers(tables, |table| OnGpu::new(table.local(), interpreted), interpreted)?;
             drop(progress);
             time.compile = start.elapsed();
-            task.with(ranks, &|| "compiled for the GPU".into(), time)
+            task.search_and_report(ranks, &|| "compiled for the GPU".into(), time)
         }
         EngineKind::Compiled => {
             let compiled = compile(options, interpreted)?;
             time.compile = start.elapsed();
-            task.with(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
+            task.search_and_report(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
         }
         EngineKind::Auto => {
             let source = Switching::new(interpreted);
-            source.during(|| task.with(on_threads_of(tables, &source, interpreted)?, &|| source.engine(), time))
+            source.during(|| task.search_and_report(on_threads_of(tables, &source, interpreted)?, &|| source.engine(), time))
         }
-        _ => task.with(on_threads_of(tables, interpreted, interpreted)?, &|| "interpreted".into(), time),
+        _ => task.search_and_report(on_threads_of(tables, interpreted, interpreted)?, &|| "interpreted".into(), time),
     }
 }
 
@@ -76,7 +76,13 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn with<S: Storage, W: Worker<S>>(self, mut ranks: Ranks<S, W>, engine: &dyn Fn() -> String, mut time: Time) -> Result<u8> {
+    /// Explores with all ranks, and prints the report.
+    fn search_and_report<S: Storage, W: Worker<S>>(
+        self,
+        mut ranks: Ranks<S, W>,
+        engine: &dyn Fn() -> String,
+        mut time: Time,
+    ) -> Result<u8> {
         let Self { options, limits, interpreted, warnings, outputs, device } = self;
         // The memory limit is per device.
         let (own, others) = ranks.devices()?;

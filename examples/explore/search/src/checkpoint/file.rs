@@ -87,8 +87,27 @@ fn is_running(id: u32) -> bool {
     !sysinfo::IS_SUPPORTED_SYSTEM || system.process(id).is_some()
 }
 
+/// States that are read as words, a part at a time.
+pub trait States {
+    /// Number of words.
+    fn count(&self) -> usize;
+
+    /// Calls `take` with all words, in parts.
+    fn read(&self, take: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()>;
+}
+
+impl States for &[u32] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, take: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()> {
+        take(self)
+    }
+}
+
 /// Writes the header and the words of some lists.
-pub fn put(to: &mut impl Write, header: &Value, lists: &[&[u32]]) -> Result<()> {
+pub fn put(to: &mut impl Write, header: &Value, lists: &[&dyn States]) -> Result<()> {
     let header = header.to_string();
     let sum = crc(&[header.as_bytes()]);
     to.write_all(&MAGIC)?;
@@ -96,18 +115,46 @@ pub fn put(to: &mut impl Write, header: &Value, lists: &[&[u32]]) -> Result<()> 
         to.write_all(&number.to_le_bytes())?;
     }
     to.write_all(header.as_bytes())?;
-    let mut words = lists.iter().copied().flatten();
-    let mut block = Vec::new();
-    for number in 0u64.. {
-        block.clear();
-        block.extend(words.by_ref().take(BLOCK_WORDS).flat_map(|word| word.to_le_bytes()));
-        if block.is_empty() {
-            break;
-        }
-        to.write_all(&block)?;
-        to.write_all(&sum_of_block(sum, number, &block).to_le_bytes())?;
+    let mut blocks = Blocks { to, sum, number: 0, block: Vec::new() };
+    for list in lists {
+        list.read(&mut |words| blocks.add(words))?;
     }
-    Ok(())
+    blocks.write()
+}
+
+/// Words on their way to a file.
+struct Blocks<'a, W> {
+    to: &'a mut W,
+    /// Checksum of the header.
+    sum: u32,
+    /// Number of blocks written.
+    number: u64,
+    block: Vec<u8>,
+}
+
+impl<W: Write> Blocks<'_, W> {
+    fn add(&mut self, mut words: &[u32]) -> Result<()> {
+        while !words.is_empty() {
+            let (now, later) = words.split_at(words.len().min(BLOCK_WORDS - self.block.len() / 4));
+            self.block.extend(now.iter().flat_map(|word| word.to_le_bytes()));
+            if self.block.len() == 4 * BLOCK_WORDS {
+                self.write()?;
+            }
+            words = later;
+        }
+        Ok(())
+    }
+
+    /// Writes the block, unless it is empty.
+    fn write(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.to.write_all(&self.block)?;
+            self.to.write_all(&sum_of_block(self.sum, self.number, &self.block).to_le_bytes())?;
+            self.number += 1;
+            self.block.clear();
+        }
+        Ok(())
+    }
 }
 
 fn crc(parts: &[&[u8]]) -> u32 {

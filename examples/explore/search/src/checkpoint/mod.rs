@@ -33,7 +33,7 @@ mod tests;
 
 use crate::checks::Violation;
 use crate::exit;
-use crate::exploration::{Counts, End, Exploration, Found, Limits};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists};
 use crate::growth::grow_within;
 use crate::ir::Model;
 use crate::ir::bounds::Intervals;
@@ -42,7 +42,7 @@ use crate::successors::{Expansion, Interpreted, Successors};
 use crate::table_kind::TableKind;
 use anyhow::{Context, Result, bail, ensure};
 use file::Reading;
-pub use file::ensure_can_be_written;
+pub use file::{States, ensure_can_be_written};
 pub use identity::Identity;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -62,9 +62,9 @@ pub struct Snapshot<'a> {
     pub counts: Counts,
     pub found: Option<&'a Found>,
     /// Words of the unexpanded states of the level.
-    pub level: &'a [&'a [u32]],
+    pub level: &'a dyn States,
     /// Words of the states of the next level found so far.
-    pub next: &'a [u32],
+    pub next: &'a dyn States,
     /// Words of successors that found the table full.
     pub offered: &'a [u32],
 }
@@ -144,8 +144,7 @@ impl Checkpoints {
     pub fn write<S: Storage>(&self, table: &VectorTable<S>, snapshot: &Snapshot) {
         let start = Instant::now();
         let written = file::write(&self.schedule.path, |to| {
-            let lists: Vec<&[u32]> = snapshot.level.iter().copied().chain([snapshot.next, snapshot.offered]).collect();
-            file::put(to, &self.header(snapshot, table.width()), &lists)?;
+            file::put(to, &self.header(snapshot, table.width()), &[snapshot.level, snapshot.next, &snapshot.offered])?;
             Ok(table.save(to)?)
         });
         self.conclude(&snapshot.counts, written.map(|written| (written, start.elapsed())));
@@ -193,8 +192,8 @@ impl Checkpoints {
             "widest_level": widest_level,
             "overflows": overflows,
             "found": snapshot.found.map(|found| json!({ "state": found.state, "level": found.level })),
-            "waiting": states_of(snapshot.level.iter().map(|part| part.len()).sum()),
-            "next": states_of(snapshot.next.len()),
+            "waiting": states_of(snapshot.level.count()),
+            "next": states_of(snapshot.next.count()),
             "offered": states_of(snapshot.offered.len()),
         })
     }
@@ -373,7 +372,7 @@ fn offer_again<S: Storage>(table: &VectorTable<S>, offered: &mut Vec<u32>, next:
         }
         *offered = rejected;
         let count = offered.len() / width;
-        if !grow_within(table, limits.of_table(table, 0)?)? {
+        if !grow_within(table, limits.of_table(table, Lists::default())?)? {
             let why =
                 format!("its table is full with {count} more states to put, and no memory is left for a larger one (--memory)");
             return Err(Ended { code: exit::INCOMPLETE, why }.into());

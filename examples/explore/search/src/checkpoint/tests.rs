@@ -173,7 +173,7 @@ fn what_killed_processes_left_is_removed() {
     assert_eq!((is_there[0], is_there[2], path.exists()), (false, true, false));
     assert!(is_there[1] || cfg!(not(unix)));
     // A file that cannot be filled does not appear, and the earlier file is unchanged.
-    file::write(&path, |to| file::put(to, &json!({}), &[&[1, 2]])).unwrap();
+    file::write(&path, |to| file::put(to, &json!({}), &[&&[1, 2][..]])).unwrap();
     let before = std::fs::read(&path).unwrap();
     file::write(&path, |_| anyhow::bail!("no")).unwrap_err();
     assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -246,7 +246,7 @@ fn every_changed_byte_and_every_end_is_found() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.checkpoint");
     let words: Vec<u32> = (0..300_000).collect();
-    file::write(&path, |to| file::put(to, &json!({ "a": 1 }), &[&words[..5], &words[5..]])).unwrap();
+    file::write(&path, |to| file::put(to, &json!({ "a": 1 }), &[&&words[..5], &&words[5..]])).unwrap();
     let read = || {
         let mut reading = Reading::open(&path)?;
         let read = reading.words(300_000)?;

@@ -42,7 +42,11 @@ impl Level {
 /// Appends several lists to one, by several threads. Returns false and adds nothing if there is no memory for them.
 fn add_all<T: Copy + Send + Sync>(list: &mut Vec<T>, more: &[&[T]]) -> bool {
     let count = more.iter().map(|part| part.len()).sum();
-    if list.try_reserve(count).is_err() {
+    // In steps of a quarter: memory may be short, and doubling would waste up to half of it.
+    let fits = list.capacity() - list.len() >= count
+        || list.try_reserve_exact(count.max(list.len() / 4)).is_ok()
+        || list.try_reserve_exact(count).is_ok();
+    if !fits {
         return false;
     }
     let mut room = list.spare_capacity_mut();

@@ -2,23 +2,29 @@
 //!
 //! A level is expanded in rounds, and a round in pieces. One thread at a time takes a piece: it computes the successors, offers
 //! them to the table in one batch, and keeps the new ones for the next level. Only one thread grows the table, and only between
-//! rounds; successors that were rejected because the table was full are offered again after it has grown.
+//! rounds; successors that were rejected because the table was full are offered again after it has grown. If memory gets too
+//! short to list the states that wait, they are marked in the table (waiting.rs).
 
 mod level;
 mod round;
+mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists, Observer, Standing, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
 use anyhow::{Result, bail, ensure};
 use level::Level;
-use round::{Findings, PIECE, found_by};
+use round::{Findings, PIECE, Worker, found_by};
+use waiting::Waiting;
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
 /// Most states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
+
+/// Vectors for each slot of a table that can be filled: 95 %, and 2 % for rounding.
+const NEARLY_ALL: f64 = 0.97;
 
 /// Callback that gets the vectors offered to a table. Any thread may call it.
 pub type Recorder<'a> = dyn Fn(&[u32]) + Sync + 'a;
@@ -34,8 +40,8 @@ pub struct HostEngine<'a, S, X> {
     pub observer: &'a Observer<'a>,
 }
 
-/// Counts, violation found so far, current level, and the part of the next level that was found.
-type Begun = (Counts, Option<Found>, Level, Level);
+/// Counts, violation found so far, and the states that wait.
+type Begun = (Counts, Option<Found>, Waiting);
 
 /// Start of a search.
 pub enum Begin<'b> {
@@ -63,54 +69,63 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     ) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some() || parents.is_some();
         let (mut kept_bytes, mut list_bytes) = (0, 0);
+        let may_be_marked = levels.is_none();
         // A resumed search has already counted its level.
         let mut is_begun = matches!(begin, Begin::Resumed(_));
-        let Some((mut counts, mut found, mut level, mut next)) = self.begin(begin, wants_references)? else {
+        let Some((mut counts, mut found, mut waiting)) = self.begin(begin, wants_references)? else {
             return Ok(Exploration::of_nothing());
         };
         let (mut workers, mut rejected) = (self.workers(), Level::default());
         if let Some(parents) = &mut parents {
-            parents.add(level.references.iter().map(|initial| (*initial, initial.slot())));
+            parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
         }
-        // `done`: number of expanded states; they are the first ones of the level. `is_whole`: no offered state was lost.
-        let (mut done, mut is_whole) = (0, true);
+        // Whether no offered state was lost.
+        let mut is_whole = true;
         let end = 'levels: loop {
-            let size = level.words.len() / self.source.width();
             // A resumed search may have found all that it has of the next level.
-            let waiting = (size + next.words.len() / self.source.width()) as u64;
-            if let Some(levels) = levels.as_mut().filter(|_| waiting > 0) {
-                levels.push(level.references.clone());
-                kept_bytes += size_of_val(&*level.references) as u64;
+            let left = (waiting.left() + waiting.found()) as u64;
+            if let Some(levels) = levels.as_mut().filter(|_| left > 0) {
+                levels.push(waiting.level.references.clone());
+                kept_bytes += size_of_val(&*waiting.level.references) as u64;
             }
-            let search = Standing { next_level: Some((counts.levels, waiting)), ..Standing::default() };
+            let search = Standing { next_level: Some((counts.levels, left)), ..Standing::default() };
             if let Some(end) = self.limits.end_of(&search) {
                 break end;
             }
+            counts.waiting = waiting.left() as u64;
             if !std::mem::take(&mut is_begun) {
                 counts.levels += 1;
-                counts.widest_level = counts.widest_level.max(size as u64);
+                counts.widest_level = counts.widest_level.max(counts.waiting);
             }
-            counts.waiting = size as u64;
-            done = 0;
-            while done < size {
+            while waiting.left() > 0 {
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
-                    self.keep(checkpoints, counts, found.as_ref(), [&level, &next], done, &[]);
+                    self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);
                 }
                 let search = Standing { states: Some(counts.states), ..Standing::default() };
                 if let Some(end) = self.limits.end_of(&search) {
                     break 'levels end;
                 }
-                let lists = kept_bytes + level.bytes() + next.bytes();
-                let bytes = lists + bytes_of(&parents);
-                list_bytes = bytes.max(list_bytes);
+                if may_be_marked {
+                    self.mark_if_short(&mut waiting, &mut workers, kept_bytes + bytes_of(&parents))?;
+                }
+                let lists = |waiting: &Waiting, workers: &[Worker], kept| Lists {
+                    waiting: waiting.bytes() + workers.iter().map(Worker::bytes).sum::<u64>(),
+                    kept,
+                    may_be_marked,
+                };
+                let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
+                list_bytes = (all.waiting + all.kept).max(list_bytes);
                 // Give up the parents rather than end the search.
-                let fits = self.grow_for([&mut level, &mut next], bytes, wants_references)?
-                    || (drop_parents(&mut parents) && self.grow_for([&mut level, &mut next], lists, wants_references)?);
+                let fits = self.grow_for(&mut waiting, all, wants_references)?
+                    || (drop_parents(&mut parents)
+                        && self.grow_for(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)?);
                 if !fits {
                     break 'levels End::Memory;
                 }
-                let round = done..(done + self.round(&counts)?).min(size);
-                done = self.expand(&level, round.clone(), &mut workers, wants_references, parents.is_some())?;
+                let round = waiting.round(self.table, self.round(&counts, all)?)?;
+                let references = wants_references || waiting.are_marked();
+                let done = self.expand(&waiting.level, round.clone(), &mut workers, references, parents.is_some())?;
+                waiting.expanded(done);
                 let mut lists_fit = true;
                 let mut violations = Vec::new();
                 for Findings { new, rejected: full, transitions, deadlocks, overflows, violations: some } in
@@ -135,10 +150,10 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                     }
                 }
                 let new: Vec<&Level> = found_by(&mut workers).map(|found| &found.new).collect();
-                lists_fit = lists_fit && next.take(&new);
+                lists_fit = lists_fit && waiting.take(&new);
                 found_by(&mut workers).for_each(Findings::clear);
                 is_whole = lists_fit;
-                counts.waiting = (size - done) as u64;
+                counts.waiting = waiting.left() as u64;
                 let is_refused = !(self.observer)(&counts);
                 let stop = (self.limits.stop)().filter(|_| done < round.end);
                 let search = Standing { is_out_of_memory: !lists_fit, is_refused, stop, ..Standing::default() };
@@ -148,33 +163,35 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 }
                 // States that found the table full are put even if a violation ends the search, so that they count.
                 while !rejected.words.is_empty() {
-                    let lists = kept_bytes + level.bytes() + next.bytes();
-                    let bytes = lists + bytes_of(&parents);
-                    let fits = self.grow([&mut level, &mut next], bytes, wants_references)? == Growth::Done
+                    let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
+                    let fits = self.grow(&mut waiting, all, wants_references)? == Growth::Done
                         || (drop_parents(&mut parents)
-                            && self.grow([&mut level, &mut next], lists, wants_references)? == Growth::Done);
+                            && self.grow(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)? == Growth::Done);
                     if !fits {
                         break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
                     }
-                    let before = next.words.len();
-                    rejected = self.put(&rejected.words, &rejected.parents, &mut next, wants_references)?;
+                    let mut new = Level::default();
+                    let references = wants_references || waiting.are_marked();
+                    rejected = self.put(&rejected.words, &rejected.parents, &mut new, references)?;
                     if let Some(parents) = &mut parents {
-                        next.note(before / self.source.width(), parents);
+                        new.note(0, parents);
                     }
-                    counts.states += ((next.words.len() - before) / self.source.width()) as u64;
+                    counts.states += (new.words.len() / self.source.width()) as u64;
+                    is_whole = waiting.take(&[&new]);
+                    if !is_whole {
+                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
+                    }
                 }
                 if let Some(end) = self.limits.end_by(found.as_ref()) {
                     break 'levels end;
                 }
             }
-            // Swap the lists to reuse their memory: fresh pages would cost more than the writes to them.
-            std::mem::swap(&mut level, &mut next);
-            next.clear();
+            waiting.next_level();
         };
         let exploration = Exploration { counts, end, found, list_bytes };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
             match is_whole {
-                true => self.keep(checkpoints, counts, exploration.found.as_ref(), [&level, &next], done, &rejected.words),
+                true => self.keep(checkpoints, counts, exploration.found.as_ref(), &waiting, &rejected.words),
                 false => checkpoints.fail(&counts, "no memory for all states of the level"),
             }
         }
@@ -187,35 +204,30 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         match begin {
             Begin::Initial(initial) => {
                 self.record(initial);
-                let Some(reference) = put_initial(self.table, initial, self.limits.of_table(self.table, 0)?)? else {
+                let Some(reference) = put_initial(self.table, initial, self.limits.of_table(self.table, Lists::default())?)?
+                else {
                     return Ok(None);
                 };
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
-                Ok(Some((Counts { states: 1, ..Counts::default() }, None, level, next)))
+                let waiting = Waiting::new(level, next, self.source.width());
+                Ok(Some((Counts { states: 1, ..Counts::default() }, None, waiting)))
             }
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
-                if wants_references && self.locate([&mut level, &mut next])? != Growth::Done {
+                let mut waiting = Waiting::new(level, next, self.source.width());
+                if wants_references && self.locate(&mut waiting)? != Growth::Done {
                     bail!("no memory for the references of the states");
                 }
-                Ok(Some((resumed.counts, resumed.found, level, next)))
+                Ok(Some((resumed.counts, resumed.found, waiting)))
             }
         }
     }
 
-    /// Writes a checkpoint. The first `done` states of the level were expanded.
-    fn keep(
-        &self,
-        checkpoints: &Checkpoints,
-        counts: Counts,
-        found: Option<&Found>,
-        [level, next]: [&Level; 2],
-        done: usize,
-        offered: &[u32],
-    ) {
-        let level = &level.words[done * self.source.width()..];
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &[level], next: &next.words, offered });
+    /// Writes a checkpoint. `offered`: words of successors that found the table full.
+    fn keep(&self, checkpoints: &Checkpoints, counts: Counts, found: Option<&Found>, waiting: &Waiting, offered: &[u32]) {
+        let [level, next] = waiting.words(self.table);
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next, offered });
     }
 
     /// Puts states for which only the parents are known, if these are kept. Adds the new ones to `new`. Returns the states that
@@ -268,40 +280,68 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     }
 
     /// States to expand in the next round: as many as have successors that fit the table below `GROW_AT_FILL`, by the average
-    /// number of successors so far.
-    fn round(&self, counts: &Counts) -> Result<usize> {
+    /// number of successors so far, and that take at most half of the memory left when threads list them.
+    fn round(&self, counts: &Counts, lists: Lists) -> Result<usize> {
         let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
         let room = room.saturating_sub(counts.states);
         let expanded = counts.states.saturating_sub(counts.waiting).max(1);
         let successors = counts.transitions.div_ceil(expanded).max(1);
-        Ok(((room / successors) as usize).clamp(PIECE, ROUND))
+        let taken = self.table.bytes() + lists.waiting + lists.kept;
+        // Threads list new states, and then one list of all gets them.
+        let of_state = 2 * (4 * self.source.width() + size_of::<Reference>()) as u64;
+        let listed = self.limits.bytes.saturating_sub(taken) / 2 / of_state;
+        Ok(((room.min(listed) / successors) as usize).clamp(PIECE, ROUND))
+    }
+
+    /// Marks the states that wait if memory becomes too short to list them, and if marks take less. `kept`: bytes of other
+    /// lists.
+    fn mark_if_short(&self, waiting: &mut Waiting, workers: &mut Vec<Worker>, kept: u64) -> Result<()> {
+        let marks = bytes_of_marks(self.table.slots());
+        let listed = waiting.bytes() + workers.iter().map(Worker::bytes).sum::<u64>();
+        // Marks are made while the lists are still there.
+        let is_short = self.table.bytes() + kept + listed + marks > self.limits.bytes;
+        if !waiting.are_marked() && is_short && marks < listed && waiting.mark(self.table)? {
+            *workers = self.workers();
+        }
+        Ok(())
     }
 
     /// Grows the table if it is slow and may grow. Returns false if the search cannot go on: the memory limit is exceeded, or
-    /// states could not be found again. `bytes`: size of all lists.
-    fn grow_for(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<bool> {
-        if !self.limits.hold(self.table.bytes() + bytes) {
+    /// states could not be found again.
+    fn grow_for(&self, waiting: &mut Waiting, lists: Lists, wants_references: bool) -> Result<bool> {
+        if !self.limits.hold(self.table.bytes() + lists.waiting + lists.kept) {
             return Ok(false);
         }
-        if self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
+        // States are marked because memory is short: then the table grows only when it is full.
+        if !waiting.are_marked() && self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
             // A refusal is no end: the table may be filled until it rejects states.
-            return Ok(self.grow(waiting, bytes, wants_references)? != Growth::Stuck);
+            return Ok(self.grow(waiting, lists, wants_references)? != Growth::Stuck);
         }
         Ok(true)
     }
 
     /// Grows the table, slots or nodes, whichever are fuller. Refuses if there is no memory.
-    fn grow(&self, waiting: [&mut Level; 2], bytes: u64, wants_references: bool) -> Result<Growth> {
-        if !grow_within(self.table, self.limits.of_table(self.table, bytes)?)? {
+    fn grow(&self, waiting: &mut Waiting, mut lists: Lists, wants_references: bool) -> Result<Growth> {
+        // Places in an indexed table remain valid, and so do their marks.
+        let moves = !self.table.spec().is_indexed();
+        if waiting.are_marked() && moves {
+            lists.waiting = waiting.bytes_listed(wants_references);
+            let limit = self.limits.of_table(self.table, lists)?;
+            let is_full = self.table.vectors_within(limit)? as f64 <= NEARLY_ALL * self.table.slots() as f64;
+            let fits = self.table.bytes() + lists.waiting + lists.kept <= self.limits.bytes;
+            if is_full || !fits || !waiting.list(self.table)? {
+                return Ok(Growth::Refused);
+            }
+        }
+        if !grow_within(self.table, self.limits.of_table(self.table, lists)?)? {
             return Ok(Growth::Refused);
         }
-        // References into an indexed table remain valid.
-        if wants_references && !self.table.spec().is_indexed() { self.locate(waiting) } else { Ok(Growth::Done) }
+        if wants_references && moves { self.locate(waiting) } else { Ok(Growth::Done) }
     }
 
-    /// Finds the states of the lists in a table that has grown or was loaded, and stores their new references.
-    fn locate(&self, lists: [&mut Level; 2]) -> Result<Growth> {
-        for level in lists {
+    /// Finds the listed states in a table that has grown or was loaded, and stores their new references.
+    fn locate(&self, waiting: &mut Waiting) -> Result<Growth> {
+        for level in [&mut waiting.level, &mut waiting.next] {
             let Some(places) = if_it_fits(self.table.locate_many(&level.words))? else { return Ok(Growth::Stuck) };
             level.references = places.into_iter().flatten().collect();
             ensure!(level.references.len() * self.source.width() == level.words.len(), "the table lost states while it grew");

@@ -49,6 +49,13 @@ pub struct Findings {
     pub violations: Vec<(usize, Vec<u32>, Violation)>,
 }
 
+impl Worker {
+    /// Bytes of the lists of states found.
+    pub fn bytes(&self) -> u64 {
+        self.found.new.bytes() + self.found.rejected.bytes()
+    }
+}
+
 impl Findings {
     /// Forgets all findings and keeps the memory.
     pub fn clear(&mut self) {

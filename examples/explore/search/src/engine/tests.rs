@@ -207,13 +207,40 @@ fn parents_give_way_to_the_search() {
         (exploration.end, exploration.counts.states, parents.bytes())
     };
     let all = 6u64.pow(5);
-    let least = (0..200).map(|step| 50_000 + step * 4_000).find(|bytes| explore(*bytes, false).0 == End::Complete).unwrap();
-    // The buffers of threads differ between runs: twelve runs needed 100,000 to 102,000 bytes. Parents need 31,104 bytes more.
-    let least = least + 16_000;
-    assert_eq!(explore(least, false), (End::Complete, all, 0), "{least} bytes");
-    assert_eq!(explore(least, true).0, End::Memory, "{least} bytes");
+    // Buffers of threads differ from run to run, so no limit is known at which this happens.
+    let gave_way = |bytes| explore(bytes, false) == (End::Complete, all, 0) && explore(bytes, true).0 == End::Memory;
+    assert!((0..200).map(|step| 50_000 + step * 4_000).any(gave_way));
     let (end, states, bytes) = explore(u64::MAX, false);
     assert!((end, states) == (End::Complete, all) && bytes >= 4 * all && bytes < 6 * all, "{bytes} bytes");
+}
+
+/// A search whose lists do not fit the memory marks its waiting states, and finds the same states.
+#[test]
+fn states_that_cannot_be_listed_are_marked() {
+    fn marked<S: Storage>(dve: &Dve, slots: u64) {
+        let words = dve.model.layout.words;
+        let checks = Checks::default();
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+        let search = |limits| {
+            let table = VectorTable::<S>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+            let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+            (engine.run(&dve.model.initial_state(), None).unwrap(), table.bytes(), table.spec().is_indexed())
+        };
+        let (all, table, is_indexed) = search(NO_LIMITS);
+        assert_eq!((all.end, all.counts.states), (End::Complete, 7u64.pow(6)));
+        let (short, ..) = search(Limits { bytes: table + all.list_bytes / 2, ..NO_LIMITS });
+        assert_eq!((short.end, short.counts), (all.end, all.counts), "{} bytes of lists", all.list_bytes);
+        // Rows of an indexed table come as states do, so at first there is more memory for lists.
+        let is_short = short.list_bytes <= all.list_bytes / 2;
+        assert!(is_short || is_indexed, "{} of {} bytes", short.list_bytes, all.list_bytes);
+    }
+    let process =
+        |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 6; effect x = x + 1; }}; }}\n");
+    let dve = widened(&read(&((0..6).map(process).collect::<String>() + "system async;")));
+    marked::<Bucket>(&dve, 140_000);
+    marked::<Tree>(&dve, 140_000);
+    marked::<CompactTree>(&dve, 140_000);
+    marked::<Indexed>(&dve, 140_000);
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             checkpoints.fail(&counts, "no memory for the states of the level");
             return Ok(());
         };
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &[&level], next: &next, offered: &[] });
+        checkpoints.write(self.table, &Snapshot { counts, found, level: &&*level, next: &&*next, offered: &[] });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Models in other languages than DVE, and state spaces as files.
 
+use super::lists::{have_their_counts, with_extension};
 use super::*;
 
 /// States, transitions, deadlocks, levels and the widest level of models in other languages than DVE.

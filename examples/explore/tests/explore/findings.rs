@@ -1,0 +1,221 @@
+//! Counts, violations and faults that a search reports, and the paths to them.
+
+use super::*;
+
+pub fn own_models_have_their_counts(place: TableOnDevice) {
+    for (name, expected) in GOLDEN {
+        let (code, report) = place.json(&model(name), &[]);
+        assert_eq!(counts(&report)[..4], expected, "{name}");
+        assert_eq!((code, &report["complete"], &report["violation"]), (Some(0), &Value::Bool(true), &Value::Null), "{name}");
+        assert_eq!(report["engine"] == "compiled for the GPU", place.is_gpu());
+    }
+}
+
+pub fn violations_come_with_the_shortest_path(place: TableOnDevice) {
+    for (name, arguments, length, found) in [
+        ("peterson_wrong", &["--invariant", EXCLUSION][..], 6, "invariant violated: P_0.critical + P_1.critical <= 1"),
+        ("readers_writers", &["--deadlock"], 4, "deadlock: no step is possible"),
+        ("philosophers", &["--deadlock"], 5, "deadlock: no step is possible"),
+        ("river", &["--goal", "farmer and wolf and goat and cabbage"], 7, "goal reached: farmer and wolf and goat and cabbage"),
+        ("mailbox", &["--deadlock"], 24, "deadlock: no step is possible"),
+        ("mailbox", &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"], 8, "fault in a condition: division by zero"),
+        ("river", &["--invariant", "false"], 0, "invariant violated: false"),
+    ] {
+        let file = TempDir::new().unwrap();
+        let trace = file.path().join("trace.json");
+        let (code, report) = place.json(&model(name), &[arguments, &["--trace", trace.to_str().unwrap()]].concat());
+        assert_eq!((code, report["violation"].as_str()), (Some(1), Some(found)), "{name} {arguments:?}");
+        let path = &report["path"];
+        assert_eq!((&report["no_path"], &path["length"]), (&Value::Null, &Value::from(length)), "{name} {arguments:?}");
+        assert_eq!((path["steps"].as_array().unwrap().len(), &path["final"]), (length, &report["state"]));
+        let written: Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).unwrap();
+        assert_eq!(written, *path);
+    }
+}
+
+pub fn paths_are_printed_with_lines_and_changes() {
+    // A deadlock names the committed process that blocks all others.
+    let blocked = "byte x; process P { state a, b; init a; commit b; trans a -> b {}, b -> a { guard x == 1; }; }
+process Q { state s; init s; trans s -> s { effect x = 1 - x; }; } system async;";
+    let (_folder, path) = written(blocked);
+    let text = String::from_utf8(explore(&path, ["--deadlock"]).stdout).unwrap();
+    let end = "There: deadlock: no step is possible\nP.b is committed and cannot move, so no other process may move\n";
+    assert!(text.ends_with(end), "{text}");
+    assert!(!String::from_utf8_lossy(&explore(&model("mailbox"), ["--deadlock"]).stdout).contains("is committed and"));
+    let output = explore(&model("peterson_wrong"), ["--invariant", EXCLUSION]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in [
+        "The shortest path has 6 steps",
+        "0. initial state: P_0.idle, P_1.idle",
+        "yielded -> waiting (line ",
+        "turn: 0 -> 1",
+        "There: invariant violated: P_0.critical + P_1.critical <= 1",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let text = String::from_utf8(explore(&model("readers_writers"), ["--deadlock"]).stdout).unwrap();
+    assert!(
+        text.contains("outside -> inside (line 23, sends on enter), with Lock: shared -> shared (line 13, receives on enter)")
+            || text.contains(
+                "outside -> inside (line 34, sends on enter), with Lock: shared -> shared (line 13, receives on enter)"
+            ),
+        "{text}"
+    );
+}
+
+pub fn what_holds_is_not_reported(place: TableOnDevice) {
+    for (name, arguments) in [
+        ("peterson", &["--deadlock", "--invariant", EXCLUSION, "--goal", "P_0.critical and P_1.critical"][..]),
+        ("river", &["--deadlock", "--goal", "wolf == goat and goat != farmer"]),
+        ("mailbox", &["--invariant", "P_0.next <= 4 and P_1->next <= 4"]),
+    ] {
+        let (code, report) = place.json(&model(name), arguments);
+        assert_eq!((code, &report["path"]), (Some(0), &Value::Null), "{name}");
+    }
+}
+
+pub fn assertions_are_checked(place: TableOnDevice) {
+    let text = std::fs::read_to_string(model("mailbox")).unwrap();
+    let (_folder, path) = written(&text.replace("sync box!{1, next};", "sync box!{0, next};"));
+    let (code, report) = place.json(&path, &[]);
+    // The values 0, 0 from both producers are in the box and taken; the second 0 is not the expected value.
+    assert_eq!((code, report["violation"].as_str()), (Some(1), Some("assertion violated: taken: number == expected[from]")));
+    assert_eq!(report["path"]["length"], 5);
+    let (code, report) = place.json(&path, &["--keep-going"]);
+    assert_eq!((code, &report["complete"]), (Some(1), &Value::Bool(true)));
+}
+
+pub fn faults_of_a_model_come_with_a_path(place: TableOnDevice) {
+    let text = "byte a[3], i;\nprocess P {\n state s;\n init s;\n trans s -> s {\n  effect a[i] = 1,\n   i = i + 1; };\n}\nsystem async;";
+    let (_folder, path) = written(text);
+    for arguments in [&[][..], &["--keep-going"]] {
+        let (code, report) = place.json(&path, arguments);
+        assert_eq!((code, report["path"]["length"].as_u64(), report["complete"].as_bool()), (Some(1), Some(3), Some(false)));
+        let found = report["violation"].as_str().unwrap();
+        assert!(found.ends_with(":6:10: the array a has 3 elements, but its index is 3"), "{found}");
+    }
+    // A fault ends the search even after another violation.
+    for condition in ["i < 1", "i < 3", "1 / (2 - i) < 9"] {
+        let (code, report) = place.json(&path, &["--keep-going", "--invariant", condition]);
+        assert_eq!((code, report["end"].as_str()), (Some(1), Some("found")), "{condition}");
+    }
+}
+
+/// A counter that passes 3 and later returns to it: the lowest level of 3 is the third.
+pub fn going_on_keeps_the_shortest_path(place: TableOnDevice) {
+    for last in ["s -> s { guard x == 9; effect x = 0; }", "s -> s { guard x == 8; effect x = 3; }"] {
+        let text = "byte x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; },".to_string();
+        let (_folder, path) = written(&format!("{text} {last}; }} system async;"));
+        let (code, report) = place.json(&path, &["--keep-going", "--goal", "x == 3"]);
+        assert_eq!((code, &report["complete"], counts(&report)[0]), (Some(1), &Value::Bool(true), 10), "{last}");
+        assert_eq!((&report["no_path"], report["path"]["length"].as_u64()), (&Value::Null, Some(3)), "{last}");
+    }
+}
+
+pub fn a_fault_is_reported_whatever_was_found_before(place: TableOnDevice) {
+    let (_folder, path) = written(
+        "byte x, a[2]; process P { state s; init s; trans
+            s -> s { guard x < 3; effect x = x + 1; }, s -> s { guard x == 3; effect a[x] = 1; }; } system async;",
+    );
+    let (code, report) = place.json(&path, &["--keep-going", "--goal", "x == 1"]);
+    let found = report["violation"].as_str().unwrap();
+    assert!(found.ends_with("the array a has 2 elements, but its index is 3"), "{found}");
+    assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(3)));
+    // The counts include nothing of the step that has the fault.
+    assert_eq!(counts(&report), [4, 3, 0, 4, 1]);
+}
+
+pub fn overflows_are_reported(place: TableOnDevice) {
+    let (_folder, path) = written("byte i; process P { state s; init s; trans s -> s { effect i = i + 1; }; } system async;");
+    let (code, report) = place.json(&path, &[]);
+    assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
+    let output = explore_on(place.device, &path, ["--table", place.table]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 store wrapped"));
+}
+
+pub fn long_paths_are_found(place: TableOnDevice) {
+    let (_folder, path) = written(&chain(2000));
+    let (code, report) = place.json(&path, &["--deadlock", "--capacity", "64"]);
+    assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(2000)));
+}
+
+/// Counts and length of the path are the same with every table, with or without parents.
+pub fn parents_are_kept_while_the_table_grows(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let last = ["--goal", "a == 30 and b == 30 and c == 30"];
+    let begins = ["--capacity", "64"];
+    for (goal, length) in [(last, 90), (["--goal", "a == 7 and c == 11"], 18), (["--goal", "true"], 0)] {
+        let (code, report) = place.json(&path, &[&goal[..], &begins, &["--keep-going"]].concat());
+        assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
+        assert_eq!(counts(&report), [29_791, 86_490, 1, 91, 721]);
+        // A search that ends at the violation has the same path.
+        let (code, report) = place.json(&path, &[&goal[..], &begins].concat());
+        assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(length)));
+    }
+    if place.table != "indexed" {
+        return;
+    }
+    // --parents implies the kind of table. A fault also has its path by parents if nothing else is checked.
+    let (code, report) = json_on(place.device, &path, &[&last[..], &begins, &["--parents"]].concat());
+    assert!(code == Some(1) && report["table"].as_str().is_some_and(|table| table.contains("index")), "{report}");
+    let (_folder, faulty) = written(
+        "byte i, a[3]; process P { state s; init s; trans s -> s { guard i < 9; effect a[i] = 1, i = i + 1; }; } system async;",
+    );
+    let (code, report) = json_on(place.device, &faulty, &["--parents", "--capacity", "1"]);
+    assert_eq!((code, &report["no_path"], report["path"]["length"].as_u64()), (Some(1), &Value::Null, Some(3)));
+}
+
+/// The table takes the memory left by the lists of states, but a path needs longer lists.
+pub fn what_was_found_is_reported_without_a_path_too() {
+    let (_folder, path) = written(COUNTERS);
+    let arguments = ["--deadlock", "--table", "bucket", "--capacity", "65536", "--memory", "340k"];
+    let (code, report) = json(&path, &arguments);
+    assert_eq!((code, counts(&report)), (Some(1), [29_791, 86_490, 1, 91, 721]), "{report}");
+    assert_eq!(report["violation"].as_str(), Some("deadlock: no step is possible"));
+    assert_eq!((&report["state"]["variables"]["a"], &report["path"]), (&Value::from(30), &Value::Null));
+    assert!(report["no_path"].as_str().is_some_and(|why| why.starts_with("memory ran out")), "{report}");
+    let output = explore(&path, arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in [
+        "29,791",
+        "deadlock: no step is possible",
+        "in P.s, a = 30, b = 30, c = 30, 90 steps",
+        "The path cannot be shown: memory ran out",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+}
+
+pub fn cycles_are_measured(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--cycles"]);
+    assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
+    for name in ["fetching", "generating", "caching", "putting", "waiting"] {
+        assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
+    }
+    // Levels that found the table full are repeated.
+    assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
+    let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the table alone was not measured: too few states"), "{text}");
+}
+
+pub fn the_time_is_split() {
+    let (_, report) = json(&model("peterson"), &["--engine", "compiled"]);
+    for name in ["seconds", "seconds_parse", "seconds_device", "seconds_table", "seconds_compile", "seconds_path"] {
+        assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
+    }
+    assert!(report["seconds_compile"].as_f64() > Some(0.01), "a compiler takes longer");
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("time ")).unwrap();
+    assert!([" parse ", " table ", " compile ", " explore "].iter().all(|part| line.contains(part)), "{line}");
+}
+
+pub fn counts_say_what_they_rest_on() {
+    let (_, report) = json(&model("peterson"), &[]);
+    assert_eq!(report["basis"], "exact: states are compared as a whole");
+    let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
+    assert!(text.contains("basis              exact: states are compared as a whole"), "{text}");
+}

@@ -1,0 +1,196 @@
+//! Searches that a limit or a signal ends.
+
+use super::*;
+
+pub fn limits_stop_it(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--max-states", "10k"]);
+    assert_eq!((code, &report["complete"], report["end"].as_str()), (Some(3), &Value::Bool(false), Some("max-states")));
+    assert!((10_000..29_791).contains(&counts(&report)[0]));
+    let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
+    assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
+    // A GPU maps rows of an indexed table in pages of 2 MiB: there is no memory for one page.
+    let least = if place.is_gpu() && place.table == "indexed" { 1 } else { 1000 };
+    assert!((least..29_791).contains(&counts(&report)[0]), "{report}");
+    let (code, report) = place.json(&path, &["--memory", "10M", "--capacity", "1000"]);
+    assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
+    let (code, report) = place.json(&path, &["--keep-going", "--goal", "a == 30 and b == 30"]);
+    assert_eq!((code, counts(&report)), (Some(1), [29_791, 86_490, 1, 91, 721]));
+    assert_eq!(report["path"]["length"].as_u64(), Some(60));
+}
+
+pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);
+    assert_eq!((code, report["end"].as_str(), counts(&report)), (Some(3), Some("memory"), [1, 0, 0, 1, 1]));
+    let arguments = ["--memory", "1k", "--capacity", "1000", "--table", place.table];
+    let text = String::from_utf8(explore_on(place.device, &path, arguments).stdout).unwrap();
+    assert!(text.contains("1 state of the last level and all later levels not expanded"), "{text}");
+}
+
+/// Without a given size, the first table on a CPU stays within --memory; and messages about memory give the amounts.
+pub fn first_tables_fit_their_memory() {
+    let (_folder, counters) = written(COUNTERS); // 29,791 states
+    for table in TABLES {
+        for (memory, bytes) in [("3MiB", 3 << 20), ("100k", 100_000)] {
+            let (code, report) = json(&model("peterson"), &["--memory", memory, "--table", table]);
+            assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]), "{report}");
+            let taken = ["bytes", "bytes_lists"].map(|name| report[name].as_u64().expect(name)).iter().sum::<u64>();
+            assert!(taken <= bytes, "{table}: {taken} of {bytes} bytes");
+        }
+        for (memory, capacity, text) in [
+            ("1k", "1000", "stopped at --memory 1000 B, where the table and lists of states take "),
+            ("100k", "10000", "stopped at --memory 97.66 KiB, where "),
+        ] {
+            let output = explore(&counters, ["--table", table, "--memory", memory, "--capacity", capacity]);
+            let report = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.code() == Some(3) && report.contains(text), "{table}: {report}");
+        }
+    }
+}
+
+/// Levels have one state each, and the table's fill is checked after every level, so the table grows as soon as it must.
+pub fn tables_do_not_get_too_full(place: TableOnDevice) {
+    // One of these tables, filled to 85 % each time, has 6,352 slots: it must have grown at 5,400 states.
+    let (_folder, path) = written(&chain(6000));
+    let (code, report) = place.json(&path, &["--capacity", "64"]);
+    assert_eq!((code, counts(&report)), (Some(0), [6001, 6000, 1, 6001, 1]));
+    let fill = report["fill"].as_f64().unwrap();
+    assert!(fill <= 0.86, "{fill}");
+}
+
+pub fn limits_of_nothing_are_refused() {
+    for (option, value, message) in [
+        ("--max-states", "0", "must be at least 1"),
+        ("--memory", "0", "must be at least 1"),
+        ("--timeout", "0", "more than 0"),
+        ("--local-ranks", "2^32", "4,294,967,296 is not in 1 to 256"),
+    ] {
+        let output = explore(&model("peterson"), [option, value]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(message), "{option} {value}: {said}");
+    }
+    assert_eq!(json(&model("peterson"), &["--timeout", "2^32", "--memory", "1G"]).0, Some(0));
+}
+
+pub fn time_and_threads_have_limits() {
+    let (_folder, path) = written(ENDLESS);
+    // A slow machine may not reach the exploration.
+    let output = explore(&path, ["--timeout", "1.5", "--json", "--engine", "interpreted"]);
+    let object = only_object(&output);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let error = object["error"].as_str().unwrap_or_default();
+    assert!(object["end"] == "timeout" || error.contains("--timeout 1.5 s"), "{output:?}");
+    let output = explore_on("cpu:1025", &path, [""; 0]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("1025 threads are too many") && said.contains("at most 1024"),
+        "{said}"
+    );
+}
+
+/// Sends the signal of Ctrl-C.
+fn interrupt(child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("there is a shell").success());
+}
+
+pub fn interruption_ends_it_with_a_report(place: TableOnDevice) {
+    if !cfg!(unix) {
+        return;
+    }
+    let (_folder, path) = written(ENDLESS);
+    for (engine, format) in [("auto", "--json"), ("compiled", "--json"), ("interpreted", "--progress=always")] {
+        let mut command = Command::new(EXPLORE);
+        command.arg(&path).args(["--device", place.device, "--table", place.table, "--memory", "8G", "--timeout", "30m"]);
+        command.args(["--progress", "always"].iter().filter(|_| format == "--json")).arg(format);
+        command.args(["--engine", engine].iter().filter(|_| !place.is_gpu()));
+        let mut child = spawned(&mut command);
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(" states, level "));
+        if line.is_none() && engine == "compiled" {
+            println!("skipped: there may be no C++ compiler");
+            continue;
+        }
+        assert!(line.is_some(), "{:?}", child.wait_with_output());
+        interrupt(&child);
+        // Keep reading, so that the child does not wait for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        if format == "--json" {
+            let report = only_object(&output);
+            assert_eq!((report["end"].as_str(), &report["complete"]), (Some("interrupted"), &Value::Bool(false)));
+            assert!(counts(&report)[0] > 1, "{report}");
+        } else {
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("explored           in part: INTERRUPTED"), "{text}");
+        }
+    }
+}
+
+/// Waits until the child handles Ctrl-C itself.
+#[cfg(target_os = "linux")]
+fn wait_until_it_listens(child: &mut Child) {
+    // The name of the thread that handles it.
+    let threads = format!("/proc/{}/task", child.id());
+    let listens = || {
+        let mut all = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+        all.any(|thread| std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "stopping\n"))
+    };
+    while !listens() {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub fn interruption_while_reading_or_compiling_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut child = spawned(&mut command_of("-", &["--json"]));
+    wait_until_it_listens(&mut child);
+    interrupt(&child);
+    let (_pipe, output) = with_open_pipe(child);
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.starts_with("interrupted before"), "{output:?}");
+
+    let (folder, path) = written(ENDLESS);
+    let [compiler, marker] = ["compiler", "marker"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\nif [ \"$1\" = --version ]; then exit; fi\ntouch '{}'\nexec sleep 1000\n", marker.display());
+    std::fs::write(&compiler, script).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    until_it_runs(&compiler);
+    let arguments = ["--json", "--engine", "compiled", "--progress", "always"];
+    let mut child = spawned(command_of(path.to_str().unwrap(), &arguments).env("CXX", &compiler));
+    while !marker.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
+        std::thread::yield_now();
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let error = only_object(&output)["error"].as_str().unwrap().to_string();
+    assert!(output.status.code() == Some(130) && error.contains("while the next-state functions were compiled"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling 3 transitions: "), "{output:?}");
+}
+
+/// The child's output, while its standard input stays open and empty.
+#[cfg(target_os = "linux")]
+fn with_open_pipe(mut child: Child) -> (std::process::ChildStdin, Output) {
+    let pipe = child.stdin.take().unwrap();
+    (pipe, child.wait_with_output().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+pub fn a_second_interruption_ends_it_at_once() {
+    let (_folder, path) = written(&chain(6000));
+    let mut child = spawned(&mut command_of(path.to_str().unwrap(), &LONG_REPORT));
+    // The child prints, and waits for a reader.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let status = loop {
+        interrupt(&child);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+}

@@ -1,0 +1,250 @@
+//! The model checker, tested through the executable that Cargo built beside this test.
+//!
+//! Explorations are tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Without
+//! a GPU those tests are listed as skipped, and the last line gives their number. Tests that need the library's example `replay`
+//! are also listed as skipped if it is not built.
+
+mod checkpoints;
+mod claiming;
+mod command_line;
+mod findings;
+mod formulas;
+mod languages;
+mod limits;
+mod lists;
+mod nets;
+mod networks;
+mod outputs;
+mod reductions;
+mod running;
+mod simulation;
+
+use running::*;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use tempfile::TempDir;
+use warpset_testing::machines::{self, Gpus};
+use warpset_testing::trials::{skipped, trial};
+
+/// The library's example `replay`, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has
+/// built it by now; `cargo test` of this package alone has not.
+fn replay() -> Option<PathBuf> {
+    let profile = Path::new(EXPLORE).parent().expect("executables are in target/PROFILE");
+    Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
+}
+
+const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
+
+/// Tests of questions about runs, which not all tables can answer.
+const ABOUT_RUNS: [&str; 6] = [
+    "claiming_waits_for_nothing",
+    "fairness_and_possibility_have_their_verdicts",
+    "formulas_have_their_verdicts",
+    "formulas_of_nets_have_their_verdicts",
+    "runs_are_asked_about_in_every_language",
+    "runs_of_large_products_are_shortest",
+];
+
+/// Whether a test applies to a table.
+fn is_of(table: &str, test: &str) -> bool {
+    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || test != OF_ANY_TABLE)
+}
+
+/// A test of a place, by its name.
+type OfPlace = (&'static str, fn(TableOnDevice));
+
+const EVERYWHERE: [OfPlace; 31] = [
+    ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
+    ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
+    ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
+    ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
+    ("killed_searches_go_on", checkpoints::killed_searches_go_on),
+    ("fairness_and_possibility_have_their_verdicts", formulas::fairness_and_possibility_have_their_verdicts),
+    ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
+    ("runs_of_large_products_are_shortest", formulas::runs_of_large_products_are_shortest),
+    ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
+    ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("nets_have_their_counts", nets::nets_have_their_counts),
+    ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
+    ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
+    ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
+    ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
+    ("networks_are_checked_with_paths", languages::networks_are_checked_with_paths),
+    ("own_models_have_their_counts", findings::own_models_have_their_counts),
+    ("models_in_other_languages_have_their_counts", languages::models_in_other_languages_have_their_counts),
+    ("violations_come_with_the_shortest_path", findings::violations_come_with_the_shortest_path),
+    ("what_holds_is_not_reported", findings::what_holds_is_not_reported),
+    ("assertions_are_checked", findings::assertions_are_checked),
+    ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
+    ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
+    ("a_fault_is_reported_whatever_was_found_before", findings::a_fault_is_reported_whatever_was_found_before),
+    ("overflows_are_reported", findings::overflows_are_reported),
+    ("limits_stop_it", limits::limits_stop_it),
+    ("interruption_ends_it_with_a_report", limits::interruption_ends_it_with_a_report),
+    ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),
+    ("tables_do_not_get_too_full", limits::tables_do_not_get_too_full),
+    ("long_paths_are_found", findings::long_paths_are_found),
+    ("parents_are_kept_while_the_table_grows", findings::parents_are_kept_while_the_table_grows),
+];
+
+/// Tests for GPUs only.
+const ON_GPUS: [OfPlace; 3] = [
+    ("cycles_are_measured", findings::cycles_are_measured),
+    ("large_networks_have_their_closed_counts", languages::large_networks),
+    (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
+];
+
+/// A test for GPUs that does not depend on the table: it runs with one.
+const OF_ANY_TABLE: &str = "walks_on_a_gpu_are_those_of_threads";
+
+const ONCE: &[(&str, fn())] = &[
+    ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
+    ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
+    ("reduced_searches_say_so", reductions::reduced_searches_say_so),
+    ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
+    ("dependencies_are_written", reductions::dependencies_are_written),
+    ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
+    ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    ("reduced_nets_find_the_same", reductions::reduced_nets_find_the_same),
+    ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
+    ("warnings_are_printed_once", nets::warnings_are_printed_once),
+    ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
+    ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
+    ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),
+    ("checkpoints_overwrite_nothing_else", checkpoints::checkpoints_overwrite_nothing_else),
+    ("checkpoints_that_mislead_are_refused", checkpoints::checkpoints_that_mislead_are_refused),
+    #[cfg(unix)]
+    ("links_beside_a_checkpoint_are_not_followed", checkpoints::links_beside_a_checkpoint_are_not_followed),
+    ("products_are_exported_with_their_verdict", languages::products_are_exported_with_their_verdict),
+    ("exported_state_spaces_are_models", languages::exported_state_spaces_are_models),
+    ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
+    ("exports_are_the_same_from_every_table", outputs::exports_are_the_same_from_every_table),
+    ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
+    ("large_components_are_tables", languages::large_components_are_tables),
+    ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
+    ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),
+    ("errors_have_their_exit_code_and_place", command_line::errors_have_their_exit_code_and_place),
+    ("options_that_would_do_nothing_are_refused", command_line::options_that_would_do_nothing_are_refused),
+    ("first_tables_fit_their_memory", limits::first_tables_fit_their_memory),
+    #[cfg(unix)]
+    ("outputs_that_cannot_be_written_leave_the_report", outputs::outputs_that_cannot_be_written_leave_the_report),
+    #[cfg(unix)]
+    ("deep_brackets_are_asked_of_clang_only", command_line::deep_brackets_are_asked_of_clang_only),
+    ("compiled_code_may_come_later_or_never", command_line::compiled_code_may_come_later_or_never),
+    (
+        "files_may_have_a_byte_order_mark_and_other_bytes_in_comments",
+        command_line::files_may_have_a_byte_order_mark_and_other_bytes_in_comments,
+    ),
+    ("the_time_is_split", findings::the_time_is_split),
+    ("help_teaches", command_line::help_teaches),
+    ("manuals_and_completions_are_generated", command_line::manuals_and_completions_are_generated),
+    ("models_of_other_tools_are_refused_with_advice", command_line::models_of_other_tools_are_refused_with_advice),
+    ("limits_of_nothing_are_refused", limits::limits_of_nothing_are_refused),
+    ("numbers_agree_with_their_nouns", command_line::numbers_agree_with_their_nouns),
+    ("what_is_never_reached_is_named", outputs::what_is_never_reached_is_named),
+    ("paths_are_drawn", outputs::paths_are_drawn),
+    ("state_spaces_are_drawn", outputs::state_spaces_are_drawn),
+    ("models_are_stepped_through", command_line::models_are_stepped_through),
+    ("walks_find_the_same_path_with_any_number_of_threads", command_line::walks_find_the_same_path_with_any_number_of_threads),
+    ("what_does_not_fit_is_said", command_line::what_does_not_fit_is_said),
+    ("counts_say_what_they_rest_on", findings::counts_say_what_they_rest_on),
+    ("outputs_are_opened_before_the_search", outputs::outputs_are_opened_before_the_search),
+    ("outputs_do_not_overwrite_the_model_or_each_other", outputs::outputs_do_not_overwrite_the_model_or_each_other),
+    ("recording_has_a_limit", outputs::recording_has_a_limit),
+    ("models_that_are_no_files_or_too_long_are_refused", command_line::models_that_are_no_files_or_too_long_are_refused),
+    ("runs_are_printed_with_their_loop", formulas::runs_are_printed_with_their_loop),
+    ("formulas_are_refused_with_their_place", formulas::formulas_are_refused_with_their_place),
+    ("automata_are_written_and_read", formulas::automata_are_written_and_read),
+    ("a_property_of_the_model_can_be_left_out", formulas::a_property_of_the_model_can_be_left_out),
+    ("models_come_from_standard_input_too", command_line::models_come_from_standard_input_too),
+    ("json_is_one_object_on_every_path", outputs::json_is_one_object_on_every_path),
+    ("time_and_threads_have_limits", limits::time_and_threads_have_limits),
+    #[cfg(unix)]
+    (
+        "readers_and_disks_that_take_no_more_are_no_reason_to_panic",
+        outputs::readers_and_disks_that_take_no_more_are_no_reason_to_panic,
+    ),
+    #[cfg(target_os = "linux")]
+    ("interruption_while_reading_or_compiling_is_an_error", limits::interruption_while_reading_or_compiling_is_an_error),
+    #[cfg(target_os = "linux")]
+    ("a_second_interruption_ends_it_at_once", limits::a_second_interruption_ends_it_at_once),
+];
+
+/// A test that needs the executable of `replay`, by its name.
+type WithReplay = (&'static str, fn(&Path));
+
+const WITH_REPLAY: [WithReplay; 2] = [
+    ("recorded_vectors_can_be_replayed", outputs::recorded_vectors_can_be_replayed),
+    ("recordings_that_reached_their_limit_can_be_replayed", outputs::recordings_that_reached_their_limit_can_be_replayed),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials: Vec<Trial> = ONCE.iter().map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
+    let replay = replay();
+    trials.extend(WITH_REPLAY.iter().map(|(name, test)| match replay.clone() {
+        Some(replay) => trial(name.to_string(), Box::new(move || test(&replay))),
+        None => skipped(name.to_string(), "not built: cargo build --example replay"),
+    }));
+    for table in TABLES {
+        let place = TableOnDevice { device: "cpu:2", table };
+        trials.extend(
+            EVERYWHERE
+                .iter()
+                .filter(|(name, _)| is_of(table, name))
+                .map(|(name, test)| trial(format!("cpu::{table}::{name}"), Box::new(move || test(place)))),
+        );
+    }
+    let on_gpus = || {
+        let all = TABLES.iter().flat_map(|table| EVERYWHERE.iter().chain(&ON_GPUS).map(move |test| (*table, *test)));
+        all.filter(|(table, (name, _))| is_of(table, name))
+    };
+    let mut no_gpu = None;
+    match machines::gpus() {
+        Gpus::Here(_) => trials.extend(on_gpus().map(|(table, (name, test))| {
+            let place = TableOnDevice { device: "gpu", table };
+            trial(format!("gpu::{table}::{name}"), Box::new(move || test(place)))
+        })),
+        Gpus::NotHere(why) => {
+            let trials_of_gpus: Vec<_> =
+                on_gpus().map(|(table, (name, _))| skipped(format!("gpu::{table}::{name}"), "no CUDA device")).collect();
+            no_gpu = Some((trials_of_gpus.len(), why));
+            trials.extend(trials_of_gpus);
+        }
+        Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
+    }
+    for (test, variable, of_folder) in OF_FOLDERS {
+        match std::env::var_os(variable).map(PathBuf::from) {
+            Some(folder) => trials.push(trial(test.into(), Box::new(move || of_folder(&folder)))),
+            None => trials.push(skipped(test.into(), "its variable does not name a folder of models (.ci/run)")),
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some((count, why)) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
+        println!("{count} GPU tests skipped: no CUDA device ({why})\n");
+    }
+    conclusion.exit_code()
+}
+
+/// A test of models that are not part of this repository: its name, and the variable that names their folder.
+type OfFolder = (&'static str, &'static str, fn(&Path));
+
+const OF_FOLDERS: [OfFolder; 10] = [
+    ("beem_models_have_their_counts", "WARPSET_BEEM", lists::beem_models_have_their_counts),
+    ("beem_properties_have_their_verdicts", "WARPSET_BEEM", lists::beem_properties_have_their_verdicts),
+    ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
+    ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+    ("nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
+    ("formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
+    ("reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
+    ("reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
+    ("reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
+    ("reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),
+];
