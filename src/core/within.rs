@@ -133,7 +133,7 @@ impl RawTable {
         let has_nodes = self.size().nodes > 0;
         // The root of a vector's tree is in its slot.
         let most_nodes = (self.width() as u64).saturating_sub(2);
-        // Nodes of rejected vectors are nobody's yet.
+        // Nodes of rejected vectors belong to no stored vector yet.
         now[1] = nodes_of_stored(before, now, most_nodes);
         let of_slots = |slots: NonZeroU64| {
             let slots = slots.get();

@@ -5,7 +5,7 @@ use super::view::RowMove;
 
 /// Rows in addition to one per slot, for tables of any size. Lanes hold rows that they turn out not to need, one each (an H200
 /// has 152,064 lanes at work), and spare rows may find no cell. Only rows that are taken get memory.
-const MORE_ROWS: u64 = 1 << 18;
+pub(crate) const MORE_ROWS: u64 = 1 << 18;
 
 /// Counts of the rows, read when nothing else uses the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,11 +27,6 @@ pub(crate) struct HoleClosing {
     pub spares: Vec<u64>,
     /// All rows below this number are stored.
     pub dense: u64,
-}
-
-/// Number of rows that can be stored in a table of `rows` rows.
-pub(crate) fn most_stored(rows: u64) -> u64 {
-    rows.saturating_sub(MORE_ROWS)
 }
 
 /// Number of rows of a table whose index has `slots` slots.

@@ -1,3 +1,4 @@
+use super::key::elements;
 use super::{Key, Reference, Words};
 use crate::Result;
 use crate::core::table::RawTable;
@@ -6,6 +7,9 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::Range;
+
+/// References, and the vectors one after another.
+type Part<K> = (Vec<Reference>, Vec<<K as Key>::Element>);
 
 /// Iterator over the vectors of a table; see [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K = Words> {
@@ -31,6 +35,57 @@ impl<'a, K> Iter<'a, K> {
     }
 }
 
+impl<K: Key> Iter<'_, K> {
+    /// Returns many of the vectors that are left at once: their references, and the vectors (as words or keys) one after another,
+    /// in the same order. `None` if none is left. Passes over large tables are several times as fast as by single items.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
+    /// table.find_or_put_many(&[1, 2, 3, 4])?.complete(&table)?;
+    /// let (mut parts, mut sum) = (table.iter(), 0);
+    /// while let Some(part) = parts.next_part() {
+    ///     let (references, words) = part?;
+    ///     assert_eq!(words.len(), 2 * references.len());
+    ///     sum += words.iter().sum::<u32>();
+    /// }
+    /// assert_eq!(sum, 10);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As an item of the iterator: see [`Table::iter`](crate::Table::iter).
+    pub fn next_part(&mut self) -> Option<Result<Part<K>>> {
+        if let Err(error) = self.fetch()? {
+            return Some(Err(error));
+        }
+        let (mut words, mut references) = std::mem::take(&mut self.part);
+        words.drain(..self.at * self.raw.width());
+        references.drain(..self.at);
+        self.at = 0;
+        Some(Ok((references, elements(words))))
+    }
+
+    /// Makes sure that a vector is left in the part, if any is left at all; `None` otherwise.
+    fn fetch(&mut self) -> Option<Result<()>> {
+        while self.at == self.part.1.len() {
+            if self.next_slot == self.end {
+                return None;
+            }
+            let last = self.end.min(self.next_slot + ((16 << 20) / (self.raw.width() as u64 * 4)));
+            match self.raw.export(self.generation, self.next_slot..last) {
+                Ok(part) => (self.part, self.at, self.next_slot) = (part, 0, last),
+                Err(error) => {
+                    self.next_slot = self.end;
+                    return Some(Err(error));
+                }
+            }
+        }
+        Some(Ok(()))
+    }
+}
+
 impl<K> fmt::Debug for Iter<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").field("next_slot", &self.next_slot).field("end", &self.end).finish_non_exhaustive()
@@ -41,20 +96,10 @@ impl<K: Key> Iterator for Iter<'_, K> {
     type Item = Result<(Reference, K::Owned)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let width = self.raw.width();
-        while self.at == self.part.1.len() {
-            if self.next_slot == self.end {
-                return None;
-            }
-            let last = self.end.min(self.next_slot + ((16 << 20) / (width as u64 * 4)));
-            match self.raw.export(self.generation, self.next_slot..last) {
-                Ok(part) => (self.part, self.at, self.next_slot) = (part, 0, last),
-                Err(error) => {
-                    self.next_slot = self.end;
-                    return Some(Err(error));
-                }
-            }
+        if let Err(error) = self.fetch()? {
+            return Some(Err(error));
         }
+        let width = self.raw.width();
         let (at, (vectors, references)) = (self.at, &self.part);
         self.at += 1;
         Some(Ok((references[at], K::owned(&vectors[at * width..][..width]))))

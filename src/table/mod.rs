@@ -505,7 +505,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     /// Iterates over all stored vectors with their references, in no order (for an [`IndexedTable`], in the order of
     /// references). Vectors that are put during the iteration may be missed. `par_iter` (feature `rayon`) does so by the threads
-    /// of rayon.
+    /// of rayon, and [`next_part`](Iter::next_part) gives many vectors at once.
     ///
     /// Vectors are fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the
     /// table grew, was cleared or relocated keys during the iteration. Such an item is the last one.

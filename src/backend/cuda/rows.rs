@@ -12,7 +12,7 @@ use super::store::{CudaStore, argument};
 use crate::backend::{RowStore, Store as _};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::rows::{HoleClosing, RowCounts, most_stored};
+use crate::layout::rows::{HoleClosing, MORE_ROWS, RowCounts};
 use crate::layout::view::{Counts, RowMove};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -259,7 +259,7 @@ impl CudaStore {
             let needed = bytes_for(memory.bound + count);
             // Grows in steps of a quarter, because mapping waits for the driver. But no step is for more rows than can be
             // stored: a table within a limit of memory has slots for that.
-            let quarter = (memory.words.bytes() / 4 * 5 / width_bytes).min(most_stored(view.capacity));
+            let quarter = (memory.words.bytes() / 4 * 5 / width_bytes).min(view.capacity.saturating_sub(MORE_ROWS));
             let step = bytes_for((memory.bound + count).max(quarter));
             if needed > memory.words.bytes() && memory.words.grow(step).is_err() {
                 self.count_given(&mut memory)?;

@@ -12,9 +12,6 @@ use warpset_model::ir::Model;
 use warpset_model::ir::net::{Firings, Holder, Net, PlaceId};
 use warpset_model::net::marking::{Check, Sum};
 
-/// States that are fetched before they are evaluated.
-const PART: usize = 1 << 15;
-
 /// States that a thread evaluates at a time.
 const PIECE: usize = 1 << 10;
 
@@ -109,16 +106,9 @@ impl<'m> Survey<'m> {
         let width = table.width();
         let mut all = self.nothing();
         let mut stopped = None;
-        let mut states: Vec<u32> = Vec::with_capacity(PART * width);
-        let mut rows = table.iter();
-        loop {
-            states.clear();
-            for row in rows.by_ref().take(PART) {
-                states.extend_from_slice(&row?.1);
-            }
-            if states.is_empty() {
-                break;
-            }
+        let mut parts = table.iter();
+        while let Some(part) = parts.next_part() {
+            let (_, states) = part?;
             stopped = stop();
             if stopped.is_some() {
                 break;

@@ -72,7 +72,7 @@ fn of_net(model: &Model, net: &Net, actions: Actions, tests: Vec<Test>, explains
             );
         }
     });
-    let enablers: Vec<FixedBitSet> = tests.iter().map(|test| arcs.enablers(model, test)).collect();
+    let enablers: Vec<FixedBitSet> = tests.iter().map(|test| arcs.enablers(test)).collect();
     if let Some(reasons) = &mut reasons {
         for (test, enablers) in tests.iter().zip(&enablers) {
             for action in enablers.ones() {

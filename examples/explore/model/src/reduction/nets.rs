@@ -10,7 +10,7 @@
 use super::actions::{Test, Tests};
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::net::{Holder, Net, PlaceId, Transition};
-use crate::ir::{Expression, Model, TransitionId, VariableId};
+use crate::ir::{Expression, TransitionId, VariableId};
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ impl<'n> Arcs<'n> {
     }
 
     /// The transitions that may change a test from false to true.
-    pub fn enablers(&self, model: &Model, test: &Test) -> FixedBitSet {
+    pub fn enablers(&self, test: &Test) -> FixedBitSet {
         let all = self.net.transitions.iter().enumerate();
         let enables: Box<dyn Fn(&Transition) -> bool> = match test {
             // With `least - 1` tokens or fewer, the transition is enabled and puts more than it takes.
@@ -107,7 +107,7 @@ impl<'n> Arcs<'n> {
                 let (taken, put) = (transition.taken(*place), transition.put(*place));
                 put < taken && put < *least
             }),
-            Test::Holds(expression) => self.may_make_true(model, expression),
+            Test::Holds(expression) => self.may_make_true(expression),
             Test::Ready { .. } => Box::new(|_| true),
         };
         let mut enablers = FixedBitSet::with_capacity(self.net.transitions.len());
@@ -116,14 +116,14 @@ impl<'n> Arcs<'n> {
     }
 
     /// Whether a transition may change an expression from 0 to another value.
-    fn may_make_true<'a>(&'a self, model: &Model, expression: &Expression) -> Box<dyn Fn(&Transition) -> bool + 'a> {
+    fn may_make_true<'a>(&'a self, expression: &Expression) -> Box<dyn Fn(&Transition) -> bool + 'a> {
         let net = self.net;
         match difference(net, expression, true) {
             Some((Comparison::AtLeast, sum)) => Box::new(move |transition| sum.change(transition) > 0),
             Some((Comparison::Other, sum)) => Box::new(move |transition| sum.change(transition) != 0),
             None => {
                 let mut read = vec![false; net.places.len()];
-                read_by(net, model, expression, &mut read);
+                read_by(net, expression, &mut read);
                 Box::new(move |transition| {
                     let mut touched = transition.takes.iter().chain(&transition.puts);
                     touched.any(|(place, _)| read[*place] && transition.taken(*place) != transition.put(*place))
@@ -257,17 +257,17 @@ fn marked_by(net: &Net, variable: VariableId, value: i32) -> Option<PlaceId> {
 }
 
 /// Marks the places whose tokens an expression may read.
-fn read_by(net: &Net, model: &Model, expression: &Expression, to: &mut [bool]) {
+fn read_by(net: &Net, expression: &Expression, to: &mut [bool]) {
     match expression {
         Expression::Constant(_) | Expression::At { .. } => {}
         Expression::Variable(variable) => net.places_of(*variable).for_each(|place| to[place] = true),
         Expression::Element { array, index, .. } => {
             net.places_of(*array).for_each(|place| to[place] = true);
-            read_by(net, model, index, to);
+            read_by(net, index, to);
         }
         Expression::Enabled(transition) => net.transitions[*transition].takes.iter().for_each(|(place, _)| to[*place] = true),
-        Expression::Unary { operand, .. } => read_by(net, model, operand, to),
-        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| read_by(net, model, operand, to)),
+        Expression::Unary { operand, .. } => read_by(net, operand, to),
+        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| read_by(net, operand, to)),
     }
 }
 
