@@ -25,7 +25,7 @@ pub struct Walks {
     pub seed: u64,
 }
 
-/// Random numbers: SplitMix64 (Steele and others 2014). Mirrored by `Random` in expand.cpp.
+/// Random numbers: SplitMix64 (Steele and others 2014). Mirrored by `Random` in walk.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Random(u64);

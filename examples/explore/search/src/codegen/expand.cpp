@@ -1,4 +1,4 @@
-// Entry points of the generated next-state functions as CPU code. `MODEL` is their text.
+// Entry points of the generated next-state functions as CPU code. `MODEL` is their text, with walk.cuh behind it.
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline
@@ -12,21 +12,8 @@ namespace {
 
 using u64 = unsigned long long;
 
-struct State {
-    explore::u32 words[explore::state_words];
-
-    template <explore::u32 first, explore::u32 count>
-    explore::u32 select(explore::u32 i) const
-    {
-        return words[first + i];
-    }
-
-    template <explore::u32 first, explore::u32 count>
-    void replace(explore::u32 i, explore::u32 word)
-    {
-        words[first + i] = word;
-    }
-};
+using State = explore::ArrayState;
+using explore::Random;
 
 // Joins a successor by the processes with the moves of the property's automaton, if there is a property.
 struct Joint {
@@ -51,22 +38,6 @@ struct Joint {
             sources[count++] = static_cast<explore::u32>(at);
         }
         return count;
-    }
-};
-
-// Mirrored by `Random` in simulation.rs.
-struct Random {
-    u64 state;
-
-    // A number below `count`, which is less than 2^32.
-    u64 below(u64 count)
-    {
-        state += 0x9e3779b97f4a7c15ull;
-        u64 mixed = state;
-        mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
-        mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
-        mixed ^= mixed >> 31;
-        return (mixed >> 32) * count >> 32;
     }
 };
 
@@ -223,7 +194,7 @@ void explore_walk(const unsigned* tables, State* state, Random* random, u64 most
         }
         if (walked->steps == most) break;
         walked->overflows += notes.overflows;
-        from = rows[numbers.below(count)];
+        from = rows[numbers.below(static_cast<explore::u32>(count))];
         ++walked->steps;
     }
     *state = from;

@@ -57,6 +57,9 @@ pub fn tables(model: &Model) -> Vec<u32> {
 
 const PRELUDE: &str = include_str!("state.cuh");
 
+/// Definitions for walks, which follow the generated text.
+pub const WALK: &str = include_str!("walk.cuh");
+
 /// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
 /// with the value 0. It is called for every state.
 pub fn generate(model: &Model, conditions: &[&Expression]) -> String {

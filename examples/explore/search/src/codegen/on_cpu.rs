@@ -1,6 +1,6 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
-use super::generate;
+use super::{WALK, generate};
 use crate::checks::Violation;
 use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
@@ -97,7 +97,7 @@ impl<'m> Compiled<'m> {
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, generate(model, &conditions))?;
+        std::fs::write(&text, generate(model, &conditions) + WALK)?;
         std::fs::write(&harness, EXPAND)?;
         if !compile(&harness, &library, optimisation, is_stopped)? {
             return Ok(None);

@@ -1,6 +1,6 @@
 // Random walks on the GPU: a walk per thread, without a table.
 //
-// The model's next-state functions (codegen), the definitions of gpu/mod.rs and registers.cuh precede this text.
+// The model's next-state functions and walk.cuh (codegen), the definitions of gpu/mod.rs and registers.cuh precede this text.
 //
 // A thread takes one walk after another, each as simulation.rs defines it. It chooses the next step in two passes over all
 // choices of all units: the first one counts the steps, the second one stops at the chosen one. So successors take no memory. A
@@ -16,41 +16,7 @@ using warpset::platform::fetch_add_relaxed;
 using warpset::platform::load_relaxed;
 using warpset::platform::max_relaxed;
 
-// A state of many words, whose arrays are accessed by index.
-struct ArrayState {
-    u32 words[state_words];
-
-    template <u32 first, u32 count>
-    EXPLORE_FN u32 select(u32 i) const
-    {
-        return words[first + i];
-    }
-
-    template <u32 first, u32 count>
-    EXPLORE_FN void replace(u32 i, u32 word)
-    {
-        words[first + i] = word;
-    }
-};
-
 using WalkState = warpset::Choose<(state_words <= EXPLORE_REGISTERS), RegisterState, ArrayState>::Type;
-
-// Mirrored by `Random` in simulation.rs.
-struct Random {
-    u64 state;
-
-    EXPLORE_FN u64 next()
-    {
-        state += 0x9e3779b97f4a7c15ull;
-        u64 mixed = state;
-        mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
-        mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
-        return mixed ^ mixed >> 31;
-    }
-
-    // A number below `count`, which is less than 2^32.
-    EXPLORE_FN u32 below(u32 count) { return static_cast<u32>((next() >> 32) * count >> 32); }
-};
 
 EXPLORE_FN Random random_of_walk(u64 seed, u64 walk)
 {

@@ -2,7 +2,7 @@
 
 use super::{REGISTERS, SURROUNDINGS};
 use crate::checks::Checks;
-use crate::codegen::{ensure_fits, generate, tables};
+use crate::codegen::{WALK, ensure_fits, generate, tables};
 use crate::ir::Model;
 use crate::simulation::{Simulation, Walks};
 use crate::stopping::Stop;
@@ -72,7 +72,7 @@ unsafe impl DeviceRepr for WalkLimits {}
 /// Program text that takes walks, for any GPU.
 pub fn source_of_walks(model: &Model, checks: &Checks) -> String {
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    format!("{SURROUNDINGS}{}{REGISTERS}{KERNEL}", generate(model, &conditions))
+    format!("{SURROUNDINGS}{}{WALK}{REGISTERS}{KERNEL}", generate(model, &conditions))
 }
 
 /// The kernel of a model without a net or a property, compiled for a GPU.
