@@ -2,6 +2,7 @@
 //
 // All kernels together take long to compile, and few programs use all of them. So WARPSET_PART selects some, by the number of a
 // `Part` of src/backend/cuda/kernels.rs. Without it, all are compiled.
+#include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
@@ -145,6 +146,11 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_upsert(View view, Batch
 {
     warpset::SearchBatch<Table, Operation::FindOrPut>::run_warps(Table::of(view), warpset::UpsertBatch{batch, upsert});
 }
+#endif
+
+// Rows of columns in device memory.
+#if WARPSET_HAS_PART(10)
+WARPSET_KERNEL(256, 1) warpset_gather_columns(warpset::ColumnsView view) { warpset::gather_columns<WARPSET_WIDTH>(view); }
 #endif
 
 #if WARPSET_HAS_PART(5) && WARPSET_KEY_BITS && !WARPSET_TREE

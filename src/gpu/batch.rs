@@ -172,30 +172,23 @@ impl<K: Key, S: Storage> Table<K, S> {
             return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
-        // Streams of buffers that were not made on this one. Later work on a buffer on its own stream, including its release,
-        // must come after this batch; `cudarc` orders only the last reader of a buffer.
-        let mut owners: Vec<Arc<CudaStream>> = Vec::new();
-        let mut owned = |owner: Option<&Arc<CudaStream>>| {
-            let is_known = |owner: &Arc<CudaStream>| owners.iter().any(|known| known.cu_stream() == owner.cu_stream());
-            if let Some(owner) = owner.filter(|owner| owner.cu_stream() != stream.cu_stream() && !is_known(owner)) {
-                owners.push(owner.clone());
-            }
-        };
-        owned(vectors.owner());
-        parents.iter().for_each(|buffer| owned(buffer.owner()));
-        changed.iter().for_each(|buffer| owned(buffer.owner()));
-        outcomes.iter().for_each(|buffer| owned(buffer.owner()));
-        references.iter().for_each(|buffer| owned(buffer.owner()));
-        new_references.iter().for_each(|buffer| owned(buffer.owner()));
-        counts.iter().for_each(|buffer| owned(buffer.owner()));
+        let owners = foreign_owners(
+            stream,
+            [
+                vectors.owner(),
+                parents.and_then(|buffer| buffer.owner()),
+                changed.and_then(|buffer| buffer.owner()),
+                outcomes.as_ref().and_then(|buffer| buffer.owner()),
+                references.as_ref().and_then(|buffer| buffer.owner()),
+                new_references.as_ref().and_then(|buffer| buffer.owner()),
+                counts.as_ref().and_then(|buffer| buffer.owner()),
+            ],
+        );
         let new_capacity = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let sized = &sized;
         gpu.recorded(move || {
             let (vectors_at, _read) = vectors.device_ptr(stream);
-            let alignment = sized.spec.vector_alignment();
-            if !vectors_at.is_multiple_of(alignment) {
-                return Err(Error::Misaligned { what: "vectors", address: vectors_at, alignment });
-            }
+            sized.spec.check_alignment(vectors_at)?;
             if count == 0 {
                 return Ok(());
             }
@@ -235,6 +228,22 @@ impl<K: Key, S: Storage> Table<K, S> {
             enqueued.and(ordered)
         })
     }
+}
+
+/// Streams of buffers that were not made on `stream`, each once. Later work on a buffer on its own stream, including its release,
+/// must come after work on `stream`; `cudarc` orders only the last reader of a buffer.
+pub(super) fn foreign_owners<'a>(
+    stream: &CudaStream,
+    owners: impl IntoIterator<Item = Option<&'a Arc<CudaStream>>>,
+) -> Vec<Arc<CudaStream>> {
+    let mut foreign: Vec<Arc<CudaStream>> = Vec::new();
+    for owner in owners.into_iter().flatten() {
+        let is_known = foreign.iter().any(|known| known.cu_stream() == owner.cu_stream());
+        if owner.cu_stream() != stream.cu_stream() && !is_known {
+            foreign.push(owner.clone());
+        }
+    }
+    foreign
 }
 
 /// Returns an error unless a buffer is in the memory of this GPU's context, and is long enough.

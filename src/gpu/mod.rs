@@ -6,6 +6,7 @@
 mod ahead;
 mod batch;
 mod buffer;
+mod columns;
 mod device;
 mod kernels;
 mod pinned;
@@ -24,6 +25,7 @@ pub use ahead::Ahead;
 pub use batch::DeviceBatch;
 pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
+pub use columns::DeviceColumns;
 pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};
 pub use pinned::PinnedVec;
 pub use rows::DeviceRows;

@@ -5,6 +5,8 @@
 
 pub(crate) mod batch;
 mod checked;
+#[cfg(feature = "cuda")]
+pub(crate) mod columns;
 pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod limits;

@@ -59,12 +59,7 @@ impl<'a> Columns<'a> {
 
     /// Number of vectors; an error unless all columns have as many fields.
     fn count(&self) -> Result<usize> {
-        let lengths = || self.columns.iter().filter(|(_, size)| *size > 0).map(|(bytes, size)| bytes.len() / size);
-        let needed = lengths().next().unwrap_or(0);
-        match lengths().find(|given| *given != needed) {
-            Some(given) => Err(Error::Rows { what: "fields of a column", given, needed }),
-            None => Ok(needed),
-        }
+        fields_of_each(self.columns.iter().filter(|(_, size)| *size > 0).map(|(bytes, size)| bytes.len() / size))
     }
 
     /// Words of the vectors, `width` of them for each.
@@ -92,6 +87,15 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// Number of fields that each column has; an error unless all have as many.
+pub(crate) fn fields_of_each(mut columns: impl Iterator<Item = usize>) -> Result<usize> {
+    let needed = columns.next().unwrap_or(0);
+    match columns.find(|given| *given != needed) {
+        Some(given) => Err(Error::Rows { what: "fields of a column", given, needed }),
+        None => Ok(needed),
+    }
+}
+
 impl fmt::Debug for Columns<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Columns").field("field_bytes", &self.columns.iter().map(|(_, size)| size).collect::<Vec<_>>()).finish()
@@ -102,7 +106,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Makes vectors for this table of columns in host memory, for any call that takes a batch. The threads of the library copy
     /// the fields to one vector after another; if their bytes are not whole words, zero bytes fill the last word.
     ///
-    /// A call costs a copy of the batch. Columns in device memory are gathered by a kernel of your own.
+    /// A call costs a copy of the batch. For columns in device memory there is `from_columns_device`.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -121,12 +125,14 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Allocation`](Error::Allocation).
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns(&self, columns: &Columns<'_>) -> Result<Vec<K::Element>> {
-        let (given, width) = (columns.bytes_per_vector(), self.width());
-        let needed = K::BYTES.unwrap_or(width * 4);
-        let fits = if K::BYTES.is_some() { given == needed } else { given.div_ceil(4) == width };
-        match fits {
-            true => Ok(elements(columns.words(width)?)),
-            false => Err(Error::Rows { what: "bytes of the fields of one vector", given, needed }),
-        }
+        self.check_bytes_per_vector(columns.bytes_per_vector())?;
+        Ok(elements(columns.words(self.width())?))
+    }
+
+    /// Returns an error unless the fields of a vector, of `given` bytes, are a vector of this table.
+    pub(crate) fn check_bytes_per_vector(&self, given: usize) -> Result<()> {
+        let needed = K::BYTES.unwrap_or(self.width() * 4);
+        let fits = if K::BYTES.is_some() { given == needed } else { given.div_ceil(4) == self.width() };
+        if fits { Ok(()) } else { Err(Error::Rows { what: "bytes of the fields of one vector", given, needed }) }
     }
 }

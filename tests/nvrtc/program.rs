@@ -215,9 +215,18 @@ impl Program {
                 "cluster_check_stamps",
                 "cluster_abi",
             ],
-            _ => {
-                &["clear", "find_or_put", "find", "find_or_put_received", "find_received", "get", "export", "measure", "geometry"]
-            }
+            _ => &[
+                "clear",
+                "find_or_put",
+                "find",
+                "find_or_put_received",
+                "find_received",
+                "get",
+                "export",
+                "measure",
+                "gather_columns",
+                "geometry",
+            ],
         };
         // An image for an architecture that this NVRTC does not know is PTX, in which names do not end in a zero.
         let has = |name: &str| image.windows(name.len()).any(|bytes| bytes == name.as_bytes());

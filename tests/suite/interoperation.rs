@@ -4,8 +4,8 @@ use crate::common::tests;
 use crate::common::vectors::distinct;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
-use warpset::gpu::{Counts, DeviceBatch, ForeignSlice};
-use warpset::{BucketTable, Device, Error, Request, TypedTable};
+use warpset::gpu::{Counts, DeviceBatch, DeviceColumns, ForeignSlice};
+use warpset::{BucketTable, Columns, Device, Error, Request, TypedTable};
 
 tests![
     counts_that_are_not_zero_append,
@@ -17,6 +17,8 @@ tests![
     buffers_of_another_gpu,
     buffers_that_are_freed_at_once,
     typed_keys_in_device_memory,
+    columns_in_device_memory,
+    columns_that_do_not_fit,
     batches_are_not_captured,
     errors_of_others_are_theirs,
     calls_leave_the_current_context,
@@ -163,6 +165,93 @@ fn new_references_that_find_no_room_are_counted_only(device: &Device) {
         assert_eq!(written[100..200].iter().filter(|word| **word != 7).count(), expected, "from {before}");
         assert_eq!(table.len().unwrap(), 100);
     }
+}
+
+/// A kernel makes the vectors of columns that threads make of them in host memory: fields of 1, 2, 4 and 8 bytes at any address.
+fn columns_in_device_memory(device: &Device) {
+    let (one, other) = (stream(device), stream(device));
+    let rows = 2000;
+    let numbers: Vec<u64> = (0..rows).map(|number| number * 0x0102_0304_0506_0708).collect();
+    let flags: Vec<u8> = (0..rows).map(|number| number as u8).collect();
+    let parts: Vec<u16> = (0..rows).map(|number| !number as u16).collect();
+    let shops: Vec<u32> = (0..rows).map(|number| number as u32 ^ 0xABCD).collect();
+    let names: Vec<[u8; 3]> = (0..rows).map(|number| [number as u8, 7, (number >> 8) as u8]).collect();
+    // 8 + 1 + 2 + 4 + 3 bytes: all fields but the first are at odd places. Five words, of which the last has two zero bytes.
+    let table = table(device, 5);
+    let host = Columns::new().column(&numbers).column(&flags).column(&parts).column(&shops).column(&names);
+    let expected = table.from_columns(&host).unwrap();
+    let (numbers_at, shops_at) = (one.clone_htod(&numbers).unwrap(), other.clone_htod(&shops).unwrap());
+    let (flags_at, parts_at) = (one.clone_htod(&flags).unwrap(), one.clone_htod(&parts).unwrap());
+    let mut vectors = one.clone_htod(&vec![7u32; expected.len() + 5]).unwrap();
+    // Three bytes a field, as three columns.
+    let firsts = one.clone_htod(&names.iter().map(|name| name[0]).collect::<Vec<_>>()).unwrap();
+    let seconds = one.clone_htod(&names.iter().map(|name| name[1]).collect::<Vec<_>>()).unwrap();
+    let thirds = one.clone_htod(&names.iter().map(|name| name[2]).collect::<Vec<_>>()).unwrap();
+    let columns = DeviceColumns::new().column(&numbers_at).column(&flags_at).column(&parts_at).column(&shops_at);
+    let columns = columns.column(&firsts).column(&seconds).column(&thirds);
+    assert_eq!(columns.bytes_per_vector(), 18);
+    assert_eq!(table.from_columns_device(&one, &columns, &mut vectors).unwrap(), rows as usize);
+    let made = one.clone_dtoh(&vectors).unwrap();
+    assert!(made[..expected.len()] == expected);
+    assert_eq!(made[expected.len()..], [7; 5]);
+    table.find_or_put_device(&one, DeviceBatch::new(&vectors, rows as usize)).unwrap();
+    one.synchronize().unwrap();
+    assert_eq!(table.contains_many(&expected).unwrap(), vec![true; rows as usize]);
+    // A part of a column begins at any field; 300 columns take two launches.
+    let wide = BucketTable::new(device, 75, 100).unwrap();
+    let (parts, mut columns, mut host) =
+        ((0..300).map(|at| flags_at.slice(at..at + 40)).collect::<Vec<_>>(), DeviceColumns::new(), Columns::new());
+    for (at, part) in parts.iter().enumerate() {
+        columns = columns.column(part);
+        host = host.column(&flags[at..at + 40]);
+    }
+    let mut vectors = one.alloc_zeros::<u32>(75 * 40).unwrap();
+    assert_eq!(wide.from_columns_device(&other, &columns, &mut vectors).unwrap(), 40);
+    assert!(one.clone_dtoh(&vectors).unwrap() == wide.from_columns(&host).unwrap());
+    // Typed keys, and no vectors at all.
+    let pairs = TypedTable::<[u32; 3]>::new(device, 5000).unwrap();
+    let columns = DeviceColumns::new().column(&shops_at).column(&numbers_at);
+    let mut keys = one.clone_htod(&vec![[0u32; 3]; rows as usize]).unwrap();
+    pairs.from_columns_device(&one, &columns, &mut keys).unwrap();
+    assert!(one.clone_dtoh(&keys).unwrap() == pairs.from_columns(&Columns::new().column(&shops).column(&numbers)).unwrap());
+    let (no_shops, no_numbers) = (shops_at.slice(..0), numbers_at.slice(..0));
+    let columns = DeviceColumns::new().column(&no_shops).column(&no_numbers);
+    assert_eq!(pairs.from_columns_device(&one, &columns, &mut keys).unwrap(), 0);
+}
+
+/// Columns that do not fit are refused, with the numbers, before anything is written.
+fn columns_that_do_not_fit(device: &Device) {
+    let (table, stream) = (table(device, 4), stream(device));
+    let numbers = stream.clone_htod(&[1u64; 50]).unwrap();
+    let short = stream.clone_htod(&[1u64; 49]).unwrap();
+    let mut vectors = stream.clone_htod(&[7u32; 204]).unwrap();
+    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    let one = DeviceColumns::new().column(&numbers);
+    let error = table.from_columns_device(&stream, &one, &mut vectors).unwrap_err();
+    assert_eq!(error, wrong("bytes of the fields of one vector", 8, 16));
+    let three = DeviceColumns::new().column(&numbers).column(&numbers).column(&numbers);
+    let error = table.from_columns_device(&stream, &three, &mut vectors).unwrap_err();
+    assert_eq!(error, wrong("bytes of the fields of one vector", 24, 16));
+    let unequal = DeviceColumns::new().column(&numbers).column(&short);
+    let error = table.from_columns_device(&stream, &unequal, &mut vectors).unwrap_err();
+    assert_eq!(error, wrong("fields of a column", 49, 50));
+    let columns = DeviceColumns::new().column(&numbers).column(&numbers);
+    let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(..199)).unwrap_err();
+    assert_eq!(error, Error::BufferTooShort { what: "vectors", given: 199, needed: 200 });
+    let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(1..)).unwrap_err();
+    assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
+    // Another object for the same context knows nothing of this one's streams.
+    let elsewhere = CudaContext::new(context(device).ordinal()).unwrap().new_stream().unwrap();
+    let foreign = elsewhere.clone_htod(&[1u64; 50]).unwrap();
+    let mixed = DeviceColumns::new().column(&numbers).column(&foreign);
+    let error = table.from_columns_device(&stream, &mixed, &mut vectors).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { what: "a column", .. }), "{error:?}");
+    let error = table.from_columns_device(&elsewhere, &columns, &mut vectors).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { what: "stream", .. }), "{error:?}");
+    let host = BucketTable::new(&Device::cpu(), 4, 10).unwrap();
+    let error = host.from_columns_device(&stream, &columns, &mut vectors).unwrap_err();
+    assert!(matches!(error, Error::NotOnGpu { operation: "from_columns_device", .. }), "{error:?}");
+    assert_eq!(stream.clone_dtoh(&vectors).unwrap(), [7; 204]);
 }
 
 /// Memory allocated by plain driver calls, as another library does.

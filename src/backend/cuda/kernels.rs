@@ -19,7 +19,7 @@ use super::gpu::Gpu;
 use super::nvrtc::{self, Job};
 use super::{cuda, pass, undisturbed};
 use crate::layout::view::Geometry;
-use crate::{Pairing, Result, Spec};
+use crate::{Error, Pairing, Result, Spec};
 use cudarc::driver::{CudaFunction, CudaModule, sys};
 use cudarc::nvrtc::Ptx;
 use std::sync::{Arc, OnceLock};
@@ -44,6 +44,8 @@ pub(crate) enum Part {
     FindReceived = 8,
     /// Only for an indexed table: find-or-put that changes values.
     Upsert = 9,
+    /// Rows of columns in device memory.
+    Columns = 10,
 }
 
 /// The compiled kernels of one spec.
@@ -61,6 +63,7 @@ pub(crate) struct Kernels {
     find_or_put_received: OnceLock<SearchKernel>,
     find_received: OnceLock<SearchKernel>,
     upsert: OnceLock<SearchKernel>,
+    gather_columns: OnceLock<CudaFunction>,
 }
 
 /// Kernels of indexed tables only.
@@ -126,6 +129,12 @@ impl Spec {
     pub(crate) const fn vector_alignment(&self) -> u64 {
         1 << if self.width.is_multiple_of(4) { 4 } else { (self.width * 4).trailing_zeros() }
     }
+
+    /// Returns an error unless vectors at an address are aligned as kernels expect.
+    pub(crate) fn check_alignment(&self, address: u64) -> Result<()> {
+        let alignment = self.vector_alignment();
+        if address.is_multiple_of(alignment) { Ok(()) } else { Err(Error::Misaligned { what: "vectors", address, alignment }) }
+    }
 }
 
 impl Gpu {
@@ -169,6 +178,7 @@ impl Kernels {
             find_or_put_received: OnceLock::new(),
             find_received: OnceLock::new(),
             upsert: OnceLock::new(),
+            gather_columns: OnceLock::new(),
         })
     }
 
@@ -197,6 +207,12 @@ impl Kernels {
     /// Indexed tables only.
     pub(super) fn upsert(&self, gpu: &Gpu) -> Result<&SearchKernel> {
         first_time(gpu, &self.upsert, || self.load_search(gpu, Part::Upsert, "warpset_upsert"))
+    }
+
+    pub(super) fn gather_columns(&self, gpu: &Gpu) -> Result<&CudaFunction> {
+        first_time(gpu, &self.gather_columns, || {
+            function(&gpu.table_kernels(self.spec, Part::Columns)?, "warpset_gather_columns")
+        })
     }
 
     /// Loads a search kernel of another part than [`Part::Put`]. If it uses the batch's workspace, it has at most the resident

@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 38] = [
+pub(crate) const HEADERS: [(&str, &str); 39] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -41,6 +41,7 @@ pub(crate) const HEADERS: [(&str, &str); 38] = [
     ("warpset/core/results.cuh", include_str!("../../../cuda/warpset/core/results.cuh")),
     ("warpset/bucket/builder.cuh", include_str!("../../../cuda/warpset/bucket/builder.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
+    ("warpset/batch/columns.cuh", include_str!("../../../cuda/warpset/batch/columns.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
     ("warpset/cluster/partition.cuh", include_str!("../../../cuda/warpset/cluster/partition.cuh")),
     ("warpset/indexed/rows.cuh", include_str!("../../../cuda/warpset/indexed/rows.cuh")),
@@ -303,6 +304,32 @@ mod tests {
             println!("skipped: {error}");
         }
         present.is_ok()
+    }
+
+    /// A header that is missing from the list would be missing in every kernel, and in folders that users write.
+    #[test]
+    fn headers_are_all_files_of_the_folder() {
+        fn list(folder: &std::path::Path, prefix: &str, names: &mut std::collections::BTreeSet<String>) {
+            for entry in std::fs::read_dir(folder).expect("the folder is in the repository") {
+                let entry = entry.expect("it can be listed");
+                let name = format!("{prefix}/{}", entry.file_name().to_string_lossy());
+                if entry.path().is_dir() {
+                    list(&entry.path(), &name, names);
+                } else {
+                    let text = std::fs::read_to_string(entry.path()).expect("a header is text");
+                    let listed = HEADERS.iter().find(|(listed, _)| *listed == name);
+                    assert_eq!(listed.map(|(_, text)| *text), Some(&*text), "{name}");
+                    assert!(names.insert(name));
+                }
+            }
+        }
+        let cuda = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+        let mut names = std::collections::BTreeSet::new();
+        list(&cuda.join("warpset"), "warpset", &mut names);
+        list(&cuda.join("platform/gpu/warpset"), "warpset", &mut names);
+        assert!(
+            names.iter().map(String::as_str).eq(HEADERS.iter().map(|(name, _)| *name).collect::<std::collections::BTreeSet<_>>())
+        );
     }
 
     /// The file may change while the source that includes it stays the same.

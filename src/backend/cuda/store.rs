@@ -11,6 +11,7 @@ use super::workspace::{Borrowed, Workspace};
 use crate::backend::{Launch, RowStore as _, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
+use crate::layout::columns::ColumnsView;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::search::{ProbeLengths, SearchMode};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
@@ -226,6 +227,22 @@ impl CudaStore {
             }
         });
         workspace.map_or(Ok(()), Borrowed::end).and(launched)
+    }
+
+    /// Enqueues a kernel for each view that makes rows of columns.
+    ///
+    /// # Safety
+    ///
+    /// The columns have fields, and the vectors have room, for as many rows as the views say; both are in the memory of this GPU,
+    /// live until the stream has passed the kernels, and are not used by others meanwhile, except that the columns may be read.
+    /// The views cover the words of rows of this table's width.
+    pub(crate) unsafe fn enqueue_columns(&self, views: &[ColumnsView], stream: sys::CUstream) -> Result<()> {
+        let kernel = self.kernels.gather_columns(&self.gpu)?;
+        views.iter().try_for_each(|view| {
+            let launch = (self.gpu.blocks_for(view.count.saturating_mul(self.spec.width() as u64)), 256, 0);
+            // SAFETY: the argument of `warpset_gather_columns`, whose size both sides assert. The caller guarantees the rest.
+            unsafe { self.gpu.launch(kernel, launch, stream, &mut [argument(view)]) }
+        })
     }
 
     /// Kernel of a search, compiled at its first use.
