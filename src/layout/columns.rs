@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(check(&[1; 257], offset), 2);
             assert_eq!(check(&[1; 1024], offset), 4);
             assert_eq!(check(&[2; 512], offset), 2);
-            assert_eq!(check(&[&[3][..], &[1; 1021]].concat(), offset), 5);
+            assert_eq!(check(&[&[3][..], &[1; 1021]].concat(), offset), 4);
             assert_eq!(check(&[&[1; 255][..], &[769]].concat(), offset), 1);
             check(&[&[7][..], &[2; 300], &[8; 20]].concat(), offset);
         }
