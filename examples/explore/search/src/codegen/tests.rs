@@ -415,6 +415,18 @@ fn nvrtc_takes_the_kernels() {
         let width = model.layout.words;
         let by_rows = gpu::source_by_rows(&model, &checks, true);
         let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
+        let survey = own(gpu::SURVEY);
+        let surveys = [
+            compile(&BucketTable::builder(width), survey, (9, 0)),
+            compile(&TreeTable::builder(width.max(3)), survey, (9, 0)),
+            compile(&IndexedTable::builder(width), survey, (9, 0)),
+        ];
+        for image in surveys {
+            match image {
+                Ok(_) | Err(Error::LibraryNotFound { .. }) => {}
+                Err(error) => panic!("{name}, survey: {error}"),
+            }
+        }
         if model.property.is_none() {
             let walks = gpu::source_of_walks(&model, &checks);
             match compile(&BucketTable::builder(width), own(&walks), (9, 0)) {

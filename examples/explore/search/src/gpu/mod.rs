@@ -15,12 +15,14 @@ mod lasso;
 mod rank;
 #[cfg(test)]
 mod simulated;
+mod survey;
 mod table_alone;
 mod unlisted;
 mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
 pub use rank::OnGpu;
+pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
