@@ -85,8 +85,9 @@ impl Plan {
     /// The kernel cannot be compiled, there is no memory for the figures, or the driver fails.
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<(Vec<u64>, Option<Stop>)> {
         let context = table.device().cuda_context().context("the table is on a GPU")?;
-        let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
+        // Some of the calls below do not bind it themselves.
         context.bind_to_thread()?;
+        let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
         let stream = context.new_stream()?;
         let plan = stream.clone_htod(&self.words)?;
         let mut figures = allocate::<u64>(&stream, self.figures as u64)?.context("no memory for the figures of the net")?;
