@@ -88,7 +88,7 @@ pub struct Scratch {
     enabled: FixedBitSet,
     set: FixedBitSet,
     best: FixedBitSet,
-    waiting: Vec<usize>,
+    waiting: FixedBitSet,
     /// Values of tests in the current state, as far as they are known.
     values: Vec<Option<Value>>,
 }
@@ -129,7 +129,7 @@ impl<'m> Stubborn<'m> {
     pub fn choose<'s>(&self, state: &[u32], steps: &[Step], scratch: &'s mut Scratch) -> &'s FixedBitSet {
         let count = self.dependencies.actions.all.len();
         let Scratch { enabled, set, best, waiting, values } = scratch;
-        for bits in [&mut *enabled, &mut *set, &mut *best] {
+        for bits in [&mut *enabled, &mut *set, &mut *best, &mut *waiting] {
             bits.grow(count);
             bits.clear();
         }
@@ -147,11 +147,12 @@ impl<'m> Stubborn<'m> {
         };
         for seed in seeds {
             set.clear();
-            if choice.close(seed.ones(), set, fewest) {
+            let tried = if self.goal.is_none() { seed.ones().next().unwrap_or(0) } else { 0 };
+            if choice.close(seed.ones(), set, fewest, tried) {
                 if self.keeps_deadlocks && self.goal.is_some() && set.is_disjoint(choice.enabled) {
                     // The goal needs nothing here, but a deadlock may lie beyond.
                     let first = choice.enabled.ones().next();
-                    if !choice.close(first.into_iter(), set, fewest) {
+                    if !choice.close(first.into_iter(), set, fewest, 0) {
                         continue;
                     }
                 }
@@ -201,20 +202,22 @@ struct Choice<'c, 'm> {
     state: &'c [u32],
     enabled: &'c FixedBitSet,
     values: &'c mut Vec<Option<Value>>,
-    waiting: &'c mut Vec<usize>,
+    waiting: &'c mut FixedBitSet,
 }
 
 impl Choice<'_, '_> {
-    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more.
-    fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize) -> bool {
+    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more. Returns false, too, if it
+    /// gets an enabled action before `tried`, from which a set was tried: with that action it would hardly be smaller.
+    fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize, tried: usize) -> bool {
         self.waiting.clear();
         let mut enabled_in_set = set.intersection_count(self.enabled);
+        let mut is_tried = false;
         for action in seeds.filter(|action| !set.put(*action)).collect::<Vec<_>>() {
             enabled_in_set += usize::from(self.enabled.contains(action));
-            self.waiting.push(action);
+            self.waiting.insert(action);
         }
-        while let Some(action) = self.waiting.pop() {
-            if enabled_in_set >= fewest {
+        while let Some(action) = self.next_waiting() {
+            if enabled_in_set >= fewest || is_tried {
                 return false;
             }
             let needed = match self.enabled.contains(action) {
@@ -226,17 +229,23 @@ impl Choice<'_, '_> {
                 },
             };
             let words = set.as_mut_slice().iter_mut().zip(needed.as_slice()).zip(self.enabled.as_slice());
-            for (at, ((set, needed), enabled)) in words.enumerate() {
-                let mut new = needed & !*set;
+            for (at, (((set, needed), enabled), waiting)) in words.zip(self.waiting.as_mut_slice()).enumerate() {
+                let new = needed & !*set;
                 *set |= new;
-                enabled_in_set += (new & enabled).count_ones() as usize;
-                while new != 0 {
-                    self.waiting.push(at * usize::BITS as usize + new.trailing_zeros() as usize);
-                    new &= new - 1;
-                }
+                *waiting |= new;
+                let enabled = new & enabled;
+                enabled_in_set += enabled.count_ones() as usize;
+                is_tried |= enabled != 0 && at * usize::BITS as usize + (enabled.trailing_zeros() as usize) < tried;
             }
         }
-        enabled_in_set < fewest
+        enabled_in_set < fewest && !is_tried
+    }
+
+    /// Removes one of the waiting actions: the first one that is enabled, which has no choice, or else the first one.
+    fn next_waiting(&mut self) -> Option<usize> {
+        let action = self.waiting.intersection(self.enabled).next().or_else(|| self.waiting.ones().next())?;
+        self.waiting.remove(action);
+        Some(action)
     }
 
     /// The test of a disabled action that does not hold and whose enablers cost least.

@@ -25,12 +25,15 @@ struct OneLane {
     static explore::u32 lane() { return 0; }
     static bool any(bool value) { return value; }
     static explore::u32 sum(explore::u32 value) { return value; }
-    static explore::u32 sum_before(explore::u32) { return 0; }
+    static explore::u32 least(explore::u32 value) { return value; }
     static void meet() {}
     static explore::u32 lowest(explore::u32 bits) { return static_cast<explore::u32>(__builtin_ctz(bits)); }
-    // Not the built-in function, which is a slow call on machines whose instruction cannot be taken for granted.
     static explore::u32 ones(explore::u32 bits)
     {
+#ifdef __POPCNT__
+        return static_cast<explore::u32>(__builtin_popcount(bits));
+#endif
+        // Without an instruction for it, the built-in function is a slow call.
         bits -= bits >> 1 & 0x55555555;
         bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
         return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
@@ -157,6 +160,16 @@ constexpr u64 none = ~0ull;
 
 unsigned explore_width() { return explore::state_words; }
 
+// Number of words of memory that a thread needs to expand states.
+u64 explore_memory()
+{
+#ifdef EXPLORE_REDUCES
+    return explore::Work::words;
+#else
+    return 0;
+#endif
+}
+
 // Most steps of a state, without those of a net.
 u64 explore_most_steps()
 {
@@ -170,15 +183,15 @@ u64 explore_most_steps()
 // Computes the successors of `count` states, one after another, until `room` rows do not suffice for the next state, or until
 // a state has a fault. If they do not suffice for the first state of a net, it expands none. `sources` gets for each row the
 // number of the state that it is a successor of. The function may also write
-// the row after the last one. `tables` are those of the model's network.
-void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
+// the row after the last one. `tables` are those of the model's network. `memory` has `explore_memory()` words.
+void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room,
+                    [[maybe_unused]] unsigned* memory, Counts* counts)
 {
     using namespace explore;
     *counts = {0, 0, 0, 0, none, none, 0};
     const u64 most = explore_most_steps();
     u64 row = 0;
 #ifdef EXPLORE_REDUCES
-    static thread_local u32 memory[Work::words];
     const Work work(memory);
 #endif
     for (u64 at = 0; at < count && room - row >= most; ++at) {

@@ -22,7 +22,7 @@ struct Work {
     u32* waiting;    // actions of the set whose rows are still to be added
 
     static constexpr u32 of_goal = has_goal ? most_seeds + 1 + goal_depth + 1 : 0;
-    static constexpr u32 words = (3 + of_goal) * action_words + failing_words + 2 * (goal_depth + 1) + actions;
+    static constexpr u32 words = (4 + of_goal) * action_words + failing_words + 2 * (goal_depth + 1);
 
     EXPLORE_FN explicit Work(u32* memory)
         : enabled(memory),
@@ -44,8 +44,10 @@ struct Choice {
     const u32* tables;
     const State& from;
     Work work;
-    u32 top = 0;      // number of waiting actions
     u32 taken = 0;    // enabled actions of the set
+    u32 urgent = 0;   // those of them that wait
+    u32 tried = 0;    // enabled actions before this one were tried as seeds
+    u32 low = 0;      // no word of the waiting actions before this one has bits
 
     EXPLORE_FN Choice(const u32* tables_, const State& from_, const Work& work_) : tables(tables_), from(from_), work(work_) {}
 
@@ -62,10 +64,13 @@ struct Choice {
         for (u32 seed = 0; seed < seeds; ++seed) {
             if (!has_goal && action == nothing) break;
             clear(set);
-            top = taken = 0;
+            clear(work.waiting);
+            taken = urgent = 0;
+            low = action_words;
             if (has_goal) {
                 add_set(set, work.seeds + slots[seed] * action_words);
             } else {
+                tried = action;
                 add_one(set, action);
                 action = next_enabled(action + 1);
             }
@@ -84,13 +89,14 @@ struct Choice {
         return fewest == all ? nullptr : best;
     }
 
-    // Adds all that waiting actions need. Returns false if the set gets `fewest` enabled actions or more.
+    // Adds all that waiting actions need. Returns false if the set gets `fewest` enabled actions or more, or an earlier seed:
+    // with that action it would hardly be smaller than that seed's set.
     EXPLORE_FN bool close(u32* set, u32 fewest)
     {
         EXPLORE_NO_UNROLL
-        while (top != 0) {
-            if (taken >= fewest) return false;
-            const u32 action = work.waiting[--top];
+        while (taken < fewest) {
+            const u32 action = next_waiting();
+            if (action == nothing) return true;
             u32 row = action;
             if (!has(work.enabled, action)) {
                 const u32 test = cheapest(action, set);
@@ -98,10 +104,28 @@ struct Choice {
                 if (test == nothing) return false;
                 row = actions + test;
             }
-            Lanes::meet();    // all lanes have read the action that is replaced now
             add_row(set, row);
         }
-        return taken < fewest;
+        return false;
+    }
+
+    // Removes one of the waiting actions: the first one that is enabled, or else the first one.
+    EXPLORE_FN u32 next_waiting()
+    {
+        const bool is_urgent = urgent != 0;
+        u32 mine = nothing;
+        EXPLORE_NO_UNROLL
+        for (u32 word = low - low % Lanes::count + Lanes::lane(); word < action_words && mine == nothing; word += Lanes::count) {
+            const u32 bits = work.waiting[word] & (is_urgent ? work.enabled[word] : ~0u);
+            if (bits != 0) mine = 32 * word + Lanes::lowest(bits);
+        }
+        const u32 action = Lanes::least(mine);
+        if (action == nothing) return nothing;
+        urgent -= is_urgent;
+        if (!is_urgent) low = action / 32;
+        if (mine == action) work.waiting[action / 32] &= ~(1u << action % 32);
+        Lanes::meet();
+        return action;
     }
 
     // The test of a disabled action that fails and whose enablers cost least.
@@ -169,19 +193,23 @@ struct Choice {
         Lanes::meet();
     }
 
-    // Adds the actions of one word in each lane. Those that are new wait, in ascending order if the words of the lanes ascend.
+    // Adds the actions of one word in each lane. Those that are new wait.
     EXPLORE_FN void add_word(u32* set, u32 word, u32 bits)
     {
-        u32 fresh = bits == 0 ? 0 : bits & ~set[word];
+        const u32 fresh = bits == 0 ? 0 : bits & ~set[word];
         if (!Lanes::any(fresh != 0)) return;
-        const u32 count = Lanes::ones(fresh);
-        u32 place = top + Lanes::sum_before(count);
-        top += Lanes::sum(count);
-        taken += Lanes::sum(fresh == 0 ? 0 : Lanes::ones(fresh & work.enabled[word]));
-        if (fresh == 0) return;
-        set[word] |= fresh;
-        EXPLORE_NO_UNROLL
-        for (; fresh != 0; fresh &= fresh - 1) work.waiting[place++] = 32 * word + Lanes::lowest(fresh);
+        u32 enabled = 0, count = 0;
+        if (fresh != 0) {
+            set[word] |= fresh;
+            work.waiting[word] |= fresh;
+            enabled = fresh & work.enabled[word];
+            if (enabled != 0) count = 32 * word + Lanes::lowest(enabled) < tried ? actions : Lanes::ones(enabled);
+        }
+        count = Lanes::sum(count);
+        taken += count;
+        urgent += count;
+        const u32 first = Lanes::least(fresh != 0 ? word : nothing);
+        if (first < low) low = first;
     }
 
     EXPLORE_FN void clear(u32* set) const
@@ -291,7 +319,8 @@ struct Choice {
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
         EXPLORE_NO_UNROLL
-        for (u32 at = tables[rows_of_actions_at + row] + 2 * Lanes::lane(); at < end; at += 2 * Lanes::count) set[tables[at]] = tables[at + 1];
+        for (u32 at = tables[rows_of_actions_at + row] + 2 * Lanes::lane(); at < end; at += 2 * Lanes::count)
+            set[tables[at]] = tables[at + 1];
         Lanes::meet();
     }
 
