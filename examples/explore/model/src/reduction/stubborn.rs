@@ -34,10 +34,10 @@ use fixedbitset::FixedBitSet;
 use std::collections::{HashSet, VecDeque};
 
 /// Most enabled actions, and most unmet parts of a goal, from which sets are tried.
-const MOST_SEEDS: usize = 8;
+pub const MOST_SEEDS: usize = 8;
 
 /// Cost of an enabled action in a set; a disabled one costs 1.
-const COST_OF_ENABLED: usize = 16;
+pub const COST_OF_ENABLED: usize = 16;
 
 /// States in which some step must be left out; otherwise a reduction does not pay.
 pub const TRIAL: usize = 2_000;
@@ -52,9 +52,10 @@ pub struct Kept {
 
 /// A goal in parts.
 #[derive(Clone, Debug)]
-enum Goal {
+pub enum Goal {
     All(Vec<Goal>),
     Any(Vec<Goal>),
+    /// A test, by its number.
     Test(usize),
     Constant(bool),
 }
@@ -65,8 +66,20 @@ pub struct Stubborn<'m> {
     model: &'m Model,
     pub dependencies: Dependencies,
     terms: Vec<Option<Term>>,
-    keeps_deadlocks: bool,
-    goal: Option<Goal>,
+    pub keeps_deadlocks: bool,
+    /// The goal whose reachability is kept, if there is one.
+    pub goal: Option<Goal>,
+}
+
+impl Goal {
+    /// The parts of a conjunction (`all`) or of a disjunction, in order; a goal of another kind is its only part.
+    pub fn parts(&self, all: bool) -> Vec<&Self> {
+        match self {
+            Self::All(parts) if all => parts.iter().flat_map(|part| part.parts(all)).collect(),
+            Self::Any(parts) if !all => parts.iter().flat_map(|part| part.parts(all)).collect(),
+            _ => vec![self],
+        }
+    }
 }
 
 /// Reusable memory of a thread.
@@ -100,7 +113,9 @@ impl<'m> Stubborn<'m> {
         let mut tests = Tests::default();
         let goal = kept.goals.then(|| {
             let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
-            Goal::Any(violated.collect())
+            let mut violated: Vec<Goal> = violated.collect();
+            // The unmet parts of one goal are tried; of several goals, only the smallest part of each.
+            if violated.len() == 1 { violated.remove(0) } else { Goal::Any(violated) }
         });
         Ok(Self::with(model, Dependencies::of(model, tests, false)?, kept, goal))
     }

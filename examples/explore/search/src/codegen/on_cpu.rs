@@ -11,6 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
+use warpset_model::reduction::stubborn::Stubborn;
 
 /// C++ text that calls the functions.
 const EXPAND: &str = include_str!("expand.cpp");
@@ -35,7 +36,7 @@ pub struct Compiled<'m> {
     expand: Expand,
     walk: Walk,
     most_steps: usize,
-    /// Tables of the model's network.
+    /// Tables of the model's network, and of a reduction.
     tables: Vec<u32>,
     /// Library that contains the functions.
     _library: Library,
@@ -68,36 +69,51 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` becomes true meanwhile; it is called many
-    /// times a second.
+    /// Generates and compiles the functions of a model. With `stubborn`, only the steps that it keeps are taken. Returns `None`
+    /// if `is_stopped` becomes true meanwhile; it is called many times a second.
     ///
     /// # Errors
     ///
     /// No compiler is found, or the compiler rejects the text; then the error contains its messages.
-    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    pub fn unless(
+        interpreted: &'m Interpreted<'m>,
+        stubborn: Option<&Stubborn>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
-        Self::with(interpreted, if many { "-O1" } else { "-O2" }, is_stopped)
+        Self::with(interpreted, stubborn, if many { "-O1" } else { "-O2" }, is_stopped)
     }
 
     /// Compiles the functions without a possibility to stop.
     #[cfg(test)]
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O2", &|| false)?.expect("nobody stops it"))
     }
 
     /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O0", &|| false)?.expect("nobody stops it"))
     }
 
-    fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    /// Compiles the functions of a reduced search fast, without optimisation.
+    #[cfg(test)]
+    pub fn reduced(interpreted: &'m Interpreted<'m>, stubborn: &Stubborn) -> Result<Self> {
+        Ok(Self::with(interpreted, Some(stubborn), "-O0", &|| false)?.expect("nobody stops it"))
+    }
+
+    fn with(
+        interpreted: &'m Interpreted<'m>,
+        stubborn: Option<&Stubborn>,
+        optimisation: &str,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
         super::ensure_fits(model)?;
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, generate(model, &conditions) + WALK)?;
+        std::fs::write(&text, generate(model, &conditions, stubborn) + WALK)?;
         std::fs::write(&harness, EXPAND)?;
         if !compile(&harness, &library, optimisation, is_stopped)? {
             return Ok(None);
@@ -112,7 +128,7 @@ impl<'m> Compiled<'m> {
             (*library.get::<Expand>(b"explore_expand")?, walk, width() as usize, most_steps() as usize)
         };
         ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Some(Self { interpreted, expand, walk, most_steps, tables: super::tables(model), _library: library }))
+        Ok(Some(Self { interpreted, expand, walk, most_steps, tables: super::tables(model, stubborn), _library: library }))
     }
 
     /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
