@@ -4,8 +4,8 @@
 // of lanes in which a transition is enabled. A block collects its figures in shared memory, as far as they fit, and adds them to
 // those of all blocks when it ends.
 //
-// `plan` has the tests, as gpu/survey.rs writes them: numbers of groups, firings, sums, number fields and shared fields, where the
-// groups, offsets of firings, offsets of sums, number fields and shared fields begin, and the number of values of shared fields.
+// `plan` has the tests, as gpu/survey.rs writes them: numbers of groups, firings, sums, number fields and shared fields; where
+// the groups, offsets of firings, offsets of sums, number fields and shared fields begin; the number of values of shared fields.
 
 #include "warpset/table.cuh"
 

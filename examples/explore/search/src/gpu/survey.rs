@@ -1,5 +1,5 @@
-//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves the
-//! GPU.
+//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves
+//! the GPU.
 
 use super::allocate;
 use crate::ir::net::{Firing, FiringGroup, Test};
@@ -113,7 +113,8 @@ impl Plan {
             // SAFETY:
             // - the arguments are those of `survey_states` in its order;
             // - the plan is one that `new` has written for states of the table, and `figures` has the room that it needs;
-            // - `last` exceeds the number of slots only for an indexed table, which compares it with its number of rows; it does not grow meanwhile.
+            // - `last` exceeds the number of slots only for an indexed table, which compares numbers with that of its rows;
+            // - the table does not grow meanwhile.
             unsafe { launch.launch(config) }?;
             stream.synchronize()?;
         }
