@@ -410,23 +410,23 @@ fn nvrtc_takes_the_kernels() {
     let (_space_folder, space, space_checks) = state_space();
     let of_space = (space_checks, space.model().clone());
     let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network)), of_space];
+    let survey = own(gpu::SURVEY);
+    let surveys = [
+        compile(&BucketTable::builder(2), survey, (9, 0)),
+        compile(&TreeTable::builder(8), survey, (9, 0)),
+        compile(&IndexedTable::builder(8), survey, (9, 0)),
+    ];
+    for image in surveys {
+        match image {
+            Ok(_) | Err(Error::LibraryNotFound { .. }) => {}
+            Err(error) => panic!("survey: {error}"),
+        }
+    }
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
         let by_rows = gpu::source_by_rows(&model, &checks, true);
         let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
-        let survey = own(gpu::SURVEY);
-        let surveys = [
-            compile(&BucketTable::builder(width), survey, (9, 0)),
-            compile(&TreeTable::builder(width.max(3)), survey, (9, 0)),
-            compile(&IndexedTable::builder(width), survey, (9, 0)),
-        ];
-        for image in surveys {
-            match image {
-                Ok(_) | Err(Error::LibraryNotFound { .. }) => {}
-                Err(error) => panic!("{name}, survey: {error}"),
-            }
-        }
         if model.property.is_none() {
             let walks = gpu::source_of_walks(&model, &checks);
             match compile(&BucketTable::builder(width), own(&walks), (9, 0)) {
