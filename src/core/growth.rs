@@ -2,6 +2,7 @@
 
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
+use super::schedule::remember;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::upsert::Beside;
 use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
@@ -274,7 +275,9 @@ impl RawTable {
         let mut larger = Sized::new(&self.device, &parameters)?;
         self.move_all(&sized, &larger, now.slots)?;
         // Without the nodes of rejected vectors, which were not moved.
-        larger.grew_with = larger.stored()?;
+        let moved = larger.stored()?;
+        larger.grew_with = std::mem::take(&mut sized.grew_with);
+        remember(&mut larger.grew_with, moved);
         *sized = larger;
         Ok(())
     }

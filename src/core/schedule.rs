@@ -124,16 +124,31 @@ pub(super) fn nodes_of_stored(before: Option<[u64; 2]>, [vectors, nodes]: [u64; 
     nodes.min(nodes_before.saturating_add(vectors.saturating_sub(vectors_before).saturating_mul(most)))
 }
 
-/// Number of nodes of a table with `vectors` vectors, after that of its nodes at two earlier sizes, as (vectors, nodes).
+/// Factor between two sizes of a table whose nodes are compared. Between sizes that are nearer to each other the numbers tell
+/// more about the part of a search that is under way than about its states: at.6 had 269,674 nodes at 589,396 states and 412,491
+/// at 900,024, which is in proportion, but an eighth less than that between 225,837 and 900,024.
+const FAR: f64 = 4.0;
+
+/// Adds the numbers of vectors and nodes at a growth to those of earlier growths, unless they are near the last ones.
+pub(super) fn remember(earlier: &mut Vec<[u64; 2]>, now: [u64; 2]) {
+    if earlier.last().is_none_or(|last| now[0] as f64 >= 1.1 * last[0] as f64) {
+        earlier.push(now);
+    }
+}
+
+/// Number of nodes of a table with `vectors` vectors, after that of its nodes now and at `earlier` sizes, as (vectors, nodes).
 ///
 /// Vectors share subtrees, and the more vectors there are, the fewer new subtrees each brings: nodes grow as a power of vectors
-/// (for words of texts this is known as Heaps' law). The exponent is that between the two sizes, at most 1; without an earlier
-/// size nodes are in proportion.
-pub(super) fn forecast_nodes(earlier: [u64; 2], now: [u64; 2], vectors: f64) -> f64 {
-    let [vectors_before, nodes_before] = earlier.map(|count| count as f64);
+/// (for words of texts this is known as Heaps' law). The exponent is at most 1. It is that between now and the last size that is
+/// [`FAR`], or the first size if none is; without an earlier size nodes are in proportion.
+pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) -> f64 {
     let [vectors_now, nodes_now] = now.map(|count| (count as f64).max(1.0));
-    let is_known = vectors_before >= 64.0 && nodes_before >= 1.0 && vectors_now >= 1.5 * vectors_before;
-    let exponent = if is_known { (nodes_now / nodes_before).ln() / (vectors_now / vectors_before).ln() } else { 1.0 };
+    let is_known = |factor: f64| move |of: &&[u64; 2]| of[0] >= 64 && of[1] > 0 && vectors_now >= factor * of[0] as f64;
+    let before = earlier.iter().rfind(is_known(FAR)).or_else(|| earlier.iter().find(is_known(1.5)));
+    let exponent = before.map_or(1.0, |before| {
+        let [vectors_before, nodes_before] = before.map(|count| count as f64);
+        (nodes_now / nodes_before).ln() / (vectors_now / vectors_before).ln()
+    });
     nodes_now * (vectors / vectors_now).powf(exponent.clamp(0.0, 1.0))
 }
 
@@ -235,12 +250,69 @@ mod tests {
 
     #[test]
     fn nodes_follow_a_power_of_vectors() {
-        let forecast = |earlier, now, vectors: f64| forecast_nodes(earlier, now, vectors).round();
-        assert_eq!(forecast([0, 0], [1000, 300], 4000.0), 1200.0);
-        assert_eq!(forecast([1000, 100], [4000, 200], 16_000.0), 400.0);
+        let forecast = |earlier: &[[u64; 2]], now, vectors: f64| forecast_nodes(earlier, now, vectors).round();
+        assert_eq!(forecast(&[], [1000, 300], 4000.0), 1200.0);
+        assert_eq!(forecast(&[[1000, 100]], [4000, 200], 16_000.0), 400.0);
         // Two counts that are too near to each other say nothing; and nodes never grow faster than vectors.
-        assert_eq!(forecast([1000, 100], [1100, 200], 2200.0), 400.0);
-        assert_eq!(forecast([1000, 100], [2000, 400], 4000.0), 800.0);
-        assert_eq!(forecast([1000, 400], [2000, 400], 4000.0), 400.0);
+        assert_eq!(forecast(&[[1000, 100]], [1100, 200], 2200.0), 400.0);
+        assert_eq!(forecast(&[[1000, 100]], [2000, 400], 4000.0), 800.0);
+        assert_eq!(forecast(&[[1000, 400]], [2000, 400], 4000.0), 400.0);
+        // The last count that is far enough is used, and the first one if none is.
+        assert_eq!(forecast(&[[100, 100], [1000, 100], [3900, 199]], [4000, 200], 16_000.0), 400.0);
+        assert_eq!(forecast(&[[2000, 200], [2500, 399]], [4000, 400], 16_000.0), 1600.0);
+        // Counts without vectors or nodes say nothing.
+        assert_eq!(forecast(&[[0, 0], [100, 0]], [1000, 300], 4000.0), 1200.0);
+    }
+
+    /// Numbers of states and nodes of searches, counted at the growths of tree tables. The number of nodes of the last one is
+    /// forecast from each that has a sixteenth of its states or more: with fewer, no table takes all the rest of its memory.
+    #[test]
+    fn nodes_of_searches_are_forecast() {
+        let at_6 = [
+            [113_481, 62_403],
+            [225_182, 118_172],
+            [225_837, 118_441],
+            [450_039, 225_246],
+            [589_396, 269_674],
+            [900_024, 412_491],
+            [1_236_530, 539_366],
+            [1_799_844, 774_156],
+            [2_729_582, 1_078_778],
+            [3_599_802, 1_412_642],
+            [5_701_413, 2_157_557],
+            [7_199_003, 2_645_116],
+            [13_844_539, 4_315_174],
+        ];
+        let bakery_8 = [
+            [112_448, 44_740],
+            [185_374, 67_406],
+            [225_129, 79_186],
+            [414_439, 134_818],
+            [450_640, 148_482],
+            [900_291, 265_669],
+            [1_799_868, 487_518],
+            [3_599_910, 884_283],
+            [4_532_236, 1_078_778],
+            [7_199_358, 1_595_872],
+            [10_443_336, 2_155_122],
+        ];
+        for counts in [&at_6[..], &bakery_8] {
+            let [vectors, nodes] = counts[counts.len() - 1];
+            let mut earlier = Vec::new();
+            for now in &counts[..counts.len() - 1] {
+                if 16 * now[0] >= vectors {
+                    let share = forecast_nodes(&earlier, *now, vectors as f64) / nodes as f64;
+                    assert!((0.85..=1.2).contains(&share), "{share:.2} of {nodes} nodes, from {now:?}");
+                }
+                remember(&mut earlier, *now);
+            }
+        }
+    }
+
+    #[test]
+    fn few_growths_are_remembered() {
+        let mut earlier = Vec::new();
+        (0..1_000_000).for_each(|vectors| remember(&mut earlier, [vectors, vectors]));
+        assert!(earlier.len() < 150 && earlier.windows(2).all(|pair| pair[1][0] > pair[0][0]));
     }
 }

@@ -54,8 +54,8 @@ pub(crate) struct Sized {
     pub node_buckets: u64,
     /// References of another generation are stale.
     pub generation: Generation,
-    /// Vectors and nodes that the table had when it grew to this size.
-    pub grew_with: [u64; 2],
+    /// Numbers of vectors and nodes that the table had when it grew, the last growth last.
+    pub grew_with: Vec<[u64; 2]>,
 }
 
 impl Sized {
@@ -67,7 +67,7 @@ impl Sized {
     /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Self { store, spec, buckets, node_buckets, generation: Generation::next(), grew_with: [0; 2] }
+        Self { store, spec, buckets, node_buckets, generation: Generation::next(), grew_with: Vec::new() }
     }
 
     /// Returns an error if a reference belongs to another generation or another table.

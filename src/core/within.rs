@@ -128,7 +128,7 @@ impl RawTable {
     fn with_schedule<T>(&self, budget: &Budget, before: Option<[u64; 2]>, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
         let (mut now, earlier) = {
             let sized = self.look();
-            (sized.stored()?, sized.grew_with)
+            (sized.stored()?, sized.grew_with.clone())
         };
         let has_nodes = self.size().nodes > 0;
         // The root of a vector's tree is in its slot.
@@ -137,7 +137,7 @@ impl RawTable {
         now[1] = nodes_of_stored(before, now, most_nodes);
         let of_slots = |slots: NonZeroU64| {
             let slots = slots.get();
-            let needed = forecast_nodes(earlier, now, slots as f64 * FULL).min(slots as f64 * FULL * most_nodes as f64) / FULL;
+            let needed = forecast_nodes(&earlier, now, slots as f64 * FULL).min(slots as f64 * FULL * most_nodes as f64) / FULL;
             // Nodes that are there must not make the table grow at once.
             let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
             Size { slots, nodes: if has_nodes { nodes } else { 0 } }

@@ -20,9 +20,10 @@ use crate::progress::ProgressLine;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
 use anyhow::Result;
+use warpset_model::reduction::stubborn::Stubborn;
 
-/// Compiles next-state functions, and shows how long that takes.
-pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Result<Compiled<'m>> {
+/// Compiles next-state functions, and shows how long that takes. With `stubborn`, only the steps that it keeps are taken.
+pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>, stubborn: Option<&Stubborn>) -> Result<Compiled<'m>> {
     let progress = ProgressLine::new(options.progress);
     let what = format!("compiling {}", numbers::counted(interpreted.interpreter.model().transitions.len() as u64, "transition"));
     let is_stopped = || {
@@ -31,7 +32,7 @@ pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>) -> Resul
     };
     // If no limit or signal has stopped it, Ctrl-C has reached the compiler first.
     let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
-    Ok(Compiled::unless(interpreted, &is_stopped)?.ok_or_else(stopped)?)
+    Ok(Compiled::unless(interpreted, stubborn, &is_stopped)?.ok_or_else(stopped)?)
 }
 
 /// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.

@@ -168,7 +168,7 @@ pub struct Options {
 
     /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
     /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
-    /// asked. Counts are those of the reduced search. The interpreter computes the steps.
+    /// asked. Counts are those of the reduced search. Threads compute the steps.
     #[arg(
         long,
         value_enum,
@@ -496,9 +496,8 @@ impl Options {
         }
         if self.reduce.is_some() {
             ensure!(!on_ranks, "--reduce cannot be combined with ranks: it needs a search in one table");
-            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
-            ensure!(is_interpreted, "--reduce needs --engine interpreted: only the interpreter reduces");
-            return Ok(EngineKind::Interpreted);
+            let is_gpu = self.engine == EngineKind::Gpu;
+            ensure!(!is_gpu, "--reduce needs --engine interpreted or compiled: the engine on the GPU takes all steps");
         }
         if self.exports_during_search() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);

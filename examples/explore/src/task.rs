@@ -111,10 +111,7 @@ impl Task<'_> {
             };
             return run.search_and_report(&mut numbering, extras, None, &|| "interpreted".into(), time);
         }
-        if let Some(stubborn) = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref()) {
-            let source = Reduced { interpreted: &interpreted, stubborn };
-            return run.on_threads(&source, &|| "interpreted".into(), time);
-        }
+        let stubborn = self.reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref());
         let start = Instant::now();
         match engine {
             #[cfg(feature = "cuda")]
@@ -132,15 +129,21 @@ impl Task<'_> {
                 run.search_and_report(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
-                let compiled = compile(options, &interpreted)?;
+                let compiled = compile(options, &interpreted, stubborn)?;
                 time.compile = start.elapsed();
                 run.on_threads(&compiled, &|| "compiled".into(), time)
             }
             EngineKind::Auto => {
-                let source = Switching::new(&interpreted);
+                let source = Switching::new(&interpreted, stubborn);
                 source.during(|| run.on_threads(&source, &|| source.engine(), time))
             }
-            _ => run.on_threads(&interpreted, &|| "interpreted".into(), time),
+            _ => match stubborn {
+                Some(stubborn) => {
+                    let source = Reduced { interpreted: &interpreted, stubborn };
+                    run.on_threads(&source, &|| "interpreted".into(), time)
+                }
+                None => run.on_threads(&interpreted, &|| "interpreted".into(), time),
+            },
         }
     }
 }

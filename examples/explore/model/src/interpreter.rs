@@ -4,7 +4,7 @@
 use crate::ir::ids::RuleId;
 use crate::ir::net::{Firings, PlaceId};
 use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
-use crate::terms::{Store, Target, Term};
+use crate::terms::{Store, Target, Term, Test};
 
 /// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,8 +44,8 @@ pub enum Wrong {
 /// Finds the steps of a model's states.
 pub struct Interpreter<'m> {
     model: &'m Model,
-    /// Transitions that leave a location, by process and location.
-    leaving: Vec<Vec<Vec<TransitionId>>>,
+    /// Transitions that leave a location, by process and location, with the test that their guards begin with, if they do.
+    leaving: Vec<Vec<Vec<(TransitionId, Option<Test>)>>>,
     transitions: Vec<Resolved>,
     /// Guards of the moves of the property's automaton, by move.
     move_guards: Vec<Option<Term>>,
@@ -85,12 +85,13 @@ type Result<T> = std::result::Result<T, Box<Fault>>;
 
 impl<'m> Interpreter<'m> {
     pub fn new(model: &'m Model) -> Self {
+        let transitions: Vec<_> = (0..model.transitions.len()).map(|id| Resolved::of(id, model)).collect();
         let mut leaving: Vec<Vec<Vec<_>>> =
             model.processes.iter().map(|process| vec![Vec::new(); process.locations.len()]).collect();
-        for (id, transition) in model.transitions.iter().enumerate() {
-            leaving[transition.process][transition.from].push(id);
+        for (id, (transition, resolved)) in model.transitions.iter().zip(&transitions).enumerate() {
+            let first_test = resolved.guard.as_ref().and_then(Term::first_test);
+            leaving[transition.process][transition.from].push((id, first_test));
         }
-        let transitions = (0..model.transitions.len()).map(|id| Resolved::of(id, model)).collect();
         let moves = model.property.iter().flat_map(|property| &property.moves);
         let move_guards = moves.map(|of| of.guard.as_ref().map(|guard| Term::of(guard, model))).collect();
         let firings = model.net.as_ref().map(|net| Firings::of(net, &model.layout));
@@ -191,7 +192,11 @@ impl<'m> Interpreter<'m> {
         scratch.receiving.resize(self.model.channels.len(), Vec::new());
         scratch.receiving.iter_mut().for_each(Vec::clear);
         for (process, leaving) in self.leaving.iter().enumerate() {
-            for &id in &leaving[self.model.location(state, process)] {
+            for &(id, first_test) in &leaving[self.model.location(state, process)] {
+                // Most guards fail here.
+                if first_test.is_some_and(|test| !test.holds(state)) {
+                    continue;
+                }
                 let Resolved { guard, partner, .. } = &self.transitions[id];
                 let is_enabled = match guard {
                     Some(guard) => guard.value(self.model, state).map_err(|fault| fault.of(id))? != 0,

@@ -15,12 +15,8 @@ pub enum Term {
     Constant(i32),
     /// A scalar.
     Read(Slot),
-    /// 1 if the bits of `mask` in a word of the state are `bits`, else 0: a comparison with a constant, or a location.
-    Is {
-        word: u32,
-        mask: u32,
-        bits: u32,
-    },
+    /// 1 if the test holds, else 0: comparisons with constants, or a location.
+    Is(Test),
     Element(Box<Element>),
     /// 1 if a rule of the network with this label has a step, else 0.
     Enabled(LabelId),
@@ -28,6 +24,14 @@ pub enum Term {
     Fires(Box<Firing>),
     Unary(Unary, Box<Term>),
     Binary(Box<Operation>),
+}
+
+/// Holds if the bits of `mask` in a word of the state are `bits`.
+#[derive(Clone, Copy, Debug)]
+pub struct Test {
+    word: u32,
+    mask: u32,
+    bits: u32,
 }
 
 /// Position of a scalar in a state: shifting its word left by `left`, then right by `right` gives the value.
@@ -130,7 +134,7 @@ impl Term {
         }
         match states[1][0] {
             0 => Self::Constant(1),
-            mask => Self::Is { word: word as u32, mask, bits: states[0][0] },
+            mask => Self::Is(Test { word: word as u32, mask, bits: states[0][0] }),
         }
     }
 
@@ -144,6 +148,7 @@ impl Term {
             (Some(value), ..) => Self::Constant(value),
             (None, Binary::Equal, Self::Read(slot), Self::Constant(value)) => Self::is(slot.field(), *value),
             (None, Binary::Equal, Self::Constant(value), Self::Read(slot)) => Self::is(slot.field(), *value),
+            (None, Binary::And, Self::Is(left), Self::Is(right)) if left.word == right.word => left.and(*right),
             _ => Self::Binary(Box::new(Operation { operator, left, right, span })),
         }
     }
@@ -187,7 +192,7 @@ impl Term {
                 let network = model.network.as_ref();
                 Ok(network.is_some_and(|network| network.is_enabled(*label, &model.layout, state)).into())
             }
-            Self::Constant(_) | Self::Read(_) | Self::Is { .. } => unreachable!("these are simple"),
+            Self::Constant(_) | Self::Read(_) | Self::Is(_) => unreachable!("these are simple"),
         }
     }
 
@@ -197,8 +202,32 @@ impl Term {
         match self {
             Self::Constant(value) => Some(*value),
             Self::Read(slot) => Some(slot.get(state)),
-            Self::Is { word, mask, bits } => Some((state[*word as usize] & mask == *bits).into()),
+            Self::Is(test) => Some(test.holds(state).into()),
             _ => None,
+        }
+    }
+
+    /// The test that is evaluated first, if the expression is 0 without it.
+    pub fn first_test(&self) -> Option<Test> {
+        match self {
+            Self::Is(test) => Some(*test),
+            Self::Binary(operation) if operation.operator == Binary::And => operation.left.first_test(),
+            _ => None,
+        }
+    }
+}
+
+impl Test {
+    #[inline(always)]
+    pub fn holds(self, state: &[u32]) -> bool {
+        state[self.word as usize] & self.mask == self.bits
+    }
+
+    /// Whether both hold. They are of one word.
+    fn and(self, other: Self) -> Term {
+        match (self.bits ^ other.bits) & self.mask & other.mask {
+            0 => Term::Is(Self { mask: self.mask | other.mask, bits: self.bits | other.bits, ..self }),
+            _ => Term::Constant(0),
         }
     }
 }
@@ -255,4 +284,66 @@ fn element(array: VariableId, elements: usize, index: i32, span: Span) -> Result
         .ok()
         .filter(|index| *index < elements)
         .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model() -> Model {
+        let text =
+            "byte x; byte y; byte z; process P { state s; init s; trans s -> s { effect x = x + 1, y = y + 1, z = z + 1; }; }
+            system async;";
+        crate::dve::Dve::read(crate::ir::Source { name: "test".into(), text: text.into() }).unwrap().model
+    }
+
+    /// `name == value`.
+    fn is(model: &Model, name: &str, value: i32) -> Term {
+        let variable = model.variables.iter().position(|variable| variable.name == name).unwrap();
+        Term::binary(Binary::Equal, Term::of(&Expression::Variable(variable), model), Term::Constant(value), Span::default())
+    }
+
+    fn and(left: Term, right: Term) -> Term {
+        Term::binary(Binary::And, left, right, Span::default())
+    }
+
+    #[test]
+    fn tests_of_a_word_become_one() {
+        let model = model();
+        let both = and(is(&model, "x", 3), is(&model, "y", 5));
+        assert!(matches!(both, Term::Is(_)), "{both:?}");
+        assert!(matches!(and(is(&model, "x", 3), is(&model, "x", 4)), Term::Constant(0)));
+        assert!(matches!(and(is(&model, "x", 3), is(&model, "x", 3)), Term::Is(_)));
+        let state = |x, y| {
+            let mut state = model.initial_state();
+            for (name, value) in [("x", x), ("y", y), ("z", 255)] {
+                let variable = model.variables.iter().position(|variable| variable.name == name).unwrap();
+                model.layout.variables[variable].unwrap().set(&mut state, 0, value);
+            }
+            state
+        };
+        for (x, y) in [(3, 5), (3, 4), (2, 5), (0, 0), (255, 255)] {
+            assert_eq!(both.value(&model, &state(x, y)).unwrap(), i32::from((x, y) == (3, 5)), "x = {x}, y = {y}");
+        }
+    }
+
+    /// The first test may be evaluated alone only if a state in which it fails neither enables the expression nor faults.
+    #[test]
+    fn the_first_test_is_what_would_end_the_evaluation() {
+        let model = model();
+        let one_over_x = || {
+            let x = Term::of(&Expression::Variable(model.variables.iter().position(|of| of.name == "x").unwrap()), &model);
+            Term::binary(Binary::Divide, Term::Constant(1), x, Span::default())
+        };
+        let state = model.initial_state();
+        let guard = and(and(is(&model, "y", 1), one_over_x()), is(&model, "z", 1));
+        assert!(!guard.first_test().unwrap().holds(&state));
+        assert_eq!(guard.value(&model, &state).unwrap(), 0);
+        // The division comes first here, and its fault must be found.
+        let faulty = and(one_over_x(), is(&model, "y", 1));
+        assert!(faulty.first_test().is_none());
+        assert!(faulty.value(&model, &state).is_err());
+        let either = Term::binary(Binary::Or, is(&model, "y", 1), is(&model, "z", 0), Span::default());
+        assert!(either.first_test().is_none());
+    }
 }

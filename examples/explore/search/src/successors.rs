@@ -50,6 +50,8 @@ pub struct Scratch {
     pub(crate) all: Expansion,
     pub(crate) steps: Vec<Step>,
     pub(crate) stubborn: stubborn::Scratch,
+    /// Memory of compiled code.
+    pub(crate) memory: Vec<u32>,
 }
 
 /// Results of expanding some states.

@@ -1,9 +1,11 @@
 //! Figures of a net over all states in a table: how often each transition fires, the most tokens, and where conditions hold.
 //!
 //! All of them are functions of the set of states, found by threads, a GPU or several ranks alike. So they are computed by
-//! one pass over a table when the search has ended, and no engine has to count them. One thread fetches states, and all threads
-//! evaluate them. The pass needs no compiled code.
+//! one pass over a table when the search has ended, and no engine has to count them. On a GPU a kernel makes the pass
+//! (gpu/survey.cu), unless conditions are looked for. Otherwise one thread fetches states, and all threads evaluate them.
 
+#[cfg(feature = "cuda")]
+use crate::gpu::SurveyPlan;
 use crate::stopping::Stop;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -103,6 +105,11 @@ impl<'m> Survey<'m> {
 
     /// Evaluates all states of a table. No other thread may change the table meanwhile.
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<Surveyed> {
+        #[cfg(feature = "cuda")]
+        if table.device().is_gpu() && self.conditions.is_empty() && !self.only_conditions {
+            let (figures, stopped) = self.plan().run(table, stop)?;
+            return Ok(self.surveyed(self.part_of(&figures), stopped));
+        }
         let width = table.width();
         let mut all = self.nothing();
         let mut stopped = None;
@@ -122,6 +129,33 @@ impl<'m> Survey<'m> {
             }
         }
         Ok(self.surveyed(all, stopped))
+    }
+
+    /// The survey without its conditions, for a GPU.
+    #[cfg(feature = "cuda")]
+    fn plan(&self) -> SurveyPlan {
+        let sums = std::iter::once(&self.tokens).chain(&self.sums);
+        let numbers = self.numbers.iter().map(|(word, shift, mask, _)| [*word, *shift, *mask]);
+        let codes = self.codes.iter().map(|(word, shift, mask, first)| [*word, *shift, *mask, *first as u32]);
+        SurveyPlan::new(&self.firings.groups, &self.firings.all, sums, numbers, codes, self.code_places.len())
+    }
+
+    /// The figures that a [`plan`](Self::plan) gives.
+    #[cfg(feature = "cuda")]
+    fn part_of(&self, figures: &[u64]) -> Part {
+        let (firings, rest) = figures[1..].split_at(self.firings.all.len());
+        let (sums, rest) = rest.split_at(1 + self.sums.len());
+        let (numbers, codes) = rest.split_at(2 * self.numbers.len());
+        Part {
+            states: figures[0],
+            firings: firings.to_vec(),
+            max_tokens: sums[0],
+            // Without a state, the complement is 0, and the least number the largest of all.
+            numbers: numbers.chunks_exact(2).map(|seen| [!(seen[0] as u32), seen[1] as u32]).collect(),
+            codes: codes.iter().map(|seen| *seen != 0).collect(),
+            sums: sums[1..].to_vec(),
+            holds: Vec::new(),
+        }
     }
 
     fn nothing(&self) -> Part {

@@ -1,9 +1,11 @@
 //! Interpretation that switches to compiled code: small models never wait for a compiler, and large ones only until it is done.
 
 use crate::codegen::on_cpu::Compiled;
+use crate::reduced::Reduced;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use warpset_model::reduction::stubborn::Stubborn;
 
 /// Time that a search takes before the compiler starts. A compiler takes a second: a search that ends sooner never needs it.
 const COMPILE_AFTER: Duration = Duration::from_millis(100);
@@ -12,6 +14,8 @@ const COMPILE_AFTER: Duration = Duration::from_millis(100);
 /// order, so the switch may happen between any two calls and affects only the time.
 pub struct Switching<'m> {
     interpreted: &'m Interpreted<'m>,
+    /// The interpretation of a reduced search.
+    reduced: Option<Reduced<'m>>,
     /// The compiled code, or why the compiler failed.
     compiled: OnceLock<Result<Compiled<'m>, String>>,
     compile_after: Duration,
@@ -21,9 +25,11 @@ pub struct Switching<'m> {
 }
 
 impl<'m> Switching<'m> {
-    pub fn new(interpreted: &'m Interpreted<'m>) -> Self {
+    /// With `stubborn`, only the steps that it keeps are taken.
+    pub fn new(interpreted: &'m Interpreted<'m>, stubborn: Option<&'m Stubborn<'m>>) -> Self {
         Self {
             interpreted,
+            reduced: stubborn.map(|stubborn| Reduced { interpreted, stubborn }),
             compiled: OnceLock::new(),
             compile_after: COMPILE_AFTER,
             is_over: Mutex::new(false),
@@ -60,7 +66,8 @@ impl<'m> Switching<'m> {
             return;
         }
         drop(is_over);
-        let compiled = Compiled::unless(self.interpreted, &|| self.is_over());
+        let compiled =
+            Compiled::unless(self.interpreted, self.reduced.as_ref().map(|reduced| reduced.stubborn), &|| self.is_over());
         if let Some(compiled) = compiled.transpose() {
             let first_line =
                 |error: anyhow::Error| error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').into();
@@ -90,8 +97,9 @@ impl Successors for Switching<'_> {
     }
 
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
-        match self.compiled.get() {
-            Some(Ok(compiled)) => compiled.expand(states, scratch, expansion),
+        match (self.compiled.get(), &self.reduced) {
+            (Some(Ok(compiled)), _) => compiled.expand(states, scratch, expansion),
+            (_, Some(reduced)) => reduced.expand(states, scratch, expansion),
             _ => self.interpreted.expand(states, scratch, expansion),
         }
     }
@@ -112,7 +120,7 @@ mod tests {
         let dve = Dve::read(Source { name: "test".into(), text: COUNTER.into() }).unwrap();
         let checks = Checks::default();
         let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
-        test(&Switching { compile_after, ..Switching::new(&interpreted) }, &dve.model.initial_state());
+        test(&Switching { compile_after, ..Switching::new(&interpreted, None) }, &dve.model.initial_state());
     }
 
     fn successors(source: &Switching, state: &[u32]) -> Vec<u32> {

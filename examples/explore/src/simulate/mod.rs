@@ -111,8 +111,8 @@ fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Ta
     };
     let start = Instant::now();
     let compiled = match options.engine {
-        EngineKind::Compiled => Some(compile(options, interpreted)),
-        EngineKind::Auto if is_long => Some(compile(options, interpreted)),
+        EngineKind::Compiled => Some(compile(options, interpreted, None)),
+        EngineKind::Auto if is_long => Some(compile(options, interpreted, None)),
         _ => None,
     };
     let compile = start.elapsed();

@@ -53,12 +53,12 @@ pub fn explore<S: Storage>(
             task.search_and_report(ranks, &|| "compiled for the GPU".into(), time)
         }
         EngineKind::Compiled => {
-            let compiled = compile(options, interpreted)?;
+            let compiled = compile(options, interpreted, None)?;
             time.compile = start.elapsed();
             task.search_and_report(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
         }
         EngineKind::Auto => {
-            let source = Switching::new(interpreted);
+            let source = Switching::new(interpreted, None);
             source.during(|| task.search_and_report(on_threads_of(tables, &source, interpreted)?, &|| source.engine(), time))
         }
         _ => task.search_and_report(on_threads_of(tables, interpreted, interpreted)?, &|| "interpreted".into(), time),

@@ -99,6 +99,17 @@ impl Sum {
         Self { constant, ..Self::default() }
     }
 
+    /// The sum in words, for a kernel: the constant (low and high half), the number of parts of each kind, and the parts, in the
+    /// order of the fields of this type.
+    pub fn words(&self) -> Vec<u32> {
+        let mut words = vec![self.constant as u32, (self.constant >> 32) as u32];
+        words.extend([self.bits.len(), self.numbers.len(), self.equal.len(), self.marked.len()].map(|count| count as u32));
+        words.extend(self.bits.iter().flat_map(|(word, mask)| [*word, *mask]));
+        words.extend(self.numbers.iter().chain(&self.equal).flat_map(|(word, second, third)| [*word, *second, *third]));
+        words.extend(self.marked.iter().flat_map(|(word, mask)| [*word, *mask]));
+        words
+    }
+
     /// The tokens in a state.
     pub fn value(&self, state: &[u32]) -> u64 {
         let bits = self.bits.iter().map(|(word, mask)| u64::from((state[*word as usize] & mask).count_ones()));

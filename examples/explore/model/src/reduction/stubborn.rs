@@ -34,10 +34,10 @@ use fixedbitset::FixedBitSet;
 use std::collections::{HashSet, VecDeque};
 
 /// Most enabled actions, and most unmet parts of a goal, from which sets are tried.
-const MOST_SEEDS: usize = 8;
+pub const MOST_SEEDS: usize = 8;
 
 /// Cost of an enabled action in a set; a disabled one costs 1.
-const COST_OF_ENABLED: usize = 16;
+pub const COST_OF_ENABLED: usize = 16;
 
 /// States in which some step must be left out; otherwise a reduction does not pay.
 pub const TRIAL: usize = 2_000;
@@ -52,9 +52,10 @@ pub struct Kept {
 
 /// A goal in parts.
 #[derive(Clone, Debug)]
-enum Goal {
+pub enum Goal {
     All(Vec<Goal>),
     Any(Vec<Goal>),
+    /// A test, by its number.
     Test(usize),
     Constant(bool),
 }
@@ -65,8 +66,20 @@ pub struct Stubborn<'m> {
     model: &'m Model,
     pub dependencies: Dependencies,
     terms: Vec<Option<Term>>,
-    keeps_deadlocks: bool,
-    goal: Option<Goal>,
+    pub keeps_deadlocks: bool,
+    /// The goal whose reachability is kept, if there is one.
+    pub goal: Option<Goal>,
+}
+
+impl Goal {
+    /// The parts of a conjunction (`all`) or of a disjunction, in order; a goal of another kind is its only part.
+    pub fn parts(&self, all: bool) -> Vec<&Self> {
+        match self {
+            Self::All(parts) if all => parts.iter().flat_map(|part| part.parts(all)).collect(),
+            Self::Any(parts) if !all => parts.iter().flat_map(|part| part.parts(all)).collect(),
+            _ => vec![self],
+        }
+    }
 }
 
 /// Reusable memory of a thread.
@@ -75,7 +88,7 @@ pub struct Scratch {
     enabled: FixedBitSet,
     set: FixedBitSet,
     best: FixedBitSet,
-    waiting: Vec<usize>,
+    waiting: FixedBitSet,
     /// Values of tests in the current state, as far as they are known.
     values: Vec<Option<Value>>,
 }
@@ -100,7 +113,9 @@ impl<'m> Stubborn<'m> {
         let mut tests = Tests::default();
         let goal = kept.goals.then(|| {
             let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
-            Goal::Any(violated.collect())
+            let mut violated: Vec<Goal> = violated.collect();
+            // The unmet parts of one goal are tried; of several goals, only the smallest part of each.
+            if violated.len() == 1 { violated.remove(0) } else { Goal::Any(violated) }
         });
         Ok(Self::with(model, Dependencies::of(model, tests, false)?, kept, goal))
     }
@@ -114,7 +129,7 @@ impl<'m> Stubborn<'m> {
     pub fn choose<'s>(&self, state: &[u32], steps: &[Step], scratch: &'s mut Scratch) -> &'s FixedBitSet {
         let count = self.dependencies.actions.all.len();
         let Scratch { enabled, set, best, waiting, values } = scratch;
-        for bits in [&mut *enabled, &mut *set, &mut *best] {
+        for bits in [&mut *enabled, &mut *set, &mut *best, &mut *waiting] {
             bits.grow(count);
             bits.clear();
         }
@@ -132,11 +147,12 @@ impl<'m> Stubborn<'m> {
         };
         for seed in seeds {
             set.clear();
-            if choice.close(seed.ones(), set, fewest) {
+            let tried = if self.goal.is_none() { seed.ones().next().unwrap_or(0) } else { 0 };
+            if choice.close(seed.ones(), set, fewest, tried) {
                 if self.keeps_deadlocks && self.goal.is_some() && set.is_disjoint(choice.enabled) {
                     // The goal needs nothing here, but a deadlock may lie beyond.
                     let first = choice.enabled.ones().next();
-                    if !choice.close(first.into_iter(), set, fewest) {
+                    if !choice.close(first.into_iter(), set, fewest, 0) {
                         continue;
                     }
                 }
@@ -186,20 +202,22 @@ struct Choice<'c, 'm> {
     state: &'c [u32],
     enabled: &'c FixedBitSet,
     values: &'c mut Vec<Option<Value>>,
-    waiting: &'c mut Vec<usize>,
+    waiting: &'c mut FixedBitSet,
 }
 
 impl Choice<'_, '_> {
-    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more.
-    fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize) -> bool {
+    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more. Returns false, too, if it
+    /// gets an enabled action before `tried`, from which a set was tried: with that action it would hardly be smaller.
+    fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize, tried: usize) -> bool {
         self.waiting.clear();
         let mut enabled_in_set = set.intersection_count(self.enabled);
+        let mut is_tried = false;
         for action in seeds.filter(|action| !set.put(*action)).collect::<Vec<_>>() {
             enabled_in_set += usize::from(self.enabled.contains(action));
-            self.waiting.push(action);
+            self.waiting.insert(action);
         }
-        while let Some(action) = self.waiting.pop() {
-            if enabled_in_set >= fewest {
+        while let Some(action) = self.next_waiting() {
+            if enabled_in_set >= fewest || is_tried {
                 return false;
             }
             let needed = match self.enabled.contains(action) {
@@ -211,17 +229,23 @@ impl Choice<'_, '_> {
                 },
             };
             let words = set.as_mut_slice().iter_mut().zip(needed.as_slice()).zip(self.enabled.as_slice());
-            for (at, ((set, needed), enabled)) in words.enumerate() {
-                let mut new = needed & !*set;
+            for (at, (((set, needed), enabled), waiting)) in words.zip(self.waiting.as_mut_slice()).enumerate() {
+                let new = needed & !*set;
                 *set |= new;
-                enabled_in_set += (new & enabled).count_ones() as usize;
-                while new != 0 {
-                    self.waiting.push(at * usize::BITS as usize + new.trailing_zeros() as usize);
-                    new &= new - 1;
-                }
+                *waiting |= new;
+                let enabled = new & enabled;
+                enabled_in_set += enabled.count_ones() as usize;
+                is_tried |= enabled != 0 && at * usize::BITS as usize + (enabled.trailing_zeros() as usize) < tried;
             }
         }
-        enabled_in_set < fewest
+        enabled_in_set < fewest && !is_tried
+    }
+
+    /// Removes one of the waiting actions: the first one that is enabled, which has no choice, or else the first one.
+    fn next_waiting(&mut self) -> Option<usize> {
+        let action = self.waiting.intersection(self.enabled).next().or_else(|| self.waiting.ones().next())?;
+        self.waiting.remove(action);
+        Some(action)
     }
 
     /// The test of a disabled action that does not hold and whose enablers cost least.

@@ -15,6 +15,67 @@ using u64 = unsigned long long;
 using State = explore::ArrayState;
 using explore::Random;
 
+#ifdef EXPLORE_REDUCES
+
+constexpr bool reduces = true;
+
+// A CPU thread as a group of one lane.
+struct OneLane {
+    static constexpr explore::u32 count = 1;
+    static explore::u32 lane() { return 0; }
+    static bool any(bool value) { return value; }
+    static explore::u32 sum(explore::u32 value) { return value; }
+    static explore::u32 least(explore::u32 value) { return value; }
+    static void meet() {}
+    static explore::u32 lowest(explore::u32 bits) { return static_cast<explore::u32>(__builtin_ctz(bits)); }
+    static explore::u32 ones(explore::u32 bits)
+    {
+#ifdef __POPCNT__
+        return static_cast<explore::u32>(__builtin_popcount(bits));
+#endif
+        // Without an instruction for it, the built-in function is a slow call.
+        bits -= bits >> 1 & 0x55555555;
+        bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
+        return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+    }
+};
+
+// Removes the successors by steps that need not be taken. `sources` has the action of each row, and gets the number of the state.
+// Returns the end of the rows that are left.
+u64 keep_chosen(const explore::u32* tables, const State& from, State* rows, explore::u32* sources, u64 first, u64 end, u64 at,
+                const explore::Work& work)
+{
+    using namespace explore;
+    for (u32 word = 0; word < action_words; ++word) work.enabled[word] = 0;
+    bool has_several = false;
+    for (u64 row = first; row < end; ++row) {
+        work.enabled[sources[row] / 32] |= 1u << sources[row] % 32;
+        has_several |= sources[row] != sources[first];
+    }
+    const u32* chosen = nullptr;
+    // A single action can be left out only if nothing is asked about deadlocks.
+    if (has_several || (has_goal && !keeps_deadlocks && first < end)) {
+        find_failing(tables, from, work.failing);
+        chosen = Choice<OneLane, State>(tables, from, work).choose();
+    }
+    u64 kept = first;
+    for (u64 row = first; row < end; ++row) {
+        if (chosen != nullptr && !has(chosen, sources[row])) continue;
+        if (kept != row) rows[kept] = rows[row];
+        sources[kept++] = static_cast<u32>(at);
+    }
+    return kept;
+}
+
+#else
+
+constexpr bool reduces = false;
+
+#endif
+
+// The source of a row until all steps of the state are known: the action in a reduced search, else the state.
+explore::u32 source_of(u64 at, explore::u32 action) { return reduces ? action : static_cast<explore::u32>(at); }
+
 // Joins a successor by the processes with the moves of the property's automaton, if there is a property.
 struct Joint {
     explore::Moves<explore::property_moves> moves;
@@ -60,15 +121,15 @@ struct Rows {
         return rows[next];
     }
 
-    // Keeps the successor that was made of the copy.
-    void done()
+    // Keeps the successor that was made of the copy, by this transition.
+    void done(explore::u32 transition)
     {
         has_step = true;
         if (next + (explore::property_moves == 0 ? 1 : explore::property_moves) > end) {
             is_full = true;
             return;
         }
-        sources[next] = static_cast<explore::u32>(at);
+        sources[next] = source_of(at, transition);
         next += joint.add(at, rows + next, sources + next);
     }
 };
@@ -99,6 +160,16 @@ constexpr u64 none = ~0ull;
 
 unsigned explore_width() { return explore::state_words; }
 
+// Number of words of memory that a thread needs to expand states.
+u64 explore_memory()
+{
+#ifdef EXPLORE_REDUCES
+    return explore::Work::words;
+#else
+    return 0;
+#endif
+}
+
 // Most steps of a state, without those of a net.
 u64 explore_most_steps()
 {
@@ -112,15 +183,20 @@ u64 explore_most_steps()
 // Computes the successors of `count` states, one after another, until `room` rows do not suffice for the next state, or until
 // a state has a fault. If they do not suffice for the first state of a net, it expands none. `sources` gets for each row the
 // number of the state that it is a successor of. The function may also write
-// the row after the last one. `tables` are those of the model's network.
-void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room, Counts* counts)
+// the row after the last one. `tables` are those of the model's network. `memory` has `explore_memory()` words.
+void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room,
+                    [[maybe_unused]] unsigned* memory, Counts* counts)
 {
     using namespace explore;
     *counts = {0, 0, 0, 0, none, none, 0};
     const u64 most = explore_most_steps();
     u64 row = 0;
+#ifdef EXPLORE_REDUCES
+    const Work work(memory);
+#endif
     for (u64 at = 0; at < count && room - row >= most; ++at) {
         const State from = states[at];
+        [[maybe_unused]] const u64 first = row;
         Notes notes;
         if (violated(tables, from, notes) != conditions && counts->violating == none) counts->violating = at;
         bool has_step = false;
@@ -141,6 +217,9 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
                 sources[row] = static_cast<u32>(at);
                 const bool steps = step(unit, choice, cursor, from, successors[row], notes);
                 has_step |= steps;
+#ifdef EXPLORE_REDUCES
+                if (steps) sources[row] = action_of(tables, unit, choice, cursor, from);
+#endif
                 if (steps) row += joint.add(at, successors + row, sources + row);
                 if (unit >= first_component && !cursor.more()) break;
             }
@@ -157,6 +236,9 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
             ++counts->deadlocks;
             if (counts->deadlocked == none) counts->deadlocked = at;
         }
+#ifdef EXPLORE_REDUCES
+        row = keep_chosen(tables, from, successors, sources, first, row, at, work);
+#endif
         counts->overflows += notes.overflows;
         counts->states = at + 1;
         counts->rows = row;

@@ -32,6 +32,9 @@ pub mod on_cpu;
 mod pairs;
 mod parts;
 mod property;
+mod reduction;
+#[cfg(test)]
+mod reduction_tests;
 mod shared;
 mod steps;
 #[cfg(test)]
@@ -40,9 +43,11 @@ pub mod tests;
 use crate::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
+use reduction::Reduction;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
+use warpset_model::reduction::stubborn::Stubborn;
 
 /// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
@@ -50,9 +55,13 @@ pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
     network::ensure_fits(model)
 }
 
-/// The words of a model's tables: of its network, or of a large net; empty if it has neither.
-pub fn tables(model: &Model) -> Vec<u32> {
-    if model.net.is_some() { net::tables(model) } else { network::tables(model) }
+/// The words of a model's tables: of its network, or of a large net; then those of a reduction. Empty if it has none of these.
+pub fn tables(model: &Model, stubborn: Option<&Stubborn>) -> Vec<u32> {
+    let mut words = if model.net.is_some() { net::tables(model) } else { network::tables(model) };
+    if let Some(stubborn) = stubborn {
+        words.extend(Reduction::of(model, stubborn, words.len()).words);
+    }
+    words
 }
 
 const PRELUDE: &str = include_str!("state.cuh");
@@ -61,8 +70,9 @@ const PRELUDE: &str = include_str!("state.cuh");
 pub const WALK: &str = include_str!("walk.cuh");
 
 /// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
-/// with the value 0. It is called for every state.
-pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
+/// with the value 0. It is called for every state. With `stubborn`, there is also what chooses the steps of a reduced search.
+pub fn generate(model: &Model, conditions: &[&Expression], stubborn: Option<&Stubborn>) -> String {
+    let reduction = stubborn.map(|stubborn| Reduction::of(model, stubborn, tables(model, None).len()));
     let names = Names::new(model);
     let mut source = String::from(PRELUDE);
     let (mut choices, mut pairs) = (Vec::new(), Vec::new());
@@ -77,6 +87,7 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
         source.push_str(&network::text(model));
     }
     source.push_str(&net::text(model, model.processes.len()));
+    source.push_str(reduction.as_ref().map_or("", |reduction| &reduction.text));
     source.push_str("namespace explore {\n\n");
     fields(model, &names, &mut source);
     let shared = &Shared::of_guards(model);
@@ -99,6 +110,7 @@ pub fn generate(model: &Model, conditions: &[&Expression]) -> String {
     dispatch(model, &names, &choices, &mut source);
     violations(model, &names, conditions, &mut source);
     source.push_str(&property::text(model, &names, model.transitions.len() + conditions.len()));
+    source.push_str(reduction.as_ref().map_or("", |reduction| &reduction.functions));
     source.push_str("}  // namespace explore\n");
     source
 }

@@ -39,6 +39,7 @@ EXPLORE_FN bool fire(const u32* firing, const State& from, State& to, Notes& not
 struct Cursor {
     const u32* tables;
     u32 group = 0, firing = 0, end = 0;    // `firing` is enabled, unless it is `end`; `group` is the one after its own
+    u32 taken = 0;                            // transition of the last firing
 
     EXPLORE_FN explicit Cursor(const u32* tables_) : tables(tables_) {}
 
@@ -56,7 +57,9 @@ struct Cursor {
     EXPLORE_FN bool next(const State& from, State& to, Notes& notes)
     {
         if (firing == end) return false;
-        const bool has_room = fire(tables + tables[firings_at + firing], from, to, notes);
+        const u32* const at = tables + tables[firings_at + firing];
+        const bool has_room = fire(at, from, to, notes);
+        taken = at[5];
         ++firing;
         find(from);
         return has_room;
@@ -89,7 +92,7 @@ EXPLORE_FN i32 fireable(const u32* tables, u32 transition, const State& from)
     return firing != ~0u && fires(tables + tables[firings_at + firing], from);
 }
 
-// Gives the successor by each enabled firing.
+// Gives the successor by each enabled firing, with the number of its transition.
 template <class State, class Give>
 EXPLORE_FN void net_steps(const u32* tables, const State& from, Notes& notes, Give& give)
 {
@@ -97,7 +100,7 @@ EXPLORE_FN void net_steps(const u32* tables, const State& from, Notes& notes, Gi
     cursor.begin(0, from);
     while (cursor.more()) {
         State& to = give.row();
-        if (cursor.next(from, to, notes)) give.done();
+        if (cursor.next(from, to, notes)) give.done(cursor.taken);
     }
 }
 

@@ -57,6 +57,12 @@ pub fn tables(model: &Model) -> Vec<u32> {
     words
 }
 
+/// The transition of each firing, in the order of firings.
+pub fn transitions(model: &Model) -> Vec<u32> {
+    let firings = model.net.as_ref().map(|net| Firings::of(net, &model.layout));
+    firings.into_iter().flat_map(|firings| firings.all).map(|firing| firing.transition as u32).collect()
+}
+
 /// The text of a model that is no net. Code that expands states names `net_steps`, and never calls this one.
 const NO_NET: &str = "namespace explore {
 
@@ -121,7 +127,9 @@ pub fn text(model: &Model, unit: usize) -> String {
         }
         cases
     });
-    text.push_str("// Gives the successor by each enabled firing.\ntemplate <class State, class Give>\n");
+    text.push_str(
+        "// Gives the successor by each enabled firing, with the number of its transition.\ntemplate <class State, class Give>\n",
+    );
     text.push_str("EXPLORE_FN void net_steps(const u32*, const State& from, Notes& notes, Give& give)\n{\n    (void)notes;\n");
     for FiringGroup { test, is_equal, firings: of_group } in &firings.groups {
         let indent = if of_group.len() > 1 { "    " } else { "" };
@@ -130,7 +138,7 @@ pub fn text(model: &Model, unit: usize) -> String {
         }
         for firing in &firings.all[of_group.clone()] {
             let (room, changes) = (room(firing), changes(firing));
-            let give = format!("State& to = give.row(); {changes} give.done();");
+            let give = format!("State& to = give.row(); {changes} give.done({});", firing.transition);
             let body = if room.is_empty() {
                 give
             } else {

@@ -25,7 +25,7 @@ struct Cursor {
 ";
 
 /// Words of a component in the tables.
-const COMPONENT_WORDS: usize = 8;
+pub const COMPONENT_WORDS: usize = 8;
 
 /// Most steps from one state: compiled code for CPUs needs room for all steps of a state.
 const MOST_STEPS: u64 = 1 << 20;

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
+use warpset_model::reduction::stubborn::Stubborn;
 
 /// C++ text that calls the functions.
 const EXPAND: &str = include_str!("expand.cpp");
@@ -35,13 +36,15 @@ pub struct Compiled<'m> {
     expand: Expand,
     walk: Walk,
     most_steps: usize,
-    /// Tables of the model's network.
+    /// Words of memory that a thread needs.
+    memory: usize,
+    /// Tables of the model's network, and of a reduction.
     tables: Vec<u32>,
     /// Library that contains the functions.
     _library: Library,
 }
 
-type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut Counts);
+type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut u32, *mut Counts);
 
 type Walk = unsafe extern "C" fn(*const u32, *mut u32, *mut Random, u64, *mut u32, *mut Walked);
 
@@ -68,36 +71,51 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` becomes true meanwhile; it is called many
-    /// times a second.
+    /// Generates and compiles the functions of a model. With `stubborn`, only the steps that it keeps are taken. Returns `None`
+    /// if `is_stopped` becomes true meanwhile; it is called many times a second.
     ///
     /// # Errors
     ///
     /// No compiler is found, or the compiler rejects the text; then the error contains its messages.
-    pub fn unless(interpreted: &'m Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    pub fn unless(
+        interpreted: &'m Interpreted<'m>,
+        stubborn: Option<&Stubborn>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
-        Self::with(interpreted, if many { "-O1" } else { "-O2" }, is_stopped)
+        Self::with(interpreted, stubborn, if many { "-O1" } else { "-O2" }, is_stopped)
     }
 
     /// Compiles the functions without a possibility to stop.
     #[cfg(test)]
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O2", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O2", &|| false)?.expect("nobody stops it"))
     }
 
     /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O0", &|| false)?.expect("nobody stops it"))
     }
 
-    fn with(interpreted: &'m Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    /// Compiles the functions of a reduced search fast, without optimisation.
+    #[cfg(test)]
+    pub fn reduced(interpreted: &'m Interpreted<'m>, stubborn: &Stubborn) -> Result<Self> {
+        Ok(Self::with(interpreted, Some(stubborn), "-O0", &|| false)?.expect("nobody stops it"))
+    }
+
+    fn with(
+        interpreted: &'m Interpreted<'m>,
+        stubborn: Option<&Stubborn>,
+        optimisation: &str,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
         super::ensure_fits(model)?;
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, generate(model, &conditions) + WALK)?;
+        std::fs::write(&text, generate(model, &conditions, stubborn) + WALK)?;
         std::fs::write(&harness, EXPAND)?;
         if !compile(&harness, &library, optimisation, is_stopped)? {
             return Ok(None);
@@ -105,22 +123,31 @@ impl<'m> Compiled<'m> {
         // SAFETY: the library was just compiled, and does nothing when it is loaded.
         let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
         // SAFETY: the types are those in expand.cpp.
-        let (expand, walk, width, most_steps) = unsafe {
+        let (expand, walk, width, most_steps, memory) = unsafe {
             let width = library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?;
             let most_steps = library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?;
+            let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
             let walk = *library.get::<Walk>(b"explore_walk")?;
-            (*library.get::<Expand>(b"explore_expand")?, walk, width() as usize, most_steps() as usize)
+            (*library.get::<Expand>(b"explore_expand")?, walk, width() as usize, most_steps() as usize, memory() as usize)
         };
         ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Some(Self { interpreted, expand, walk, most_steps, tables: super::tables(model), _library: library }))
+        Ok(Some(Self {
+            interpreted,
+            expand,
+            walk,
+            most_steps,
+            memory,
+            tables: super::tables(model, stubborn),
+            _library: library,
+        }))
     }
 
     /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
     /// at least one. The parents of these successors count from `first` on.
-    fn some(&self, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
+    fn some(&self, states: &[u32], first: usize, memory: &mut [u32], expansion: &mut Expansion) -> Counts {
         let mut rows = self.most_steps.max(4 * states.len() / self.width());
         loop {
-            let counts = self.some_in(rows, states, first, expansion);
+            let counts = self.some_in(rows, states, first, memory, expansion);
             // Firings of a net need room only if they are enabled, so how much a state needs is known afterwards.
             if counts.states > 0 || counts.has_fault != 0 {
                 return counts;
@@ -130,7 +157,8 @@ impl<'m> Compiled<'m> {
     }
 
     /// As `some`, with room for this number of rows, which may be too few for any state of a net.
-    fn some_in(&self, rows: usize, states: &[u32], first: usize, expansion: &mut Expansion) -> Counts {
+    fn some_in(&self, rows: usize, states: &[u32], first: usize, memory: &mut [u32], expansion: &mut Expansion) -> Counts {
+        assert!(memory.len() >= self.memory);
         let (width, before) = (self.width(), expansion.parents.len());
         // The function writes a row before it knows whether there is a step.
         let rows = 1 + rows;
@@ -138,7 +166,7 @@ impl<'m> Compiled<'m> {
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
         // SAFETY: `states` has `states.len() / width` states of `width` words; there is room for `rows` successors after the
-        // earlier ones; the tables are those of the model that was compiled.
+        // earlier ones; the tables are those of the model that was compiled; `memory` has as many words as the function needs.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
@@ -149,6 +177,7 @@ impl<'m> Compiled<'m> {
                 successors,
                 parents,
                 rows as u64 - 1,
+                memory.as_mut_ptr(),
                 &mut counts,
             );
         }
@@ -175,10 +204,11 @@ impl Successors for Compiled<'_> {
         self.interpreted.width()
     }
 
-    fn expand(&self, states: &[u32], _: &mut Scratch, expansion: &mut Expansion) {
+    fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
+        scratch.memory.resize(self.memory, 0);
         let (width, mut done) = (self.width(), 0);
         while done * width < states.len() {
-            let counts = self.some(&states[done * width..], done, expansion);
+            let counts = self.some(&states[done * width..], done, &mut scratch.memory, expansion);
             let mut suspects = vec![counts.violating];
             if self.interpreted.checks.deadlocks {
                 suspects.push(counts.deadlocked);
@@ -230,6 +260,9 @@ fn compile(source: &Path, library: &Path, optimisation: &str, is_stopped: &dyn F
         let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
         let mut command = Command::new(compiler);
         command.args(["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]);
+        if counts_bits() {
+            command.arg("-mpopcnt");
+        }
         if String::from_utf8_lossy(&about.stdout).contains("clang") {
             command.arg(BRACKETS_OF_CLANG);
         }
@@ -266,6 +299,17 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Whether this machine has an instruction that counts bits and that compilers use only if they are told to.
+#[cfg(target_arch = "x86_64")]
+fn counts_bits() -> bool {
+    std::arch::is_x86_feature_detected!("popcnt")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn counts_bits() -> bool {
+    false
 }
 
 #[cfg(unix)]

@@ -4,10 +4,12 @@ use super::expression::{Scope, can_fault};
 use super::names::Names;
 use super::parts::Switch;
 use super::shared::Shared;
+use crate::interpreter::Step;
 use crate::ir::model::range;
 use crate::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
+use warpset_model::reduction::actions::Actions;
 
 /// Number of pairs from which on a process has a table of them instead of cases.
 const MANY_PAIRS: usize = 32;
@@ -102,6 +104,25 @@ pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair
         text
     });
     (text, most)
+}
+
+/// The action of each choice in each location of a process, and the number of choices of a location; 0 where there is none.
+pub fn actions_of(model: &Model, process: ProcessId, actions: &Actions) -> (Vec<u32>, usize) {
+    let locations = model.processes[process].locations.len();
+    let choices: Vec<Vec<Choice>> = (0..locations).map(|location| choices(model, process, location)).collect();
+    let most = choices.iter().map(Vec::len).max().unwrap_or(0);
+    let mut all = vec![0; locations * most];
+    for (location, choices) in choices.iter().enumerate() {
+        for (number, choice) in choices.iter().enumerate() {
+            let step = match *choice {
+                Choice::Alone(id) => Step::Transition { id, receiver: None },
+                Choice::Pair(Pair { sender, receiver }) => Step::Transition { id: sender, receiver: Some(receiver) },
+                Choice::Guard(_) => continue,
+            };
+            all[location * most + number] = actions.of_step(step) as u32;
+        }
+    }
+    (all, most)
 }
 
 /// The pairs of a process as data, by location and choice: data costs no time to compile.

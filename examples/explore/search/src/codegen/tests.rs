@@ -79,7 +79,7 @@ fn compile<'m>(interpreted: &'m Interpreted<'m>) -> Option<Compiled<'m>> {
     or_skip(interpreted, Compiled::new(interpreted))
 }
 
-fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<'m>>) -> Option<Compiled<'m>> {
+pub fn or_skip<'m>(interpreted: &Interpreted<'m>, compiled: anyhow::Result<Compiled<'m>>) -> Option<Compiled<'m>> {
     match compiled {
         Ok(compiled) => Some(compiled),
         Err(error) if error.to_string().starts_with("no C++ compiler") && std::env::var_os("WARPSET_REQUIRE_CXX").is_none() => {
@@ -182,7 +182,7 @@ pub fn state_space() -> (tempfile::TempDir, Text, Checks) {
 #[test]
 fn compiled_code_of_state_spaces_does_what_the_interpreter_does() {
     let (_folder, text, checks) = state_space();
-    let generated = super::generate(text.model(), &[]);
+    let generated = super::generate(text.model(), &[], None);
     assert!(generated.len() < 20_000, "{} bytes for 1,700 labels", generated.len());
     let interpreted = Interpreted::new(Interpreter::new(text.model()), &checks);
     if let Some(compiled) = compile(&interpreted) {
@@ -410,6 +410,18 @@ fn nvrtc_takes_the_kernels() {
     let (_space_folder, space, space_checks) = state_space();
     let of_space = (space_checks, space.model().clone());
     let of_networks = [(checks, network.model().clone()), (Checks::default(), product_of(&network)), of_space];
+    let survey = own(gpu::SURVEY);
+    let surveys = [
+        compile(&BucketTable::builder(2), survey, (9, 0)),
+        compile(&TreeTable::builder(8), survey, (9, 0)),
+        compile(&IndexedTable::builder(8), survey, (9, 0)),
+    ];
+    for image in surveys {
+        match image {
+            Ok(_) | Err(Error::LibraryNotFound { .. }) => {}
+            Err(error) => panic!("survey: {error}"),
+        }
+    }
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
@@ -468,7 +480,7 @@ fn large_functions_are_in_parts_and_do_the_same() {
     let many = FEW + 100;
     for (transitions, states, communication) in [(many, 1, ""), (many, many, ""), (many, 2, "sync c!x;")] {
         let dve = large(transitions, states, communication);
-        let text = super::generate(&dve.model, &[]);
+        let text = super::generate(&dve.model, &[], None);
         let longest = text.split("\n}\n").map(|function| function.matches("    case ").count()).max();
         assert!(longest.is_some_and(|cases| cases < FEW), "{longest:?} cases");
         let checks = Checks::default();

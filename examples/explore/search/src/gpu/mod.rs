@@ -15,12 +15,14 @@ mod lasso;
 mod rank;
 #[cfg(test)]
 mod simulated;
+mod survey;
 mod table_alone;
 mod unlisted;
 mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
 pub use rank::OnGpu;
+pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
@@ -169,7 +171,7 @@ pub fn source_of_rank(model: &Model, checks: &Checks) -> String {
 
 fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    let generated = generate(model, &conditions);
+    let generated = generate(model, &conditions, None);
     let walks_back = u8::from(walks_back);
     format!(
         "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{REGISTERS}{KERNEL}"
@@ -388,7 +390,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let decomposer = decomposer.map(unless_memory_ends).transpose()?.flatten();
             anyhow::Ok((kernel, decomposer))
         })?;
-        let mut tables = tables(interpreted.interpreter.model());
+        let mut tables = tables(interpreted.interpreter.model(), None);
         tables.resize(tables.len().max(1), 0);
         let tables = stream.clone_htod(&tables)?;
         let property = interpreted.interpreter.model().property.as_ref().filter(|_| !by_rows);

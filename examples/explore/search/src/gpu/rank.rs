@@ -80,7 +80,7 @@ impl<'a> OnGpu<'a> {
         let stream = context.new_stream()?;
         let kernel = super::Kernel::load(table, &text, "expand_states", &stream)?;
         let most_steps = count_steps(&kernel, &stream)?;
-        let mut tables = tables(model);
+        let mut tables = tables(model, None);
         tables.resize(tables.len().max(1), 0);
         let width = table.width() as u64;
         let (order, free) = (order_of(table, &stream)?, table.device().free_memory()?);

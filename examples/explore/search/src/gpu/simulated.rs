@@ -215,14 +215,14 @@ impl Program for Rounds<'_> {
 
     fn memory_bytes(&self) -> usize {
         let Simulated { shared_bytes, .. } = self.simulated;
-        let words = self.states.len() * (self.interpreted.width() + 2) + tables(self.model()).len() + self.offers_words();
+        let words = self.states.len() * (self.interpreted.width() + 2) + tables(self.model(), None).len() + self.offers_words();
         // A round takes at least the states of a warp, and has shared memory of its own. There are gaps between allocations.
         let rounds = self.states.len().div_ceil(WARP);
         4 * words + rounds * self.blocks as usize * (*shared_bytes as usize + 1024) + (64 << 10)
     }
 
     fn set_up(&mut self, memory: &mut Memory, _seed: u64) -> Vec<Vec<Grid>> {
-        let mut tables = tables(self.model());
+        let mut tables = tables(self.model(), None);
         tables.resize(tables.len().max(1), 0);
         let order: Vec<u64> = (0..self.last()).map(|slot| slot | TAG).collect();
         self.argument.words = memory.allocate_with("states", Use::Constant, &self.states.concat());

@@ -72,7 +72,7 @@ unsafe impl DeviceRepr for WalkLimits {}
 /// Program text that takes walks, for any GPU.
 pub fn source_of_walks(model: &Model, checks: &Checks) -> String {
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    format!("{SURROUNDINGS}{}{WALK}{REGISTERS}{KERNEL}", generate(model, &conditions))
+    format!("{SURROUNDINGS}{}{WALK}{REGISTERS}{KERNEL}", generate(model, &conditions, None))
 }
 
 /// The kernel of a model without a net or a property, compiled for a GPU.
@@ -116,7 +116,7 @@ impl<'a> GpuWalks<'a> {
         let Self { model, function, stream, resident } = self;
         let blocks = walks.walks.div_ceil(THREADS.into()).clamp(1, (*resident).into()) as u32;
         let threads = (blocks * THREADS) as usize;
-        let mut model_tables = tables(model);
+        let mut model_tables = tables(model, None);
         model_tables.resize(model_tables.len().max(1), 0);
         let initial = model.initial_state();
         let (model_tables, initial) = (stream.clone_htod(&model_tables)?, stream.clone_htod(&initial)?);

@@ -1,0 +1,123 @@
+//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves
+//! the GPU.
+
+use super::allocate;
+use crate::ir::net::{Firing, FiringGroup, Test};
+use crate::stopping::Stop;
+use anyhow::{Context, Result};
+use warpset::cudarc::driver::sys::CUdevice_attribute;
+use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+use warpset::{Storage, VectorTable};
+use warpset_model::net::marking::Sum;
+
+/// Program text of the kernel, for every table.
+pub const SURVEY: &str = include_str!("survey.cu");
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+/// Blocks for each multiprocessor.
+const BLOCKS: u32 = 8;
+
+/// Slots of a launch: between launches the host can stop the pass.
+const SLOTS: u64 = 1 << 28;
+
+/// Numbers of words before the parts of a plan.
+const HEAD: usize = 11;
+
+/// The tests of a survey, as survey.cu reads them.
+pub struct Plan {
+    words: Vec<u32>,
+    figures: usize,
+}
+
+impl Plan {
+    /// `numbers`: words, lowest bits and masks of fields; `codes`: also where the values of each begin, of `values` in all.
+    pub fn new<'a>(
+        groups: &[FiringGroup],
+        firings: &[Firing],
+        sums: impl Iterator<Item = &'a Sum>,
+        numbers: impl Iterator<Item = [u32; 3]>,
+        codes: impl Iterator<Item = [u32; 4]>,
+        values: usize,
+    ) -> Self {
+        let mut words = vec![0; HEAD];
+        words[5] = words.len() as u32;
+        for FiringGroup { test, is_equal, firings } in groups {
+            let firings = [firings.start as u32, firings.end as u32];
+            words.extend([test.word, test.mask, test.value, u32::from(*is_equal)].into_iter().chain(firings));
+        }
+        let of_firings = firings.iter().map(|firing| {
+            let tests = [&firing.equal, &firing.least];
+            let counts = tests.iter().map(|tests| tests.len() as u32);
+            let words = |test: &Test| [test.word, test.mask, test.value];
+            counts.chain(tests.iter().flat_map(|tests| tests.iter().flat_map(words))).collect::<Vec<u32>>()
+        });
+        let sums: Vec<Vec<u32>> = sums.map(Sum::words).collect();
+        let mut listed = |all: Vec<Vec<u32>>| {
+            let mut offsets = Vec::with_capacity(all.len());
+            for one in all {
+                offsets.push(words.len() as u32);
+                words.extend(one);
+            }
+            let at = words.len() as u32;
+            words.extend(offsets);
+            at
+        };
+        let sum_count = sums.len();
+        let [firings_at, sums_at] = [of_firings.collect(), sums].map(&mut listed);
+        let numbers_at = words.len();
+        words.extend(numbers.flatten());
+        let codes_at = words.len();
+        words.extend(codes.flatten());
+        let (number_count, code_count) = ((codes_at - numbers_at) / 3, (words.len() - codes_at) / 4);
+        let counts = [groups.len(), firings.len(), sum_count, number_count, code_count].map(|count| count as u32);
+        words[..5].copy_from_slice(&counts);
+        words[6..HEAD].copy_from_slice(&[firings_at, sums_at, numbers_at as u32, codes_at as u32, values as u32]);
+        Self { words, figures: 1 + firings.len() + sum_count + 2 * number_count + values }
+    }
+
+    /// The number of states, the firings, the largest values of the sums, complements of the least and the most tokens of each
+    /// number field, and whether each value of shared fields occurred. No other thread may change the table meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The kernel cannot be compiled, there is no memory for the figures, or the driver fails.
+    pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<(Vec<u64>, Option<Stop>)> {
+        let context = table.device().cuda_context().context("the table is on a GPU")?;
+        // Some of the calls below do not bind it themselves.
+        context.bind_to_thread()?;
+        let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
+        let stream = context.new_stream()?;
+        let plan = stream.clone_htod(&self.words)?;
+        let mut figures = allocate::<u64>(&stream, self.figures as u64)?.context("no memory for the figures of the net")?;
+        stream.memset_zeros(&mut figures)?;
+        let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        // An indexed table may have more rows than slots. The kernel passes over references that no state has.
+        let mut end = table.slots();
+        while table.reference(end).is_some() {
+            end *= 2;
+        }
+        let view = table.kernel_argument()?;
+        let mut stopped = None;
+        for first in (0..end).step_by(SLOTS as usize) {
+            stopped = stop();
+            if stopped.is_some() {
+                break;
+            }
+            let last = end.min(first + SLOTS);
+            let blocks = (last - first).div_ceil(THREADS.into()).min((multiprocessors * BLOCKS).into()) as u32;
+            let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
+            let mut launch = stream.launch_builder(&function);
+            launch.arg(&view).arg(&plan).arg(&first).arg(&last).arg(&mut figures);
+            // SAFETY:
+            // - the arguments are those of `survey_states` in its order;
+            // - the plan is one that `new` has written for states of the table, and `figures` has the room that it needs;
+            // - `last` exceeds the number of slots only for an indexed table, which compares numbers with that of its rows;
+            // - the table does not grow meanwhile.
+            unsafe { launch.launch(config) }?;
+            stream.synchronize()?;
+        }
+        Ok((stream.clone_dtoh(&figures)?, stopped))
+    }
+}
