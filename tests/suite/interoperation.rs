@@ -171,7 +171,7 @@ fn new_references_that_find_no_room_are_counted_only(device: &Device) {
 fn columns_in_device_memory(device: &Device) {
     let (one, other) = (stream(device), stream(device));
     let rows = 2000;
-    let numbers: Vec<u64> = (0..rows).map(|number| number * 0x0102_0304_0506_0708).collect();
+    let numbers: Vec<u64> = (0..rows).map(|number| u64::wrapping_mul(number, 0x9E37_79B9_7F4A_7C15)).collect();
     let flags: Vec<u8> = (0..rows).map(|number| number as u8).collect();
     let parts: Vec<u16> = (0..rows).map(|number| !number as u16).collect();
     let shops: Vec<u32> = (0..rows).map(|number| number as u32 ^ 0xABCD).collect();
