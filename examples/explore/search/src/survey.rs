@@ -5,7 +5,7 @@
 //! (gpu/survey.cu), unless conditions are looked for. Otherwise one thread fetches states, and all threads evaluate them.
 
 #[cfg(feature = "cuda")]
-use crate::gpu::SurveyPlan;
+use crate::gpu::{SurveyPlan, unless_memory_ends};
 use crate::stopping::Stop;
 use anyhow::Result;
 use rayon::prelude::*;
@@ -107,8 +107,10 @@ impl<'m> Survey<'m> {
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<Surveyed> {
         #[cfg(feature = "cuda")]
         if table.device().is_gpu() && self.conditions.is_empty() && !self.only_conditions {
-            let (figures, stopped) = self.plan().run(table, stop)?;
-            return Ok(self.surveyed(self.part_of(&figures), stopped));
+            // Without memory for the kernel, the host counts.
+            if let Some((figures, stopped)) = unless_memory_ends(self.plan().run(table, stop))? {
+                return Ok(self.surveyed(self.part_of(&figures), stopped));
+            }
         }
         let width = table.width();
         let mut all = self.nothing();

@@ -207,6 +207,7 @@ impl Report<'_> {
         report["not_recorded"] = json!(self.recorded.map(|recorded| recorded.left_out));
         report["exported_bytes"] = json!(self.exported.map(|exported| exported.bytes));
         report["not_exported"] = json!(self.not_exported);
+        report["not_traced"] = json!(self.not_traced.map(not_traced_text));
         report["resumed_states"] = json!(self.known);
         report["checkpoint"] = json!(self.checkpoint.as_ref().map(checkpoint_json));
         report["unreached"] =

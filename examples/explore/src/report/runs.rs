@@ -77,6 +77,7 @@ pub fn add_conclusion(report: &mut Value, conclusion: &Conclusion, question: &Qu
     report["property"] = question.text.clone().into();
     report["fair"] = if question.is_fair { "weak".into() } else { Value::Null };
     report["verdict"] = word(conclusion.verdict).into();
+    report["unchecked_assertions"] = model.assertions.len().into();
     report["automaton"] = question.kind.word().into();
     report["automaton_states"] = question.automaton.accepting.len().into();
     report["accepting"] = json!(conclusion.accepting);

@@ -212,7 +212,8 @@ impl Done<'_> {
             "walks": walks, "depth": depth, "seed": seed, "end": end, "walks_taken": taken, "steps": steps, "longest": longest,
             "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
             "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
-            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)), "error": error, "exit_code": code,
+            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)),
+            "not_traced": self.not_traced.map(not_traced_text), "error": error, "exit_code": code,
         })
     }
 }

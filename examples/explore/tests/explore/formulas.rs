@@ -146,6 +146,11 @@ pub fn runs_are_printed_with_their_loop() {
     let holds = ["--ltl", "G not (P_0.critical and P_1.critical)", "--trace", other.to_str().unwrap()];
     let text = String::from_utf8(explore(&model("peterson"), holds).stdout).unwrap();
     assert!(text.contains("trace              NOTHING written: no path or run to show") && !other.exists(), "{text}");
+    let report = only_object(&explore(&model("peterson"), [&holds[..], &["--json"]].concat()));
+    assert!(report["not_traced"].as_str().unwrap().starts_with("NOTHING written"), "{report}");
+    assert_eq!(report["unchecked_assertions"], 0);
+    let report = only_object(&explore(&model("mailbox"), ["--ltl", "G F Consumer.taken", "--json"]));
+    assert_eq!((&report["not_traced"], &report["unchecked_assertions"]), (&Value::Null, &Value::from(1)));
 }
 
 pub fn formulas_are_refused_with_their_place() {

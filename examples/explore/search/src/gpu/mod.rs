@@ -761,7 +761,7 @@ fn allocate<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Optio
 }
 
 /// Turns an error about GPU memory into `None`.
-fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
     let is_memory = |error: &Error| {
         error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
             Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,

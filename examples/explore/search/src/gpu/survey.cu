@@ -51,7 +51,10 @@ struct Figures {
 
     __device__ u64* at(u32 figure) const { return (figure < of_block ? block : all) + figure; }
     // Called by one lane.
-    __device__ void add(u32 figure, u64 more) const { atomicAdd(reinterpret_cast<unsigned long long*>(at(figure)), static_cast<unsigned long long>(more)); }
+    __device__ void add(u32 figure, u64 more) const
+    {
+        atomicAdd(reinterpret_cast<unsigned long long*>(at(figure)), static_cast<unsigned long long>(more));
+    }
     __device__ void raise(u32 figure, u64 value) const
     {
         u64* const most = at(figure);

@@ -6,7 +6,8 @@ use crate::ir::net::{Firing, FiringGroup, Test};
 use crate::stopping::Stop;
 use anyhow::{Context, Result};
 use warpset::cudarc::driver::sys::CUdevice_attribute;
-use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+use warpset::cudarc::driver::sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
+use warpset::cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
 use warpset::{Storage, VectorTable};
 use warpset_model::net::marking::Sum;
 
@@ -90,7 +91,7 @@ impl Plan {
         let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
         let stream = context.new_stream()?;
         let plan = stream.clone_htod(&self.words)?;
-        let mut figures = allocate::<u64>(&stream, self.figures as u64)?.context("no memory for the figures of the net")?;
+        let mut figures = allocate::<u64>(&stream, self.figures as u64)?.ok_or(DriverError(CUDA_ERROR_OUT_OF_MEMORY))?;
         stream.memset_zeros(&mut figures)?;
         let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         // An indexed table may have more rows than slots. The kernel passes over references that no state has.

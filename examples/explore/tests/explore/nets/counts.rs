@@ -171,6 +171,13 @@ pub fn nets_have_their_counts(place: TableOnDevice) {
             assert_eq!(text.contains("NUPN"), name == "lying", "{name}: {text}");
         }
     }
+    if place.is_gpu() {
+        // More counters than the shared memory that a block takes for them.
+        let net = moving(10, 4200);
+        let (expected, (_folder, path)) = (net.counted(), written_as("net.pnml", &net.text()));
+        let (code, report, text) = searched(place, &path, &["--engine", "interpreted"]);
+        assert_eq!((code, Figures::of(&report)), (Some(0), expected), "many {text}");
+    }
 }
 
 /// A search is resumed whether the checkpoint was written before a place got more tokens than its first field holds, or after.
