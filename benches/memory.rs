@@ -2,10 +2,10 @@
 //!
 //! *Doubling* is a table that doubles before a batch could fill it beyond 85 %, for as long as the old and the new table fit the
 //! limit together, and is then filled until a vector is rejected. *Schedule* is a table with `grows(true)` and
-//! `memory(MemoryLimit::Reserved(limit))`. *Share* is the memory of the stored vectors alone (slots, nodes, rows) / limit. *Ratio*
-//! is the time of the schedule / the time of a table that has the final number of slots and nodes from the beginning, for the same
-//! vectors. Vectors are put by batches of 2^16 on
-//! all cores of the CPU. They are the first ones of a sequence of distinct vectors whose words have 2^6 to 2^16 values.
+//! `memory(MemoryLimit::Reserved(limit))`. *Share* is the memory of the stored vectors alone (slots, nodes, rows) / limit.
+//! *Ratio* is the time of the schedule / the time of a table that has the final number of slots and nodes from the beginning, for
+//! the same vectors. Vectors are put by batches of 2^16 on all cores of the CPU. They are the first ones of a sequence of
+//! distinct vectors whose words have 2^6 to 2^16 values.
 //!
 //! `cargo bench --bench memory` prints a Markdown table. WARPSET_BENCH_LOG2 sets another power of two for the limit in bytes; the
 //! default is 30.

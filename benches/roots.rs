@@ -2,11 +2,11 @@
 //!
 //! Axes: table {compact, 45-bit keys; compact, 54-bit keys; bucket table of 2 words, 54-bit keys} x fill {0.5, 0.75, 0.9, 0.95} x
 //! {duplication 2 into an empty table; the same again, all seen; lookups of the same, and of an equal number of keys that are not
-//! stored}; and the placement-only kernel (kernels/placement.cu). A table has 2^28 slots, plus a stash if it is compact; the number
-//! of keys follows from the fill. WARPSET_BENCH_LOG2 sets another power of two: 2^26 slots are for keys of two bits less, so that
-//! slots have as many bits for displacements. `fill` is keys stored at the end x bytes per slot / bytes of the table. All in one
-//! process; medians of 5, by device events. Every count is checked. At the highest fill all keys of a compact table are read back
-//! and compared with those that were put.
+//! stored}; and the placement-only kernel (kernels/placement.cu). A table has 2^28 slots, plus a stash if it is compact; the
+//! number of keys follows from the fill. WARPSET_BENCH_LOG2 sets another power of two: 2^26 slots are for keys of two bits less,
+//! so that slots have as many bits for displacements. `fill` is keys stored at the end x bytes per slot / bytes of the table. All
+//! in one process; medians of 5, by device events. Every count is checked. At the highest fill all keys of a compact table are
+//! read back and compared with those that were put.
 //!
 //! A compact cuckoo table of 55-bit keys is filled step by step. Axes: fill {0.9, 0.95, 0.97, 0.98, 0.99} x {keys that bring it
 //! there, duplication 2, in batches of 2^24, each offered again until no key is rejected; the same again; lookups of them;

@@ -176,7 +176,7 @@ fn columns_in_device_memory(device: &Device) {
     let parts: Vec<u16> = (0..rows).map(|number| !number as u16).collect();
     let shops: Vec<u32> = (0..rows).map(|number| number as u32 ^ 0xABCD).collect();
     let names: Vec<[u8; 3]> = (0..rows).map(|number| [number as u8, 7, (number >> 8) as u8]).collect();
-    // 8 + 1 + 2 + 4 + 3 bytes: all fields but the first are at odd places. Five words, of which the last has two zero bytes.
+    // 8 + 1 + 2 + 4 + 3 bytes: all fields but the first are at odd places. The last of the five words has two zero bytes.
     let table = table(device, 5);
     let host = Columns::new().column(&numbers).column(&flags).column(&parts).column(&shops).column(&names);
     let expected = table.from_columns(&host).unwrap();

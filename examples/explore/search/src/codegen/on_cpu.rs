@@ -301,7 +301,7 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
     }
 }
 
-/// Whether this machine has an instruction that counts bits and that compilers use only if they are told to.
+/// Whether this machine has an instruction that counts bits and that compilers use only on request.
 #[cfg(target_arch = "x86_64")]
 fn counts_bits() -> bool {
     std::arch::is_x86_feature_detected!("popcnt")

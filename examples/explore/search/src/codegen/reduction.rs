@@ -1,7 +1,7 @@
 //! Reduced searches in generated code: which tests of a state fail, and the tables from which stubborn.cuh chooses actions.
 //!
-//! The tables follow those of the network or net. Tests are numbered anew: first the expressions, for which code is generated,
-//! then those that are evaluated from tables, which are the tokens of a net's places or the labels of a network's components.
+//! The tables follow those of the network or net. Numbers of tests begin with the expressions, for which code is generated. Then
+//! come those that are evaluated from tables, which are the tokens of a net's places or the labels of a network's components.
 //!
 //! ```text
 //! tests_of_actions   by action, the place of its tests' numbers; then one for the end; then the numbers

@@ -75,7 +75,7 @@ fn compare_model(model: &Model, checks: &Checks) -> Option<[usize; 2]> {
     Some(sums)
 }
 
-/// Compares a model with these goals, of which each alone and all together are kept.
+/// Compares a model with these goals, each alone and all together.
 fn compare_text(text: &Text, goals: &[&str]) -> Option<[usize; 2]> {
     let condition =
         |goal: &str| text.condition(&Source { name: "goal".into(), text: goal.into() }).map(|(condition, _)| condition);
@@ -93,7 +93,7 @@ fn values<S: Strategy>(strategy: &S, seed: u8, count: usize) -> Vec<S::Value> {
     (0..count).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
 }
 
-/// Adds up the numbers of models, of which some must be reduced.
+/// Adds up the numbers of models. Some of the models must be reduced.
 fn assert_some_is_left_out(numbers: Vec<Option<[usize; 2]>>) {
     let all: Vec<[usize; 2]> = numbers.into_iter().flatten().collect();
     let [kept, of] = [0, 1].map(|at| all.iter().map(|numbers| numbers[at]).sum::<usize>());
@@ -180,7 +180,7 @@ fn compiled_choices_of_random_nets_are_the_interpreters() {
     assert_some_is_left_out(numbers.collect());
 }
 
-/// More firings than have statements of their own: independent cycles, of which the last ones compete for a token.
+/// More firings than have statements of their own: independent cycles. The last ones compete for a token.
 #[test]
 fn compiled_choices_of_a_large_net_are_the_interpreters() {
     let (folder, mut text) = (tempfile::tempdir().unwrap(), String::new());

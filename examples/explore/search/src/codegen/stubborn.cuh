@@ -230,8 +230,8 @@ struct Choice {
         return nothing;
     }
 
-    // Finds sets of actions of which every path to the goal has one: the smallest ones, in ascending order. Writes their places
-    // among the seeds, and returns their number: 0 if the goal may be met.
+    // Finds sets of actions such that every path to the goal has an action of each: the smallest sets, in ascending order. Writes
+    // their places among the seeds, and returns their number: 0 if the goal may be met.
     EXPLORE_FN u32 find_seeds(u32* slots) const
     {
         u32 sizes[most_seeds + 1], count = 0;
@@ -254,8 +254,8 @@ struct Choice {
         return count;
     }
 
-    // Reads a part of the goal at `at`, and moves `at` behind it. Sets `result` to actions of which one is on every path to a
-    // state that meets the part, and returns their number, or `nothing` if it may be met here.
+    // Reads a part of the goal at `at`, and moves `at` behind it. Sets `result` to actions such that every path to a state
+    // that meets the part has one, and returns their number, or `nothing` if it may be met here.
     EXPLORE_FN u32 unmet(u32& at, u32* result) const
     {
         u32 depth = 0, size = nothing;    // open parts; the size of `result`

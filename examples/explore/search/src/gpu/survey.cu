@@ -43,8 +43,8 @@ struct Plan {
     __device__ u32 figures() const { return first_code() + at[10]; }
 };
 
-// Figures of a block and, behind `of_block`, those of all blocks. All accesses are relaxed: nobody reads a sum or maximum, but to
-// see that it need not be raised, before a barrier or the end of the kernel.
+// Figures of a block and, behind `of_block`, those of all blocks. All accesses are relaxed: until a barrier or the end of the
+// kernel, a sum or maximum is read only to see that it need not be raised.
 struct Figures {
     u64* block;
     u64* all;
