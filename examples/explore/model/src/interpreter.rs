@@ -41,11 +41,14 @@ pub enum Wrong {
     },
 }
 
+/// Transitions that leave a location, each with the test that its guard begins with, if there is one.
+type Leaving = Vec<(TransitionId, Option<Test>)>;
+
 /// Finds the steps of a model's states.
 pub struct Interpreter<'m> {
     model: &'m Model,
-    /// Transitions that leave a location, by process and location, with the test that their guards begin with, if they do.
-    leaving: Vec<Vec<Vec<(TransitionId, Option<Test>)>>>,
+    /// By process and location.
+    leaving: Vec<Vec<Leaving>>,
     transitions: Vec<Resolved>,
     /// Guards of the moves of the property's automaton, by move.
     move_guards: Vec<Option<Term>>,
@@ -86,7 +89,7 @@ type Result<T> = std::result::Result<T, Box<Fault>>;
 impl<'m> Interpreter<'m> {
     pub fn new(model: &'m Model) -> Self {
         let transitions: Vec<_> = (0..model.transitions.len()).map(|id| Resolved::of(id, model)).collect();
-        let mut leaving: Vec<Vec<Vec<_>>> =
+        let mut leaving: Vec<Vec<Leaving>> =
             model.processes.iter().map(|process| vec![Vec::new(); process.locations.len()]).collect();
         for (id, (transition, resolved)) in model.transitions.iter().zip(&transitions).enumerate() {
             let first_test = resolved.guard.as_ref().and_then(Term::first_test);
