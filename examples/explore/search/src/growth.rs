@@ -86,7 +86,7 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
     let (slots, nodes) = (table.slots(), table.node_slots());
     let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
     // On a GPU an indexed table reserves memory for all rows that it may get; growth does not check whether that memory is free.
-    // Of other tables the memory of what is rebuilt becomes free. A table that fits might leave too little for what grows with it.
+    // For other tables the memory of the old ones becomes free. A table that fits may leave too little for what grows with it.
     let free = match (is_on_gpu, is_indexed) {
         (false, _) => u64::MAX,
         (true, false) => table.device().free_memory()?.saturating_add(taken),
