@@ -194,3 +194,21 @@ pub fn a_second_interruption_ends_it_at_once() {
     };
     assert_eq!(status.code(), Some(130));
 }
+
+/// A search grows its table only as far as the list of states fits beside it. A simulated device has 6 MB here: a table eight
+/// times as large would fit, but not its list. A real device has more.
+pub fn few_bytes_beside_a_large_table_are_left_for_lists(place: TableOnDevice) {
+    // An indexed table reserves memory for its rows, and has none for more than its first size.
+    if place.table == "indexed" {
+        return;
+    }
+    let counter = |at: usize| {
+        format!("process P{at} {{ state a; init a; trans a -> a {{ guard n[{at}] < 9; effect n[{at}] = n[{at}] + 1; }}; }}\n")
+    };
+    let (_folder, path) = written(&format!("byte n[5];\n{}system async;\n", (0..5).map(counter).collect::<String>()));
+    let arguments = ["--device", place.device, "--table", place.table, "--engine", "gpu", "--capacity", "1024", "--json"];
+    let mut command = Command::new(EXPLORE);
+    let output = command.arg(path).args(arguments).env("WARPSET_SIMULATED_MEMORY", "6M").output().expect("the checker starts");
+    let report = only_object(&output);
+    assert_eq!((&report["end"], &report["states"]), (&Value::from("complete"), &Value::from(100_000)), "{output:?}");
+}
