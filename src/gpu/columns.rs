@@ -137,7 +137,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.check_bytes_per_vector(columns.bytes_per_vector())?;
         let columns: Vec<&dyn Fields> =
             columns.columns.iter().map(|column| &**column).filter(|column| column.bytes() > 0).collect();
-        let count = crate::table::fields_of_each(columns.iter().map(|column| column.count()))?;
+        let count = crate::table::columns::fields_of_each(columns.iter().map(|column| column.count()))?;
         gpu.check_own("stream", stream)?;
         columns.iter().try_for_each(|column| gpu.check_own("a column", column.stream()))?;
         check_buffer(gpu, "vectors", &*vectors, count.saturating_mul(K::elements(self.width())))?;

@@ -2,7 +2,7 @@
 
 mod batch;
 mod builder;
-mod columns;
+pub(crate) mod columns;
 mod extend;
 mod factorize;
 mod iter;
@@ -23,8 +23,6 @@ pub use crate::core::request::Request;
 pub use crate::core::stats::Stats;
 pub use builder::TableBuilder;
 pub use columns::Columns;
-#[cfg(feature = "cuda")]
-pub(crate) use columns::fields_of_each;
 pub use factorize::Factors;
 pub use iter::Iter;
 pub use key::{Key, Words};
