@@ -99,8 +99,11 @@ mod tests {
                     let (start, end) = (view.starts[column] as usize, view.starts[column + 1] as usize);
                     let unit = view.units[column] as usize;
                     let address = view.fields[column] + (byte - start) as u64;
-                    assert!(start <= byte && byte + unit <= end && address % unit as u64 == 0 && (end - start) % unit == 0);
-                    assert_eq!((address, byte % unit), (bytes[byte], 0));
+                    assert!(start <= byte && byte + unit <= end);
+                    assert!(
+                        address.is_multiple_of(unit as u64) && (end - start).is_multiple_of(unit) && byte.is_multiple_of(unit)
+                    );
+                    assert_eq!(address, bytes[byte]);
                     byte += unit;
                     column += usize::from(byte == end);
                 }

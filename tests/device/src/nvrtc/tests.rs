@@ -99,7 +99,8 @@ const KERNELS: &str = include_str!("../../../../cuda/table_kernels.cu");
 
 #[test]
 fn kernels_of_every_kind_of_table_compile() {
-    let of_all = ["clear", "find_or_put", "find_or_put_received", "find", "find_received", "get", "export", "measure"];
+    let of_all =
+        ["clear", "find_or_put", "find_or_put_received", "find", "find_received", "get", "export", "measure", "gather_columns"];
     const ROWS: [&str; 7] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values", "upsert"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/layout/strategy.rs).
     let kinds: [TableCase; 9] = [
