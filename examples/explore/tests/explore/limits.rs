@@ -197,7 +197,7 @@ pub fn a_second_interruption_ends_it_at_once() {
 
 /// A search grows its table only as far as the list of states fits beside it. A simulated device has 6 MB here: a table eight
 /// times as large would fit, but not its list. A real device has more.
-pub fn few_bytes_beside_a_large_table_are_left_for_lists(place: TableOnDevice) {
+pub fn factors_of_growth_leave_room_for_lists(place: TableOnDevice) {
     // An indexed table reserves memory for its rows, and has none for more than its first size.
     if place.table == "indexed" {
         return;

@@ -95,7 +95,7 @@ const EVERYWHERE: [OfPlace; 31] = [
 
 /// Tests for GPUs only.
 const ON_GPUS: [OfPlace; 4] = [
-    ("few_bytes_beside_a_large_table_are_left_for_lists", limits::few_bytes_beside_a_large_table_are_left_for_lists),
+    ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("cycles_are_measured", findings::cycles_are_measured),
     ("large_networks_have_their_closed_counts", languages::large_networks),
     (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),

@@ -8,8 +8,8 @@
 //! rows               the place of each row; then one for the end; then two words for each word of a row: its number and its bits
 //!                    (the conflicts of each action, then the enablers of each test)
 //! tests              by test in tables, four words
-//! steps              by process, location and choice, the action; by firing of a small net, its transition. Actions of a net are
-//!                    numbered as its transitions.
+//! steps              by process: by location, the place of its actions; then one for the end; then the actions, by choice. By
+//!                    firing of a small net, its transition. Actions of a net are numbered as its transitions.
 //! goal               parts: `all` or `any`, what they consist of, and an end; or a test
 //! ```
 
@@ -103,11 +103,11 @@ impl Reduction {
         order[expressions..].iter().for_each(|test| words.all.extend(in_table(model, &dependencies.tests[*test])));
         let (names, mut of_steps) = (Names::new(model), String::new());
         for process in 0..model.processes.len() {
-            let (all, most) = steps::actions_of(model, process, &dependencies.actions);
             let at = words.next();
-            words.all.extend(all);
+            let locations = model.processes[process].locations.len();
+            words.lists(locations, |location, to| to.extend(steps::actions_of(model, process, location, &dependencies.actions)));
             let name = names.process(process);
-            writeln!(of_steps, "    case {process}: return tables[{at} + at_{name}(from) * {most} + choice];").unwrap();
+            writeln!(of_steps, "    case {process}: return tables[tables[{at} + at_{name}(from)] + choice];").unwrap();
         }
         match (&model.net, net::has_tables(model)) {
             (None, _) if model.network.is_some() => {

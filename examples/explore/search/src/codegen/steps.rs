@@ -106,23 +106,16 @@ pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair
     (text, most)
 }
 
-/// The action of each choice in each location of a process, and the number of choices of a location; 0 where there is none.
-pub fn actions_of(model: &Model, process: ProcessId, actions: &Actions) -> (Vec<u32>, usize) {
-    let locations = model.processes[process].locations.len();
-    let choices: Vec<Vec<Choice>> = (0..locations).map(|location| choices(model, process, location)).collect();
-    let most = choices.iter().map(Vec::len).max().unwrap_or(0);
-    let mut all = vec![0; locations * most];
-    for (location, choices) in choices.iter().enumerate() {
-        for (number, choice) in choices.iter().enumerate() {
-            let step = match *choice {
-                Choice::Alone(id) => Step::Transition { id, receiver: None },
-                Choice::Pair(Pair { sender, receiver }) => Step::Transition { id: sender, receiver: Some(receiver) },
-                Choice::Guard(_) => continue,
-            };
-            all[location * most + number] = actions.of_step(step) as u32;
+/// The action of each choice in a location of a process; 0 where there is none.
+pub fn actions_of(model: &Model, process: ProcessId, location: usize, actions: &Actions) -> Vec<u32> {
+    let action = |choice: &Choice| match *choice {
+        Choice::Alone(id) => actions.of_step(Step::Transition { id, receiver: None }) as u32,
+        Choice::Pair(Pair { sender, receiver }) => {
+            actions.of_step(Step::Transition { id: sender, receiver: Some(receiver) }) as u32
         }
-    }
-    (all, most)
+        Choice::Guard(_) => 0,
+    };
+    choices(model, process, location).iter().map(action).collect()
 }
 
 /// The pairs of a process as data, by location and choice: data costs no time to compile.

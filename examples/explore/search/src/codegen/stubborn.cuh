@@ -2,7 +2,8 @@
 // warpset-model), step by step, so that all engines find the same states.
 //
 // A group of lanes works on one state: the threads of a warp, or a CPU thread, which is a group of one lane. `Lanes` names the
-// group. All values are equal in all lanes except where the lanes take the words of a row in turn.
+// group. So far only CPU threads use it; no group of several lanes has run. All values are equal in all lanes except where the
+// lanes take the words of a row in turn.
 //
 // codegen/reduction.rs writes the tables. A row is a set of actions: its words of 32 bits that are not 0, ascending, each by its
 // number and its bits. So lanes that take different words of a row never write to the same word of a set.

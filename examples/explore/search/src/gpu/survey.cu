@@ -13,8 +13,6 @@ namespace explore {
 
 using warpset::u32;
 using warpset::u64;
-using warpset::platform::load_relaxed;
-using warpset::platform::store_relaxed;
 using Warp = warpset::platform::Warp;
 
 constexpr u32 words = WARPSET_WIDTH;
@@ -43,8 +41,9 @@ struct Plan {
     __device__ u32 figures() const { return first_code() + at[10]; }
 };
 
-// Figures of a block and, behind `of_block`, those of all blocks. All accesses are relaxed: until a barrier or the end of the
-// kernel, a sum or maximum is read only to see that it need not be raised.
+// Figures of a block in shared memory and, from figure `of_block` on, those of all blocks in device memory. All accesses are
+// relaxed. Their scope is the GPU, since a figure may be of all blocks. Each figure is by itself: no other data are read because
+// of it. The figures of a block are read after a barrier, all others after the kernel.
 struct Figures {
     u64* block;
     u64* all;
@@ -55,6 +54,7 @@ struct Figures {
     {
         atomicAdd(reinterpret_cast<unsigned long long*>(at(figure)), static_cast<unsigned long long>(more));
     }
+    // A read that is too old only costs an atomic access: figures never become smaller.
     __device__ void raise(u32 figure, u64 value) const
     {
         u64* const most = at(figure);
@@ -144,8 +144,8 @@ survey_states(warpset::View view, const unsigned* plan_words, unsigned long long
     for (u32 i = threadIdx.x; i < end; i += blockDim.x) {
         if (block[i] == 0) continue;
         if (i < plan.first_maximum())
-            atomicAdd(reinterpret_cast<unsigned long long*>(all + i), static_cast<unsigned long long>(block[i]));
+            warpset::platform::add_relaxed(all + i, block[i]);
         else
-            atomicMax(reinterpret_cast<unsigned long long*>(all + i), static_cast<unsigned long long>(block[i]));
+            warpset::platform::max_relaxed(all + i, block[i]);
     }
 }
