@@ -85,9 +85,9 @@ fn compare<S: Storage>(
         while 3 * table.bytes() <= limit && (table.len()? + BATCH) as f64 > 0.85 * table.slots() as f64 {
             table.grow(2 * table.slots())?;
         }
-        // A vector of these sequences makes fewer than two nodes.
-        let nodes = table.nodes().unwrap_or(0) + 2 * BATCH;
-        while 3 * table.bytes() <= limit && nodes as f64 > 0.85 * table.node_slots().max(1) as f64 {
+        let has_nodes = table.node_slots() > 0;
+        let nodes = table.nodes()? + 2 * BATCH;
+        while has_nodes && 3 * table.bytes() <= limit && nodes as f64 > 0.85 * table.node_slots() as f64 {
             table.reserve_nodes(2 * table.node_slots())?;
         }
         Ok(())
