@@ -20,8 +20,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// `marks` has a byte for each slot number below [`slots`](Self::slots), in memory of the table's GPU; for an
     /// [`IndexedTable`](crate::IndexedTable) for each number that it has given, which are at most 2^18 more than its slots. A
-    /// vector stays if the byte of its slot is not 0. Bytes of slots without a vector do not matter. The kernel knows slots by the references that searches return, or it visits all of
-    /// them, as in this example. The table must not change between marking and this call.
+    /// vector stays if the byte of its slot is not 0. Bytes of slots without a vector do not matter. The kernel knows slots by
+    /// the references that searches return, or it visits all of them, as in this example. The table must not change between
+    /// marking and this call.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -122,7 +122,7 @@ extern "C" __global__ void mark(warpset::View view, u64 slots, u32 round, warpse
 {
     const auto table = warpset::table(view);
     u64 first = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x, threads = gridDim.x * static_cast<u64>(blockDim.x);
-    for (u64 slot = first; slot < slots; slot += threads) {
+    for (u64 slot = first; slot < slots && slot < table.slots(); slot += threads) {
         u32 last = 0;
         if (table.read_words(slot, WARPSET_WIDTH - 1, 1, [&](u32, u32 word) { last = word; })) marks[slot] = (last + round) % 3 != 0;
     }
