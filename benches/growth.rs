@@ -184,10 +184,29 @@ fn holes(bench: &Bench, width: usize, log2: u32) -> Result<()> {
     Ok(())
 }
 
+/// The tables of indexed tables.
+fn of_indexes(bench: &Bench, log2: u32) -> Result<()> {
+    // Up to 2^26 vectors of 8 words, and as many bytes of others.
+    let of_width = |width: usize| if width > 8 { log2.saturating_sub(2) } else { log2 };
+    let copies = copy_rate(bench, 4 << log2)?;
+    println!("| words | rows | slots of the new index | growth of the index | GB/s | copies, GB/s | share |");
+    println!("|---|---|---|---|---|---|---|");
+    for width in [2, 8, 32] {
+        index_growth(bench, width, of_width(width), copies)?;
+    }
+    println!("\n| words | batch | closing holes | leaving them | ratio | a call | holes left |\n|---|---|---|---|---|---|---|");
+    for width in [2, 8, 32] {
+        holes(bench, width, of_width(width).saturating_sub(2))?;
+    }
+    println!();
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(26), |text| text.parse())?;
     println!("{}, 2^{log2} vectors, duplication 2, ms, medians of {REPEATS}\n", bench.device);
+    of_indexes(&bench, log2)?;
     println!(
         "| table | words | one growth | putting | ratio | fill, growing | large | ratio | from the host, growing | large | ratio |"
     );
@@ -195,18 +214,5 @@ fn main() -> Result<()> {
     for width in [2, 8] {
         rows::<Bucket>(&bench, "bucket", width, log2)?;
     }
-    rows::<Tree>(&bench, "tree", 8, log2)?;
-    // Up to 2^26 vectors of 8 words, and as many bytes of others.
-    let of_width = |width: usize| if width > 8 { log2.saturating_sub(2) } else { log2 };
-    let copies = copy_rate(&bench, 4 << log2)?;
-    println!("\n| words | rows | slots of the new index | growth of the index | GB/s | copies, GB/s | share |");
-    println!("|---|---|---|---|---|---|---|");
-    for width in [2, 8, 32] {
-        index_growth(&bench, width, of_width(width), copies)?;
-    }
-    println!("\n| words | batch | closing holes | leaving them | ratio | a call | holes left |\n|---|---|---|---|---|---|---|");
-    for width in [2, 8, 32] {
-        holes(&bench, width, of_width(width).saturating_sub(2))?;
-    }
-    Ok(())
+    rows::<Tree>(&bench, "tree", 8, log2)
 }
