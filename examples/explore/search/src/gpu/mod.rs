@@ -254,8 +254,8 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
             Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
-            None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
-                Some(table) => (self.begin_by_rows(table)?, None),
+            None => match self.table.indexed().filter(|_| self.by_rows) {
+                Some(table) => (self.begin_by_rows(&table)?, None),
                 None => (self.begin(Some(LEVELS))?, None),
             },
         };
@@ -377,7 +377,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
-        let by_rows = by_rows::indexed(table).is_some() && !resumes;
+        let by_rows = table.indexed().is_some() && !resumes;
         let source = if by_rows { source_by_rows } else { source };
         let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
         let stream = context.new_stream()?;
