@@ -43,7 +43,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         &self.local
     }
 
-    /// The same set without its kind in the type: `warpset::Table::erased`.
+    /// Erases the kind from the type: `warpset::Table::erased`.
     #[doc(hidden)]
     pub fn erased(self) -> Table<K, crate::Erased> {
         Table { engine: self.engine, config: self.config, local: self.local.erased() }

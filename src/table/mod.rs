@@ -116,8 +116,8 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// The same table without its kind in the type. A program that chooses the kind at run time compiles its own generic code once
-    /// in place of once for each kind; the code of the library has no such instances anyway.
+    /// Erases the kind from the type of this table. A program that chooses the kind at run time then compiles its own generic
+    /// code once, not once for each kind; the library's code has no such instances anyway.
     #[doc(hidden)]
     pub fn erased(self) -> Table<K, Erased> {
         Table { raw: self.raw, marker: PhantomData }
