@@ -425,7 +425,8 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
-        let by_rows = gpu::source_by_rows(&model, &checks, true);
+        let timed = gpu::Sources { timed: true, ..gpu::Sources::new(&model, &checks) };
+        let by_rows = timed.by_rows();
         let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
         if model.property.is_none() {
             let walks = gpu::source_of_walks(&model, &checks);
@@ -434,8 +435,7 @@ fn nvrtc_takes_the_kernels() {
                 Err(error) => panic!("{name}, walks: {error}"),
             }
         }
-        let sources =
-            [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
+        let sources = [timed.search(), timed.walk(), gpu::Sources::new(&model, &checks).rank()];
         for source in sources {
             let compiled = [
                 compile(&BucketTable::builder(width), own(&source), (9, 0)),
