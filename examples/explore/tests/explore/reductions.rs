@@ -104,9 +104,7 @@ fn compare_with_threads(place: TableOnDevice, model: &Path, question: &[&str]) {
 pub fn reduced_searches_on_a_gpu_are_those_of_threads(place: TableOnDevice) {
     let invariant = ["--invariant", "P_0.critical + P_1.critical <= 1", "--deadlock"];
     compare_with_threads(place, &model("peterson_wrong"), &invariant);
-    // No step is left out of the model: the trial finds that, and the GPU takes all steps.
-    let (_, report) = place.json(&model("peterson"), &["--reduce", "deadlocks"]);
-    assert_eq!((&report["states"], &report["transitions"]), (&20.into(), &34.into()), "{report}");
+    compare_with_threads(place, &model("peterson"), &["--deadlock"]);
     compare_with_threads(place, &model("philosophers"), &["--deadlock", "--keep-going"]);
     compare_with_threads(place, &file("vending.slco"), &["--deadlock"]);
     compare_with_threads(place, &file("crossing.exp"), &["--goal", "train_1 == 2 and gate == 1"]);

@@ -396,6 +396,7 @@ fn nvrtc_takes_the_kernels() {
     use crate::gpu;
     use warpset::gpu::{Program, compile};
     use warpset::{BucketTable, Error, IndexedTable, TreeTable};
+    use warpset_model::reduction::stubborn::{Kept, Stubborn};
     fn own(source: &str) -> Program<'_> {
         Program::Own { name: "explore.cu", source }
     }
@@ -435,7 +436,10 @@ fn nvrtc_takes_the_kernels() {
                 Err(error) => panic!("{name}, walks: {error}"),
             }
         }
-        let sources = [timed.search(), timed.walk(), gpu::Sources::new(&model, &checks).rank()];
+        let kept = Kept { deadlocks: true, goals: !checks.conditions.is_empty() };
+        let stubborn = Stubborn::of(&model, &checks, kept).ok();
+        let reduced = stubborn.as_ref().map(|stubborn| gpu::Sources { stubborn: Some(stubborn), ..timed }.search());
+        let sources = [timed.search(), timed.walk(), gpu::Sources::new(&model, &checks).rank()].into_iter().chain(reduced);
         for source in sources {
             let compiled = [
                 compile(&BucketTable::builder(width), own(&source), (9, 0)),
