@@ -136,10 +136,21 @@ impl Task<'_> {
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let mut engine = gpu::GpuEngine::new(table, interpreted, options.cycles, watched, resumes, most_bytes)?;
-                engine.keep_in(run.checkpoints, run.resumed.take());
+                let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
+                let new = || gpu::GpuEngine::new(table, interpreted, sources, watched, resumes, most_bytes);
+                let engine = match stubborn {
+                    None => Some(new()?),
+                    Some(stubborn) if gpu::can_reduce(stubborn) => gpu::unless_memory_ends(new())?,
+                    Some(_) => None,
+                };
                 drop(progress);
                 time.compile = start.elapsed();
+                let Some(mut engine) = engine else {
+                    let source = Switching::new(interpreted, stubborn);
+                    let engine = || format!("{}, since the GPU has no memory for the reduction's tables", source.engine());
+                    return source.during(|| run.on_threads(&source, &engine, time));
+                };
+                engine.keep_in(run.checkpoints, run.resumed.take());
                 let extras =
                     |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.search_and_report(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
