@@ -293,8 +293,8 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
             Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
-            None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
-                Some(table) => (self.begin_by_rows(table)?, None),
+            None => match self.table.indexed().filter(|_| self.by_rows) {
+                Some(table) => (self.begin_by_rows(&table)?, None),
                 None => (self.begin(Some(LEVELS))?, None),
             },
         };
@@ -416,7 +416,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
-        let by_rows = by_rows::indexed(table).is_some() && !resumes;
+        let by_rows = table.indexed().is_some() && !resumes;
         let text = if by_rows { sources.by_rows() } else { sources.search() };
         let stream = context.new_stream()?;
         // Compile both texts at the same time, because NVRTC takes long for each.
