@@ -113,12 +113,21 @@ pub fn reduced_searches_on_a_gpu_are_those_of_threads(place: TableOnDevice) {
     compare_with_threads(place, &path, &["--goal", "tokens(eats0, eats1) == 2"]);
 }
 
-/// More actions than a warp has bits, and a goal: each lane has several words of a set, and memory of the device holds the marks.
+/// More actions than a warp has bits, and a goal: each lane has two words of a set, and memory of the device holds the marks. The
+/// net consists of cycles, some with a token.
 pub fn large_nets_are_reduced_on_a_gpu(place: TableOnDevice) {
-    let (_folder, path) = crate::written_as("net.pnml", &philosophers(400));
-    let [left, right] = ["fireable(left0)", "fireable(right7)"];
-    let question = ["--goal", &format!("tokens(eats0) == 1 and tokens(waits7) == 1 and not {left} and not {right}")];
-    compare_with_threads(place, &path, &[&question[..], &["--max-states", "20000"]].concat());
+    let numbers = 0..520;
+    let names = |letter: &str| numbers.clone().map(|at| format!("{letter}{at}")).collect::<Vec<_>>();
+    let [a, b, t, u] = ["a", "b", "t", "u"].map(names);
+    let arcs = numbers.clone().flat_map(|at| {
+        let (a, b, t, u) = (a[at].as_str(), b[at].as_str(), t[at].as_str(), u[at].as_str());
+        [(a, t, 1), (t, b, 1), (b, u, 1), (u, a, 1)]
+    });
+    let places = numbers.clone().flat_map(|at| [(a[at].as_str(), u32::from(at % 100 == 0)), (b[at].as_str(), 0)]);
+    let transitions = t.iter().chain(&u).map(String::as_str);
+    let net = crate::nets::net(&places.collect::<Vec<_>>(), &transitions.collect::<Vec<_>>(), &arcs.collect::<Vec<_>>());
+    let (_folder, path) = crate::written_as("net.pnml", &net);
+    compare_with_threads(place, &path, &["--goal", "tokens(b0) == 1 and tokens(b100) == 1 and tokens(b500) == 1"]);
 }
 
 pub fn reduced_nets_find_the_same() {
