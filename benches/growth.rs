@@ -7,6 +7,12 @@
 //! large enough. Words per vector {2, 8}, {bucket, tree}. By the wall clock, medians of 3, with kernels compiled and the memory
 //! of the process warm.
 //!
+//! *An index*: an indexed table, 0.8 full, grows to twice its slots, which makes a new index of the rows. The rows are read once,
+//! and the slots of the new index are cleared and claimed. The rate is the bytes of the rows and twice those of the new index,
+//! divided by the time. Beside it is the rate of copies within the GPU's memory, in bytes read and written. *Holes*: the same
+//! vectors from a host slice, in batches of some sizes, into an indexed table with room for them. Each call closes the holes that
+//! it has left among the rows; compared with calls that leave them (`Request::leave_holes`). Words per vector {2, 8, 32}.
+//!
 //! `cargo bench --bench growth` prints Markdown tables, in milliseconds. WARPSET_BENCH_LOG2 sets another power of two.
 
 mod support;
@@ -14,7 +20,7 @@ mod support;
 use std::time::Instant;
 use support::{Bench, Compression, Result, Vectors, median};
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{Bucket, Request, Storage, Tree, VectorTable};
+use warpset::{Bucket, IndexedTable, Request, Storage, Tree, VectorTable};
 
 const REPEATS: usize = 3;
 
@@ -122,10 +128,85 @@ fn rows<S: Storage>(bench: &Bench, name: &str, width: usize, log2: u32) -> Resul
     Ok(())
 }
 
+/// Bytes read and written a nanosecond by copies within the GPU's memory.
+fn copy_rate(bench: &Bench, bytes: usize) -> Result<f64> {
+    let from = bench.stream.alloc_zeros::<u8>(bytes)?;
+    let mut to = bench.stream.alloc_zeros::<u8>(bytes)?;
+    let [milliseconds] = medians(|| Ok([bench.time(|| Ok(bench.stream.memcpy_dtod(&from, &mut to)?))?]))?;
+    Ok(2.0 * bytes as f64 / 1e6 / milliseconds)
+}
+
+/// A growth of an index, against copies.
+fn index_growth(bench: &Bench, width: usize, log2: u32, copies: f64) -> Result<()> {
+    let mut vectors = bench.vectors_of(width, 1 << log2, 2.0, 0)?;
+    let new = |slots: u64| IndexedTable::builder(width).capacity(slots).build(&bench.device);
+    let rows = bench.find_or_put(&new(vectors.count as u64)?, &mut vectors)?.1.hits;
+    let (mut slots, mut slot_bytes) = (0, 0);
+    let [grown] = medians(|| {
+        let table = new((rows as f64 / 0.8) as u64)?;
+        assert_eq!(bench.find_or_put(&table, &mut vectors)?.1.hits, rows);
+        let grown = time(|| Ok(table.grow(2 * table.slots())?))?;
+        (slots, slot_bytes) = (table.slots(), u64::from(table.spec().index_slot_bits()) / 8);
+        assert_eq!(bench.find_or_put(&table, &mut vectors)?.1.hits, 0, "all rows are in the new index");
+        Ok([grown])
+    })?;
+    let bytes = rows * width as u64 * 4 + 2 * slots * slot_bytes;
+    let rate = bytes as f64 / 1e6 / grown;
+    println!("| {width} | {rows} | {slots} | {grown:.2} | {rate:.0} | {copies:.0} | {:.2} |", rate / copies);
+    Ok(())
+}
+
+/// Host batches whose calls close holes, and leave them.
+fn holes(bench: &Bench, width: usize, log2: u32) -> Result<()> {
+    let vectors = bench.vectors_of(width, 1 << log2, 2.0, 0)?;
+    let words = bench.stream.clone_dtoh(&vectors.words)?;
+    for batch in [log2.saturating_sub(10), log2.saturating_sub(6), log2] {
+        let mut left = 0;
+        let mut fill = |leave: bool| -> Result<f64> {
+            let table = IndexedTable::builder(width).capacity(vectors.count as u64).build(&bench.device)?;
+            let milliseconds = time(|| {
+                for words in words.chunks(width << batch) {
+                    let request = Request::new().leave_holes(leave);
+                    table.find_or_put_many_with(words, request)?.complete(&table)?;
+                }
+                Ok(())
+            })?;
+            let holes = table.holes()?.len();
+            assert!(leave || holes == 0, "a call leaves no hole");
+            left = if leave { holes } else { left };
+            Ok(milliseconds)
+        };
+        let [closed, open] = medians(|| Ok([fill(false)?, fill(true)?]))?;
+        let calls = 1u64 << (log2 - batch);
+        let of_call = (closed - open) / calls as f64;
+        println!("| {width} | 2^{batch} | {closed:.1} | {open:.1} | {:.2} | {of_call:.3} | {left} |", closed / open);
+    }
+    Ok(())
+}
+
+/// The tables of indexed tables.
+fn of_indexes(bench: &Bench, log2: u32) -> Result<()> {
+    // Up to 2^26 vectors of 8 words, and as many bytes of others.
+    let of_width = |width: usize| if width > 8 { log2.saturating_sub(2) } else { log2 };
+    let copies = copy_rate(bench, 4 << log2)?;
+    println!("| words | rows | slots of the new index | growth of the index | GB/s | copies, GB/s | share |");
+    println!("|---|---|---|---|---|---|---|");
+    for width in [2, 8, 32] {
+        index_growth(bench, width, of_width(width), copies)?;
+    }
+    println!("\n| words | batch | closing holes | leaving them | ratio | a call | holes left |\n|---|---|---|---|---|---|---|");
+    for width in [2, 8, 32] {
+        holes(bench, width, of_width(width).saturating_sub(2))?;
+    }
+    println!();
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(26), |text| text.parse())?;
     println!("{}, 2^{log2} vectors, duplication 2, ms, medians of {REPEATS}\n", bench.device);
+    of_indexes(&bench, log2)?;
     println!(
         "| table | words | one growth | putting | ratio | fill, growing | large | ratio | from the host, growing | large | ratio |"
     );

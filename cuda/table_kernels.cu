@@ -93,9 +93,9 @@ WARPSET_KERNEL(256, 1) warpset_get(View view, const u64* references, u64 count, 
 }
 
 WARPSET_KERNEL(256, 1)
-warpset_export(View view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+warpset_export(View view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor, const u8* marks)
 {
-    warpset::export_vectors(Table::of(view), first, last, vectors, references, cursor);
+    warpset::export_vectors(Table::of(view), first, last, vectors, references, cursor, marks);
 }
 
 WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* lengths, u32 bins, warpset::ProbeTotals* totals)

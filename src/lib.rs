@@ -106,6 +106,8 @@ pub use layout::strategy::{Pairing, Strategy};
 pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
+#[doc(hidden)] // for the model checker
+pub use table::Erased;
 pub use table::{
     Batch, Bucket, BucketTable, Buffers, Columns, CompactTree, CompactTreeTable, Factors, Indexed, IndexedTable, Iter, Key,
     Nodes, Request, Root, RootTable, Rows, Stats, Storage, Table, TableBuilder, Tree, TreeTable, TypedTable, Values, ValuesView,

@@ -144,6 +144,11 @@ pub(crate) trait RowStore {
     /// Bytes of memory that the rows of an indexed table take; 0 in other tables.
     fn row_bytes(&self) -> u64;
 
+    /// Makes the first rows of this table, which is empty, those with the given numbers of `from`, a table on the same machine.
+    /// Sets no counters. Returns the number of words that could not be read: none if the rows are stored and nothing else uses
+    /// the tables.
+    fn fill_rows(&mut self, from: &dyn Store, numbers: &[u64]) -> Result<u64>;
+
     /// Closes holes among the rows of an indexed table. Returns whether rows have moved, even if a later step fails. Nothing else
     /// uses the table.
     fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>);

@@ -43,6 +43,12 @@ impl<K: Key, S: Storage> Table<K, S> {
         &self.local
     }
 
+    /// Erases the kind from the type: `warpset::Table::erased`.
+    #[doc(hidden)]
+    pub fn erased(self) -> Table<K, crate::Erased> {
+        Table { engine: self.engine, config: self.config, local: self.local.erased() }
+    }
+
     /// Ends the connection for this rank, and returns its table. Not collective.
     pub fn into_local(self) -> crate::Table<K, S> {
         self.local

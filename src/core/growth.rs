@@ -9,8 +9,10 @@ use crate::host::zeroed;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
+use crate::layout::view::Counts;
 use crate::layout::{BatchProgress, HostBatch, Upsert};
 use crate::{Error, Outcome, Result, Tally};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
@@ -275,7 +277,7 @@ impl RawTable {
         }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;
-        self.move_all(&sized, &larger, now.slots)?;
+        self.move_all(&sized, &larger, now.slots, &|slots| sized.store.rehash_into(&*larger.store, slots))?;
         // Without the nodes of rejected vectors, which were not moved.
         if larger.spec.is_tree() {
             self.remember(larger.stored()?);
@@ -284,16 +286,22 @@ impl RawTable {
         Ok(())
     }
 
-    /// Puts all vectors of `from`, which has `slots` slots, into the empty table `larger`.
+    /// Puts vectors of `from`, which has `slots` slots, into the empty table `to`. `rehash` puts those of a range of slots.
     ///
-    /// Returns an error with the numbers if some vectors find no slot in the larger table. This happens if a table was nearly
+    /// Returns an error with the numbers if some vectors find no slot in the new table. This happens if a table was nearly
     /// full and its slots grow by little or not at all. Keys of a cuckoo table are relocated first.
-    fn move_all(&self, from: &Sized, larger: &Sized, slots: u64) -> Result<()> {
-        let rehashed = from.store.rehash_into(&*larger.store, 0..slots)?;
-        if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(from, larger, slots)?) {
+    pub(crate) fn move_all(
+        &self,
+        from: &Sized,
+        to: &Sized,
+        slots: u64,
+        rehash: &dyn Fn(Range<u64>) -> Result<Counts>,
+    ) -> Result<()> {
+        let rehashed = rehash(0..slots)?;
+        if rehashed.full == 0 || (self.options.is_cuckoo() && move_by_relocation(to, slots, rehash)?) {
             return Ok(());
         }
-        Err(no_slots(from, larger, self.slots_of(larger), rehashed.full_nodes)?)
+        Err(no_slots(from, to, self.slots_of(to), rehashed.full_nodes)?)
     }
 
     /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the

@@ -7,6 +7,7 @@ use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
 use crate::layout::view::Counts;
 use crate::{Error, Result, Tally};
+use std::ops::Range;
 
 /// A pass has little effect if it frees at most 1/64 of the slots of the stash, or finds slots for at most 1/64 of the keys that
 /// need some.
@@ -39,20 +40,21 @@ impl Sized {
     }
 }
 
-/// Puts the keys of a cuckoo table, which has `slots` slots, into `larger`, and relocates keys there when some find no slot. Keys
-/// that are already in `larger` stay. Nothing else uses either table. Returns false if relocation frees hardly any more slots.
+/// Puts the keys of a cuckoo table, which has `slots` slots, into `to`, and relocates keys there when some find no slot. `rehash`
+/// puts those of a range of slots. Keys that are already in `to` stay. Nothing else uses either table. Returns false if
+/// relocation frees hardly any more slots.
 ///
 /// Offers the keys of as many slots at a time as the stash has. So about as many keys are offered again after a pass as it has
 /// made room for.
-pub(super) fn move_by_relocation(from: &Sized, larger: &Sized, slots: u64) -> Result<bool> {
-    let stash = larger.stash_slots();
+pub(super) fn move_by_relocation(to: &Sized, slots: u64, rehash: &dyn Fn(Range<u64>) -> Result<Counts>) -> Result<bool> {
+    let stash = to.stash_slots();
     let piece = stash.max(LEAST_SLOTS);
     // Different chains in every pass.
-    let mut seeds = larger.generation.number()..;
+    let mut seeds = to.generation.number()..;
     for first in (0..slots).step_by(piece as usize) {
-        let mut put = || from.store.rehash_into(&*larger.store, first..slots.min(first + piece));
+        let mut put = || rehash(first..slots.min(first + piece));
         let rejected = put()?.full;
-        if rejected > 0 && !put_by_relocation(larger, rejected, &mut seeds, &mut put)? {
+        if rejected > 0 && !put_by_relocation(to, rejected, &mut seeds, &mut put)? {
             return Ok(false);
         }
     }

@@ -3,9 +3,8 @@
 use super::growth::no_slots;
 use super::relocation::put_by_relocation;
 use super::table::{RawTable, Sized};
-use crate::backend::Store;
 use crate::layout::options::Parameters;
-use crate::layout::{BatchProgress, HostBatch, Part, SearchMode};
+use crate::layout::{BatchProgress, HostBatch, SearchMode};
 use crate::{Error, Result};
 
 /// Bytes of the vectors that are read from a table at once.
@@ -15,27 +14,32 @@ const PIECE_BYTES: u64 = 4 << 20;
 pub(crate) type Keep<'a> = dyn FnMut(&[u32], &mut Vec<bool>) + 'a;
 
 /// A table that will replace another, and the number of vectors that it lacks.
-struct Rebuilt {
-    table: Sized,
-    removed: u64,
+pub(crate) struct Rebuilt {
+    pub table: Sized,
+    pub removed: u64,
     /// Indexed tables only: the former numbers of its rows, in order.
-    numbers: Option<Vec<u64>>,
+    pub numbers: Option<Vec<u64>>,
 }
 
 impl RawTable {
     /// Replaces the table by one of the same size with the vectors that `keep` selects. Returns the number of the others. If
     /// there are none, the table is unchanged.
     pub(crate) fn retain(&self, keep: &mut Keep<'_>) -> Result<u64> {
-        let sized = self.sized_exclusively("retain")?;
+        // `keep` is the caller's code: it may look at this table, but must not change it.
+        self.replace("retain", |sized| match sized.spec.is_indexed() {
+            true => self.kept_rows(sized, keep),
+            false => self.kept_vectors(sized, keep),
+        })
+    }
+
+    /// Replaces the table by the result of `rebuild`. Returns the number of vectors removed. If there is no other
+    /// table, this one is unchanged. Waits for all work on the machine before.
+    pub(crate) fn replace(&self, call: &'static str, rebuild: impl FnOnce(&Sized) -> Result<Option<Rebuilt>>) -> Result<u64> {
+        let sized = self.sized_exclusively(call)?;
         sized.store.synchronize()?;
         sized.store.put_displaced_back()?;
-        // `keep` is the caller's code: it may look at this table, but must not change it.
         let sized = sized.freeze();
-        let rebuilt = if sized.spec.is_indexed() { self.kept_rows(&sized, keep) } else { self.kept_vectors(&sized, keep) };
-        let Rebuilt { table, removed, numbers } = match rebuilt? {
-            Some(rebuilt) => rebuilt,
-            None => return Ok(0),
-        };
+        let Some(Rebuilt { table, removed, numbers }) = rebuild(&sized)? else { return Ok(0) };
         let mut sized = sized.thaw();
         if let Some(numbers) = numbers {
             self.arrays.renumber(&numbers);
@@ -44,7 +48,7 @@ impl RawTable {
         Ok(removed)
     }
 
-    fn parameters_of<'a>(&'a self, sized: &Sized) -> Parameters<'a> {
+    pub(crate) fn parameters_of<'a>(&'a self, sized: &Sized) -> Parameters<'a> {
         let Sized { spec, buckets, node_buckets, .. } = *sized;
         Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets }
     }
@@ -85,21 +89,26 @@ impl RawTable {
             removed += filter(&mut words, self.width(), &mut flags, keep);
             numbers.extend(rows.into_iter().zip(&flags).filter(|(_, keeps)| **keeps).map(|(row, _)| row));
         }
-        if removed == 0 {
-            return Ok(None);
-        }
+        if removed == 0 { Ok(None) } else { self.rows_only(sized, numbers, removed).map(Some) }
+    }
+
+    /// Table of the rows with these numbers, which are stored, in order and without holes.
+    pub(crate) fn rows_only(&self, sized: &Sized, numbers: Vec<u64>, removed: u64) -> Result<Rebuilt> {
         let parameters = self.parameters_of(sized);
         let mut store = self.device.machine.new_store(&parameters)?;
         let count = numbers.len() as u64;
-        let mut source = KeptRows::new(&*sized.store, &numbers, self.width());
-        store.fill_pieces(Part::Rows, sized.spec.row_bytes(count), &mut |piece| source.read(piece))?;
+        let missing = store.fill_rows(&*sized.store, &numbers)?;
+        if missing > 0 {
+            let invalid = missing.div_ceil(self.width() as u64);
+            return Err(Error::InvalidReferences { invalid, count: numbers.len() });
+        }
         store.set_counts(&[count, count, count], &[])?;
         let counts = store.reindex(&parameters, count)?;
         let table = Sized::of(store, &parameters);
         if counts.full > 0 {
             return Err(no_slots(sized, &table, self.slots_of(&table), 0)?);
         }
-        Ok(Some(Rebuilt { table, removed, numbers: Some(numbers) }))
+        Ok(Rebuilt { table, removed, numbers: Some(numbers) })
     }
 }
 
@@ -114,45 +123,4 @@ fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut 
     }
     words.truncate(kept * width);
     (flags.len() - kept) as u64
-}
-
-/// Rows with the given numbers as a stream of bytes.
-struct KeptRows<'a> {
-    store: &'a dyn Store,
-    numbers: std::slice::Chunks<'a, u64>,
-    width: usize,
-    words: Vec<u32>,
-    /// Number of bytes of `words` that were read.
-    read: usize,
-}
-
-impl<'a> KeptRows<'a> {
-    fn new(store: &'a dyn Store, numbers: &'a [u64], width: usize) -> Self {
-        let piece = (PIECE_BYTES as usize / (width * 4)).max(1);
-        Self { store, numbers: numbers.chunks(piece), width, words: Vec::new(), read: 0 }
-    }
-
-    /// Reads the next bytes.
-    fn read(&mut self, to: &mut [u8]) -> Result<()> {
-        let mut filled = 0;
-        while filled < to.len() {
-            if self.read == self.words.len() * 4 {
-                let numbers = self.numbers.next().expect("as many bytes are read as the rows have");
-                self.words = crate::host::zeroed(numbers.len() * self.width)?;
-                self.read = 0;
-                // Nothing else uses the table, so the rows that were exported are there.
-                let missing = self.store.get(numbers, &mut self.words)?;
-                if missing > 0 {
-                    let invalid = missing.div_ceil(self.width as u64);
-                    return Err(Error::InvalidReferences { invalid, count: numbers.len() });
-                }
-            }
-            let bytes: &[u8] = bytemuck::cast_slice(&self.words);
-            let len = (bytes.len() - self.read).min(to.len() - filled);
-            to[filled..filled + len].copy_from_slice(&bytes[self.read..self.read + len]);
-            filled += len;
-            self.read += len;
-        }
-        Ok(())
-    }
 }

@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_cleared_table_counts_again() {
         let mut earlier = Vec::new();
-        [[100, 90], [200, 150], [50, 50], [400, 300]].map(|now| remember(&mut earlier, now));
+        [[100, 90], [200, 150], [50, 50], [400, 300]].into_iter().for_each(|now| remember(&mut earlier, now));
         assert_eq!(earlier, [[50, 50], [400, 300]]);
     }
 

@@ -65,7 +65,7 @@ pub(crate) struct Sized {
 
 impl Sized {
     /// Allocates the empty memory of a table of this size.
-    pub(super) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
+    pub(crate) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
         Ok(Self::of(device.machine.new_store(parameters)?, parameters))
     }
 

@@ -3,7 +3,7 @@
 use super::ahead::spec_of;
 use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::layout::view::{CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
+use crate::layout::view::{AnyView, CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder, VectorTable};
 use cudarc::driver::{CudaModule, DeviceRepr};
 use std::io;
@@ -91,6 +91,9 @@ unsafe impl DeviceRepr for CompactView {}
 unsafe impl DeviceRepr for CompactTreeView {}
 // SAFETY: as above, of indexed/table.cuh.
 unsafe impl DeviceRepr for IndexedView {}
+// SAFETY: `repr(C)`, whole u64, and begins with the view that the table's kernels take, as each of the views above does. A launch
+// copies as many bytes as the kernel's parameter has.
+unsafe impl DeviceRepr for AnyView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// Argument for your own kernels that use this table: a `warpset::View`, of the type `View` in [`gpu`](crate::gpu) that the

@@ -10,6 +10,7 @@ mod columns;
 mod device;
 mod kernels;
 mod pinned;
+mod retain;
 mod rows;
 mod values;
 

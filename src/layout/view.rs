@@ -301,6 +301,35 @@ impl From<View> for CompactTreeView {
     }
 }
 
+/// View of a table of any kind, as a kernel's argument. A launch copies as many bytes of it as the kernel's own view has.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct AnyView([u64; MOST_VIEW_BYTES / 8]);
+
+/// Bytes of the largest view.
+const MOST_VIEW_BYTES: usize = {
+    let sizes = [
+        size_of::<TableView>(),
+        size_of::<TreeView>(),
+        size_of::<CompactView>(),
+        size_of::<CompactTreeView>(),
+        size_of::<IndexedView>(),
+    ];
+    let (mut most, mut at) = (0, 0);
+    while at < sizes.len() {
+        most = if sizes[at] > most { sizes[at] } else { most };
+        at += 1;
+    }
+    most.next_multiple_of(8)
+};
+
+impl From<View> for AnyView {
+    fn from(view: View) -> Self {
+        view.widened()
+    }
+}
+
 /// `warpset::BatchView` of core/batch_view.cuh. Public for the simulated GPU of the tests.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]

@@ -30,8 +30,8 @@ pub use key::{Key, Words};
 pub use parallel::ParIter;
 pub use rows::Rows;
 pub use storage::{
-    Bucket, BucketTable, CompactTree, CompactTreeTable, Indexed, IndexedTable, Nodes, Root, RootTable, Storage, Tree, TreeTable,
-    TypedTable, VectorTable,
+    Bucket, BucketTable, CompactTree, CompactTreeTable, Erased, Indexed, IndexedTable, Nodes, Root, RootTable, Storage, Tree,
+    TreeTable, TypedTable, VectorTable,
 };
 pub use typed::Table;
 pub use values::{Values, ValuesView};
@@ -41,6 +41,7 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
 pub(crate) use key::{elements as key_elements, words as key_words};
 use std::fmt;
+use std::marker::PhantomData;
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
@@ -115,6 +116,19 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
+    /// Erases the kind from the type of this table. A program that chooses the kind at run time then compiles its own generic
+    /// code once, not once for each kind; the library's code has no such instances anyway.
+    #[doc(hidden)]
+    pub fn erased(self) -> Table<K, Erased> {
+        Table { raw: self.raw, marker: PhantomData }
+    }
+
+    /// A second handle of this table for what only indexed tables can do. `None` if it is of another kind.
+    #[doc(hidden)]
+    pub fn indexed(&self) -> Option<Table<K, Indexed>> {
+        self.spec().is_indexed().then(|| Table { raw: self.raw.clone(), marker: PhantomData })
+    }
+
     /// Words per vector.
     ///
     /// ```

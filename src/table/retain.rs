@@ -7,7 +7,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// number of vectors removed.
     ///
     /// The calling thread calls `keep` once for each vector, in no order (for an [`IndexedTable`](crate::IndexedTable), in the
-    /// order of references). On a GPU the vectors are copied to the host, 4 MiB at a time, and those that stay are copied back.
+    /// order of references). On a GPU the vectors are copied to the host, 4 MiB at a time, and those that stay are copied back
+    /// (of an indexed table, their numbers); `retain_marked` is for a choice that a kernel of your own makes.
     /// Waits for running operations (on a GPU, for all its streams) and blocks new ones. Needs memory for the old and the new
     /// table at once.
     ///
@@ -32,6 +33,22 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// let words = BucketTable::from_iter(&Device::cpu(), 2, [[1, 2], [3, 4]])?;
     /// assert_eq!(words.retain(|vector| vector[1] > 2)?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// A choice by the values of an [`IndexedTable`](crate::IndexedTable) follows the order of references:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Indexed, TypedTable};
+    ///
+    /// let words = TypedTable::<[u8; 4], Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
+    /// let mut counts = words.by_reference::<u32>()?;
+    /// counts.add_many(&words, &[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
+    /// let often: Vec<bool> = counts.view()?.iter().map(|count| *count > 1).collect();
+    /// let mut of_rows = often.into_iter();
+    /// assert_eq!(words.retain(|_| of_rows.next() == Some(true))?, 1);
+    /// assert_eq!((&words.rows()?[..], &counts.view()?[..]), (&[*b"tick"][..], &[2][..]));
     /// # Ok(()) }
     /// ```
     ///

@@ -4,7 +4,7 @@ use super::{Table, Words};
 use crate::Strategy;
 use crate::backend::KernelArgument;
 use crate::layout::options::Choice;
-use crate::layout::view::{CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
+use crate::layout::view::{AnyView, CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
 /// A table of vectors that are given as [words](Words), of a width that is chosen at run time.
 pub type VectorTable<S> = Table<Words, S>;
@@ -200,6 +200,17 @@ pub enum CompactTree {}
 #[derive(Clone, Copy, Debug)]
 pub enum Indexed {}
 
+/// A storage that is known at run time only ([`Table::erased`]).
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Erased {}
+
+impl Storage for Erased {
+    const CHOICE: Choice = panic!("such a table is not built or loaded as one: it is made from a table of a kind");
+    const NAME: &'static str = "Table";
+    type View = AnyView;
+}
+
 impl Storage for Indexed {
     const CHOICE: Choice = Choice::Indexed;
     const NAME: &'static str = "IndexedTable";
@@ -233,6 +244,7 @@ impl Storage for CompactTree {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::CompactTree {}
+    impl Sealed for super::Erased {}
     impl Sealed for super::Indexed {}
     impl Sealed for super::Bucket {}
     impl Sealed for super::Tree {}

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Batch, Builder, Fault, FaultKind, Local, Request};
-use warpset::{Device, Error, Outcome, Result, faults};
+use warpset::{Bucket, Device, Error, Outcome, Result, VectorTable, faults};
 
 tests_of_all_kinds![of Bucket:
     messages_of_a_batch,
@@ -122,7 +122,7 @@ fn with_each_fault_on<S: Kind, R: Send>(
     // Every message is tested with some of the faults, and in full runs with all.
     let faults: Vec<Fault> =
         faults.enumerate().filter(|(number, _)| number.is_multiple_of(stride)).map(|(_, fault)| fault).collect();
-    in_parallel(&faults, |fault| {
+    in_parallel(&devices, &faults, |fault| {
         let mut ranks = prepared(devices, &builder, transports(vec![*fault]));
         let began = Instant::now();
         let results = on_all(&mut ranks, &operate);
@@ -142,11 +142,11 @@ fn with_each_fault_on<S: Kind, R: Send>(
     });
 }
 
-/// Calls `each` for all items, many at a time, because nearly all of them wait. If the machine stands still for a while, a rank
-/// appears to be stalled; a case that fails by a time-out in such a period is repeated once, alone.
-fn in_parallel<I: Sync>(items: &[I], each: impl Fn(&I) + Sync) {
+/// Calls `each` for all items, many at a time, because nearly all of them wait. If the machine or a device stands still for a
+/// while, a rank appears to be stalled; a case that fails by a time-out in such a period is repeated once, alone.
+fn in_parallel<I: Sync>(devices: &[&Device], items: &[I], each: impl Fn(&I) + Sync) {
     let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
-    with_a_clock(|stood_still_since| {
+    with_a_clock(devices, |stood_still_since| {
         // Cases mostly wait, but on a simulated device they compute.
         let at_once = if simulated() { 4 } else { 24 };
         on_all(0..at_once.min(items.len()), |_, _| {
@@ -176,24 +176,36 @@ fn is_of_time(panic: &(dyn Any + Send)) -> bool {
     [format!("{:?}", timeout()).as_str(), "it took"].iter().any(|part| text.contains(part))
 }
 
-/// Calls `run` beside a thread that watches the clock. The argument of `run` tells whether that thread was late by a tenth of
-/// `timeout` at any time since the given instant.
-fn with_a_clock(run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
-    let (late, ended) = (Mutex::new(None::<Instant>), AtomicBool::new(false));
+/// Calls `run` beside a thread that watches the clock, and looks for a vector on each of the devices, again and again. The
+/// argument of `run` tells whether that thread was late by a tenth of `timeout` at any time since the given instant. A GPU that
+/// other tests keep busy makes calls wait, although no thread of the host is late.
+fn with_a_clock(devices: &[&Device], run: impl FnOnce(&(dyn Fn(Instant) -> bool + Sync))) {
+    let small = |device: &&Device| VectorTable::<Bucket>::builder(WIDTH).capacity(1).build(device).unwrap();
+    let tables: Vec<_> = devices.iter().map(small).collect();
+    let look = || tables.iter().for_each(|table| assert_eq!(table.contains_many(&[0; WIDTH]).unwrap(), [false]));
+    // The kernel is compiled before the clock starts.
+    look();
+    // When the thread was last late, and its last sign of life.
+    let (signs, ended) = (Mutex::new((None::<Instant>, Instant::now())), AtomicBool::new(false));
+    let limit = timeout() / 10;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut last = Instant::now();
             // Relaxed: the flag passes on no other data.
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(timeout() / 100);
-                if last.elapsed() > timeout() / 10 {
-                    *late.lock().unwrap() = Some(Instant::now());
+                look();
+                let (late, last) = &mut *signs.lock().unwrap();
+                if last.elapsed() > limit {
+                    *late = Some(Instant::now());
                 }
-                last = Instant::now();
+                *last = Instant::now();
             }
         });
         let done = catch_unwind(AssertUnwindSafe(|| {
-            run(&|began| late.lock().unwrap().is_some_and(|late| late >= began));
+            run(&|began| {
+                let (late, last) = *signs.lock().unwrap();
+                late.is_some_and(|late| late >= began) || last.elapsed() > limit
+            });
         }));
         ended.store(true, Ordering::Relaxed);
         done.unwrap_or_else(|panic| resume_unwind(panic));
@@ -294,7 +306,7 @@ fn messages_of_building<S: Kind>(device: &Device) {
         .flat_map(|(rank, message)| KINDS.map(|kind| Fault { rank, message, kind }))
         .collect();
     drop(prepared([device; RANKS], builder::<S>, patient_transports()));
-    in_parallel(&faults, |fault| {
+    in_parallel(&[device], &faults, |fault| {
         let began = Instant::now();
         let built = build(device, transports(vec![*fault]), builder::<S>);
         assert!(began.elapsed() < 4 * timeout(), "{fault:?}: it took {:?}", began.elapsed());
@@ -374,7 +386,7 @@ fn ranks_that_go_away<S: Kind>(device: &Device) {
 fn ranks_that_stall<S: Kind>(device: &Device) {
     let all = words(OFFERED);
     drop(prepared([device; RANKS], builder::<S>, patient_transports()));
-    in_parallel(&[()], |()| {
+    in_parallel(&[device], &[()], |()| {
         let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
         let results = on_all(&mut ranks, |rank, table| {
             if rank == 1 {

@@ -3,13 +3,13 @@
 use crate::common::checker::{Checker, OrFail};
 use crate::common::kinds::{Kind, roomy};
 use crate::common::set::everything;
-use crate::common::vectors::{Pool, distinct};
+use crate::common::vectors::{Pool, distinct, keys};
 use crate::common::{fast, scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
 use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch, Program, TableView, compile};
-use warpset::{BucketTable, Device, Error, Reference, Request, Root, TreeTable, VectorTable};
+use warpset::{BucketTable, Device, Error, Indexed, Reference, Request, Root, RootTable, TreeTable, VectorTable, faults};
 
 tests_of_all_kinds![
     equal_vectors_from_all_multiprocessors,
@@ -20,6 +20,8 @@ tests_of_all_kinds![
     blocks_gather_vectors_and_drop_duplicates,
     device_lookups_put_nothing,
     batches_on_several_streams_and_from_the_host,
+    marked_vectors_are_retained,
+    retaining_marked_vectors_fails,
 ];
 
 /// Tests that do not depend on the kind of table.
@@ -40,6 +42,8 @@ pub mod once {
         a_table_of_more_than_2_to_the_32_slots,
         counts_of_several_batches,
         chosen_slots_keep_their_bits_in_growth,
+        marked_rows_keep_their_order_and_values,
+        marked_keys_of_a_full_cuckoo_table,
     ];
 }
 
@@ -698,4 +702,103 @@ fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
         let stored: HashSet<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
         assert!(stored.len() as u64 == distinct_keys && keys.chunks(2).all(|key| stored.contains(key)), "{slot_bits} bits");
     }
+}
+
+/// Marks that the kernel `mark` makes for a table.
+fn marks_of<S: Kind>(table: &VectorTable<S>, round: u32) -> CudaSlice<u8> {
+    let (slots, stream) = (table.slots() + (1 << 18), stream(table.device()));
+    // A byte for each slot, or for each number of an indexed table, which has holes after these few kernels.
+    let mut marks = stream.alloc_zeros::<u8>(slots as usize).unwrap();
+    let kernel = table.compile("kernels.cu", KERNELS).unwrap().load_function("mark").unwrap();
+    let view = table.kernel_argument().unwrap();
+    let mut launch = stream.launch_builder(&kernel);
+    launch.arg(&view).arg(&slots).arg(&round).arg(&mut marks);
+    // SAFETY: the kernel's arguments; there is a byte for each slot; nothing changes the table meanwhile.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(4096)) }.unwrap();
+    marks
+}
+
+fn marked_vectors_are_retained<S: Kind>(device: &Device) {
+    for width in [1, 4, 17] {
+        let count = scaled(20_000, 400);
+        let words = distinct(width, 0, count);
+        let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
+        let places = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap().references;
+        let mut expected: HashSet<&[u32]> = words.chunks(width).collect();
+        for round in 0..2 {
+            let before = expected.len();
+            expected.retain(|vector| !vector[width - 1].wrapping_add(round).is_multiple_of(3));
+            let removed = table.retain_marked(&marks_of(&table, round)).unwrap();
+            assert_eq!(removed, (before - expected.len()) as u64, "{width} words, round {round}");
+            let contained = table.contains_many(&words).unwrap();
+            assert!(words.chunks(width).zip(contained).all(|(vector, contained)| contained == expected.contains(vector)));
+            assert_eq!(table.len().unwrap(), expected.len() as u64);
+            // Marks again: all vectors stay, and the table is unchanged.
+            if round == 0 {
+                let stale = Err(Error::StaleReferences { stale: 1, count: 1 });
+                assert_eq!(table.get_many(&[places[0].unwrap()]), stale);
+                let first = table.iter().next().unwrap().unwrap().0;
+                assert_eq!(table.retain_marked(&marks_of(&table, 0)), Ok(0));
+                assert!(table.get_many(&[first]).is_ok());
+            }
+        }
+        let short = stream(device).alloc_zeros::<u8>(2).unwrap();
+        assert!(matches!(table.retain_marked(&short), Err(Error::BufferTooShort { what: "marks", given: 2, .. })));
+        // Nodes that are not needed are gone.
+        let fresh = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
+        assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, (count - expected.len()) as u64);
+        let _ = fresh.find_or_put_many(&words).unwrap();
+        assert_eq!(table.nodes().unwrap(), fresh.nodes().unwrap());
+        let none = stream(device).alloc_zeros::<u8>(table.slots() as usize + (1 << 18)).unwrap();
+        assert_eq!((table.retain_marked(&none), table.len()), (Ok(count as u64), Ok(0)));
+    }
+}
+
+/// Either the vectors without a mark are gone, or none is.
+fn retaining_marked_vectors_fails<S: Kind>(device: &Device) {
+    let words = distinct(4, 0, 200);
+    let stays = |vector: &[u32]| !vector[3].is_multiple_of(3);
+    let prepared = || {
+        let table = roomy::<S>(4, 1000).build(device).unwrap();
+        let _ = table.find_or_put_many(&words).unwrap();
+        let marks = marks_of(&table, 0);
+        (table, marks)
+    };
+    let (table, marks) = prepared();
+    let (result, calls) = faults::count(|| table.retain_marked(&marks));
+    assert!(result.is_ok_and(|removed| removed > 0) && calls > 3);
+    for call in 0..calls {
+        let (table, marks) = prepared();
+        let (result, _) = faults::fail(call..call + 1, || table.retain_marked(&marks));
+        let contained = table.contains_many(&words).unwrap();
+        let are_right = |vector: &[u32], contained| contained == (stays(vector) || result.is_err());
+        assert!(words.chunks(4).zip(contained).all(|(vector, contained)| are_right(vector, contained)), "call {call}");
+        assert!(table.find_or_put_many(&words).is_ok() && table.len() == Ok(200), "call {call}");
+    }
+}
+
+fn marked_rows_keep_their_order_and_values(device: &Device) {
+    let (width, count) = (3, scaled(30_000, 500));
+    let table = VectorTable::<Indexed>::builder(width).capacity(2 * count as u64).build(device).unwrap();
+    let _ = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
+    let before = table.rows().unwrap().to_vec();
+    let mut values = table.by_reference::<u64>().unwrap();
+    values.update(|values| values.iter_mut().zip(0..).for_each(|(value, number)| *value = number)).unwrap();
+    let stays = |number: usize| !before[number * width + width - 1].is_multiple_of(3);
+    let expected: Vec<usize> = (0..count).filter(|number| stays(*number)).collect();
+    assert_eq!(table.retain_marked(&marks_of(&table, 0)), Ok((count - expected.len()) as u64));
+    let rows: Vec<u32> = expected.iter().flat_map(|number| before[number * width..][..width].to_vec()).collect();
+    assert!(table.rows().unwrap()[..] == rows && table.holes().unwrap().is_empty());
+    assert!(values.view().unwrap().iter().map(|value| *value as usize).eq(expected));
+}
+
+fn marked_keys_of_a_full_cuckoo_table(device: &Device) {
+    let table = RootTable::builder().key_bits(40).capacity(scaled(1 << 15, 1 << 12)).cuckoo(true).build(device).unwrap();
+    let keys = keys(40, table.slots() as usize * 98 / 100);
+    let places = table.find_or_put_many(&keys).unwrap().complete(&table).map(|_| table.locate_many(&keys[..2]).unwrap()).unwrap();
+    let mut marks = vec![1u8; table.slots() as usize];
+    places.iter().for_each(|place| marks[place.unwrap().slot() as usize] = 0);
+    assert_eq!(table.retain_marked(&stream(device).clone_htod(&marks).unwrap()), Ok(2));
+    let contained = table.contains_many(&keys).unwrap();
+    assert!(contained.iter().enumerate().all(|(at, contained)| *contained == (at >= 2)));
 }

@@ -116,3 +116,14 @@ extern "C" __global__ void judge_numbers(warpset::View view, const u32* vectors,
         if (atomicOr(marks + fresh[i] / 32, bit) & bit) atomicAdd(wrong + 3, 1ull);
     }
 }
+
+// Marks the slots of the vectors whose last word plus `round` is no multiple of 3.
+extern "C" __global__ void mark(warpset::View view, u64 slots, u32 round, warpset::u8* marks)
+{
+    const auto table = warpset::table(view);
+    u64 first = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x, threads = gridDim.x * static_cast<u64>(blockDim.x);
+    for (u64 slot = first; slot < slots && slot < table.slots(); slot += threads) {
+        u32 last = 0;
+        if (table.read_words(slot, WARPSET_WIDTH - 1, 1, [&](u32, u32 word) { last = word; })) marks[slot] = (last + round) % 3 != 0;
+    }
+}

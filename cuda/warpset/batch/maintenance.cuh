@@ -191,13 +191,14 @@ WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table,
 }
 
 // Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
-// order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed.
+// order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed. `marks`, unless
+// null: a byte for each slot of the table; slots whose byte is 0 are left out.
 //
 // A warp takes several times as many slots as it has lanes, for which it asks the cursor once, as all warps ask the same one.
 // (H200, `cargo bench --bench growth`, 2 words: a growth took 4.4 ms with a question for each 32 slots, and vectors copied one
 // after another; 2.5 to 2.8 so.)
 template <class Table>
-WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor, const u8* marks = nullptr)
 {
     using Warp = platform::Warp;
     constexpr u32 rounds = Warp::size == 1 ? 1 : 8, at_once = rounds * Warp::size;
@@ -206,7 +207,7 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
         WARPSET_UNROLL
         for (u32 round = 0; round < rounds; ++round) {
             const u64 slot = start + round * Warp::size + Warp::lane();
-            stored[round] = Warp::ballot(slot < last && table.holds(slot));
+            stored[round] = Warp::ballot(slot < last && (marks == nullptr || marks[slot] != 0) && table.holds(slot));
             count += platform::population_count(stored[round]);
         }
         if (count == 0) continue;

@@ -35,25 +35,34 @@ pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>, stubborn
     Ok(Compiled::unless(interpreted, stubborn, &is_stopped)?.ok_or_else(stopped)?)
 }
 
-/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search.
+/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search. With `stubborn`, only the steps
+/// that it keeps are taken.
 #[cfg(feature = "cuda")]
-pub fn compile_ahead(options: &Options, model: &Model, checks: &Checks) -> Option<warpset::gpu::Ahead> {
+pub fn compile_ahead(
+    options: &Options,
+    model: &Model,
+    checks: &Checks,
+    stubborn: Option<&Stubborn>,
+) -> Option<warpset::gpu::Ahead> {
     let gpu = match options.device {
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,
     };
     let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
+    let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
     let table = options.table.of(model.layout.words);
-    gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu, timed: options.cycles }, model, checks)
+    let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, checks) };
+    gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
 /// Writes the program text that is compiled for a GPU.
 #[cfg(feature = "cuda")]
 pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let source = if options.table == TableChoice::Indexed { gpu::source_by_rows } else { gpu::source };
-    file.write_text(&source(model, checks, options.cycles))?;
+    let sources = gpu::Sources { timed: options.cycles, ..gpu::Sources::new(model, checks) };
+    let by_rows = options.table == TableChoice::Indexed;
+    file.write_text(&if by_rows { sources.by_rows() } else { sources.search() })?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });

@@ -168,7 +168,7 @@ pub struct Options {
 
     /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
     /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
-    /// asked. Counts are those of the reduced search. Threads compute the steps.
+    /// asked. Counts are those of the reduced search.
     #[arg(
         long,
         value_enum,
@@ -476,7 +476,7 @@ impl Options {
 
     /// Whether a requested feature needs an engine by threads, on any device.
     pub fn finds_on_threads(&self) -> bool {
-        self.record.is_some() || self.exports_during_search() || self.reduce.is_some()
+        self.record.is_some() || self.exports_during_search()
     }
 
     /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
@@ -496,8 +496,6 @@ impl Options {
         }
         if self.reduce.is_some() {
             ensure!(!on_ranks, "--reduce cannot be combined with ranks: it needs a search in one table");
-            let is_gpu = self.engine == EngineKind::Gpu;
-            ensure!(!is_gpu, "--reduce needs --engine interpreted or compiled: the engine on the GPU takes all steps");
         }
         if self.exports_during_search() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);

@@ -128,7 +128,9 @@ fn attempt(
     let unreduced = Options { reduce: None, ..options.clone() };
     let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
     #[cfg(feature = "cuda")]
-    let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, &checks));
+    let stubborn = reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref());
+    #[cfg(feature = "cuda")]
+    let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, &checks, stubborn));
     let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };

@@ -25,6 +25,7 @@ use crate::outputs::Outputs;
 use crate::parents::Parents;
 use crate::progress::{ProgressLine, beside};
 use crate::properties::Properties;
+use crate::ranks;
 use crate::record::Recorder;
 use crate::reduce::Reduction;
 use crate::reduced::Reduced;
@@ -39,7 +40,7 @@ use crate::trace;
 use crate::warnings::Warnings;
 use anyhow::{Result, ensure};
 use std::time::Instant;
-use warpset::{Device, Storage, TableBuilder, VectorTable};
+use warpset::{Device, Erased, Storage, TableBuilder, VectorTable};
 
 /// Why ranks answer no questions about runs.
 const ONE_TABLE: &str = "a property of runs is checked in one table on one device: it cannot be combined with ranks";
@@ -66,32 +67,47 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    pub fn explore<S: Storage>(self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
-        let Self { options, text, model, checks, question, possible, properties, device, .. } = self;
+    /// Makes the table, or the tables of the ranks, and explores. From then on no code is compiled for each kind of table: that
+    /// would take three quarters of the time in which this program is built.
+    pub fn explore<S: Storage>(mut self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
+        let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
-        if let Some(rank_set) = self.rank_set {
+        if let Some(rank_set) = self.rank_set.take() {
             let is_about_runs = question.is_some() || possible.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");
-            let tables = rank_set.build(&builder, size.slots)?;
+            let tables = rank_set.build(&builder, size.slots)?.into_iter().map(ranks::Table::erased).collect();
             time.table += start.elapsed();
             let outputs = self.outputs;
             return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
         }
-        let (table, resumed) = match self.opened {
+        let (table, resumed) = match self.opened.take() {
             Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,
             None => (builder.capacity(size.slots).build(device)?, None),
         };
         time.table += start.elapsed();
+        self.search(&table.erased(), resumed, &interpreted, (engine, limits), time)
+    }
+
+    /// Explores with one table, by the engine.
+    fn search(
+        self,
+        table: &VectorTable<Erased>,
+        resumed: Option<Resumed>,
+        interpreted: &Interpreted<'_>,
+        (engine, limits): (EngineKind, Limits),
+        mut time: Time,
+    ) -> Result<u8> {
+        let Self { options, text, model, question, possible, properties, .. } = self;
         let mut run = Run {
             options,
             text,
             limits,
-            table: &table,
-            interpreted: &interpreted,
+            table,
+            interpreted,
             question,
             possible,
             properties,
@@ -105,7 +121,7 @@ impl Task<'_> {
         let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
         if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
             let export = Export::new(model, form, output)?;
-            let mut numbering = Numbering::new(&table, &interpreted, export);
+            let mut numbering = Numbering::new(table, interpreted, export);
             let extras = |numbering: &mut Numbering<_, Export>| {
                 Ok(Extras { exported: numbering.consumer.exported.take(), ..Extras::default() })
             };
@@ -120,29 +136,40 @@ impl Task<'_> {
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let mut engine = gpu::GpuEngine::new(&table, &interpreted, options.cycles, watched, resumes, most_bytes)?;
-                engine.keep_in(run.checkpoints, run.resumed.take());
+                let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
+                let new = || gpu::GpuEngine::new(table, interpreted, sources, watched, resumes, most_bytes);
+                let engine = match stubborn {
+                    None => Some(new()?),
+                    Some(stubborn) if gpu::can_reduce(stubborn) => gpu::unless_memory_ends(new())?,
+                    Some(_) => None,
+                };
                 drop(progress);
                 time.compile = start.elapsed();
+                let Some(mut engine) = engine else {
+                    let source = Switching::new(interpreted, stubborn);
+                    let engine = || format!("{}, since the GPU has no memory for the reduction's tables", source.engine());
+                    return source.during(|| run.on_threads(&source, &engine, time));
+                };
+                engine.keep_in(run.checkpoints, run.resumed.take());
                 let extras =
                     |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.search_and_report(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)
             }
             EngineKind::Compiled => {
-                let compiled = compile(options, &interpreted, stubborn)?;
+                let compiled = compile(options, interpreted, stubborn)?;
                 time.compile = start.elapsed();
                 run.on_threads(&compiled, &|| "compiled".into(), time)
             }
             EngineKind::Auto => {
-                let source = Switching::new(&interpreted, stubborn);
+                let source = Switching::new(interpreted, stubborn);
                 source.during(|| run.on_threads(&source, &|| source.engine(), time))
             }
             _ => match stubborn {
                 Some(stubborn) => {
-                    let source = Reduced { interpreted: &interpreted, stubborn };
+                    let source = Reduced { interpreted, stubborn };
                     run.on_threads(&source, &|| "interpreted".into(), time)
                 }
-                None => run.on_threads(&interpreted, &|| "interpreted".into(), time),
+                None => run.on_threads(interpreted, &|| "interpreted".into(), time),
             },
         }
     }
@@ -157,11 +184,11 @@ fn limits(options: &Options, device: &Device) -> Limits {
 }
 
 /// An exploration and the data for its report.
-struct Run<'a, S: Storage> {
+struct Run<'a> {
     options: &'a Options,
     text: &'a Text,
     limits: Limits,
-    table: &'a VectorTable<S>,
+    table: &'a VectorTable<Erased>,
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
     possible: Option<&'a Possible>,
@@ -175,7 +202,7 @@ struct Run<'a, S: Storage> {
     reduction: Option<&'a Reduction<'a>>,
 }
 
-impl<S: Storage> Run<'_, S> {
+impl Run<'_> {
     /// Explores by threads of this machine; the table may be on any device.
     fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
         let most_bytes = self.options.record_bytes;

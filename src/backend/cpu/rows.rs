@@ -100,6 +100,14 @@ impl RowStore for CpuStore {
         self.spec.row_bytes(self.stored[1].load(Ordering::Relaxed).min(rows))
     }
 
+    fn fill_rows(&mut self, from: &dyn Store, numbers: &[u64]) -> Result<u64> {
+        let Some(rows) = &mut self.rows else { return Ok(0) };
+        let words = numbers.len() * self.spec.width();
+        rows.words.grow(words * 4)?;
+        // SAFETY: memory of this table, which is borrowed exclusively; it has these words by now, and every bit pattern is valid.
+        from.get(numbers, unsafe { std::slice::from_raw_parts_mut(rows.words.address().cast(), words) })
+    }
+
     fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
         // SAFETY: rows of the table, which nothing else uses meanwhile; the moves are borrowed.
         unsafe { warpset_cpu_move_rows(&CpuView::of(self.spec, &self.view), closing.moves.as_ptr(), closing.moves.len() as u64) };

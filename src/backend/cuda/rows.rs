@@ -5,16 +5,17 @@
 //! of the number of rows is maintained without waiting for the GPU. If that bound needs more memory than is available, or before
 //! a host batch requests any memory, the library waits for the GPU and counts the rows that are really in use.
 
-use super::Gpu;
 use super::memory::DeviceMemory;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
-use crate::backend::{RowStore, Store as _};
+use super::{Gpu, cuda, pass};
+use crate::backend::{RowStore, Store};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::rows::{HoleClosing, MORE_ROWS, RowCounts};
 use crate::layout::view::{Counts, RowMove};
 use crate::{Error, Result};
+use cudarc::driver::result;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -166,6 +167,34 @@ impl RowStore for CudaStore {
         self.rows.as_ref().map_or(0, |rows| rows.memory().words.bytes())
     }
 
+    fn fill_rows(&mut self, from: &dyn Store, numbers: &[u64]) -> Result<u64> {
+        let from = Self::of(from).expect("a table stays on its machine");
+        self.make_rows(self.spec().row_bytes(numbers.len() as u64))?;
+        let kernel = &from.kernels.read(&self.gpu)?.get;
+        let piece = PIECE.min(numbers.len().max(1));
+        let (on_gpu, invalid_on_gpu) = (DeviceMemory::new(&self.gpu, piece as u64 * 8)?, DeviceMemory::new(&self.gpu, 8)?);
+        invalid_on_gpu.zero_async(0, 8, self.stream())?;
+        let (from_at, sum, mut to) = (on_gpu.address(), invalid_on_gpu.address(), self.rows_address());
+        let mut invalid = [0u64];
+        for numbers in numbers.chunks(piece) {
+            let count = numbers.len() as u64;
+            let arguments = &mut [from.table_argument(), argument(&from_at), argument(&count), argument(&to), argument(&sum)];
+            // SAFETY: the arguments of `warpset_get`; rows of this table, which have memory for all numbers, and which nothing
+            // else uses; the numbers are borrowed until the wait below.
+            unsafe {
+                on_gpu.write_async(0, numbers, self.stream())?;
+                let launch = (self.gpu.blocks_for(count * self.spec().width() as u64), 256, 0);
+                self.gpu.launch(kernel, launch, self.stream(), arguments)?;
+            }
+            self.wait("moving rows")?;
+            to += self.spec().row_bytes(count);
+        }
+        // SAFETY: waited for in the next statement.
+        unsafe { invalid_on_gpu.read_async(0, &mut invalid, self.stream())? };
+        self.wait("moving rows")?;
+        Ok(invalid[0])
+    }
+
     /// Numbers are removed from the spares before rows are moved there, and no other numbers are given out before all rows have
     /// moved. So an error may leave holes that are not listed, but a row that holds a vector is never given out again.
     fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>) {
@@ -294,6 +323,21 @@ impl CudaStore {
             Some(view) => self.reserve_rows(view.capacity, false).map(drop),
             None => Ok(()),
         }
+    }
+
+    /// Copies bytes from an address in the memory of this GPU, after all work of the table's stream, and waits.
+    ///
+    /// # Safety
+    ///
+    /// There are as many bytes, and nothing writes them meanwhile.
+    pub(crate) unsafe fn read_marks(&self, address: u64, count: u64) -> Result<Vec<u8>> {
+        let mut marks = zeroed::<u8>(count as usize)?;
+        pass("reading marks")?;
+        let _current = self.gpu.bind()?;
+        // SAFETY: the caller guarantees the source; the target is waited for in the next statement.
+        unsafe { result::memcpy_dtoh_async(&mut marks, address, self.stream()) }.map_err(cuda("reading marks"))?;
+        self.wait("reading marks")?;
+        Ok(marks)
     }
 
     /// Commits memory for `bytes` bytes of rows, which will be filled.

@@ -261,10 +261,12 @@ impl CudaStore {
     }
 
     /// Copies the vectors stored in `slots` to `vectors` (and their slots to `references`), and waits. Returns their number.
+    /// `marks`: address of a byte for each slot of the table, by which only the slots whose byte is not 0 are copied; or 0.
     /// `cursor` is memory for a number.
     fn export_to(
         &self,
         slots: &Range<u64>,
+        marks: u64,
         cursor: &DeviceMemory,
         vectors: &DeviceMemory,
         references: Option<&DeviceMemory>,
@@ -283,12 +285,46 @@ impl CudaStore {
                 argument(&to),
                 argument(&references),
                 argument(&at),
+                argument(&marks),
             ];
             self.gpu.launch(kernel, launch, self.stream(), arguments)?;
             cursor.read_async(0, &mut count, self.stream())?;
         }
         self.wait("reading a table")?;
         Ok(count[0])
+    }
+
+    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
+    /// on the GPU first. `marks`: address of a byte for each slot of the table, by which only the vectors whose byte is not 0 are
+    /// rehashed; or 0.
+    ///
+    /// # Safety
+    ///
+    /// Unless `marks` is 0, these bytes are there, in memory of this GPU, and nothing writes them meanwhile.
+    pub(crate) unsafe fn rehash_marked(&self, larger: &Self, slots: Range<u64>, marks: u64) -> Result<Counts> {
+        self.gpu.synchronize()?;
+        let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
+        let cursor = DeviceMemory::new(&self.gpu, 8)?;
+        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
+        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
+        for first in slots.clone().step_by(piece as usize) {
+            let batch = BatchView {
+                vectors: vectors.address(),
+                count: self.export_to(&(first..slots.end.min(first + piece)), marks, &cursor, &vectors, None)?,
+                counts: counts.address(),
+                ..BatchView::default()
+            };
+            if batch.count > 0 {
+                // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
+                // aligned to 256 bytes; both tables are borrowed.
+                unsafe { larger.enqueue(SearchMode::FindOrPut, &batch, self.stream(), Launch::default())? };
+            }
+        }
+        let mut sums = [Counts::default()];
+        // SAFETY: waited for in the next statement.
+        unsafe { counts.read_async(0, &mut sums, self.stream())? };
+        self.wait("moving a table")?;
+        Ok(sums[0])
     }
 
     /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
@@ -399,7 +435,7 @@ impl Store for CudaStore {
         let vectors_on_gpu = DeviceMemory::new(&self.gpu, capacity * self.spec.width() as u64 * 4)?;
         let references_on_gpu = DeviceMemory::new(&self.gpu, capacity * 8)?;
         let cursor = DeviceMemory::new(&self.gpu, 8)?;
-        let count = self.export_to(&slots, &cursor, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
+        let count = self.export_to(&slots, 0, &cursor, &vectors_on_gpu, Some(&references_on_gpu))? as usize;
         let (mut vectors, mut references) = (zeroed::<u32>(count * self.spec.width())?, zeroed::<u64>(count)?);
         // SAFETY: waited for in the next statement.
         unsafe {
@@ -410,33 +446,10 @@ impl Store for CudaStore {
         Ok((vectors, references))
     }
 
-    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
-    /// on the GPU first.
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
-        self.gpu.synchronize()?;
-        let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
-        let cursor = DeviceMemory::new(&self.gpu, 8)?;
-        let counts = DeviceMemory::new(&self.gpu, size_of::<Counts>() as u64)?;
-        counts.zero_async(0, size_of::<Counts>(), self.stream())?;
-        for first in slots.clone().step_by(piece as usize) {
-            let batch = BatchView {
-                vectors: vectors.address(),
-                count: self.export_to(&(first..slots.end.min(first + piece)), &cursor, &vectors, None)?,
-                counts: counts.address(),
-                ..BatchView::default()
-            };
-            if batch.count > 0 {
-                // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
-                // aligned to 256 bytes; both tables are borrowed.
-                unsafe { larger.enqueue(SearchMode::FindOrPut, &batch, self.stream(), Launch::default())? };
-            }
-        }
-        let mut sums = [Counts::default()];
-        // SAFETY: waited for in the next statement.
-        unsafe { counts.read_async(0, &mut sums, self.stream())? };
-        self.wait("moving a table")?;
-        Ok(sums[0])
+        // SAFETY: there are no marks.
+        unsafe { self.rehash_marked(larger, slots, 0) }
     }
 
     fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {

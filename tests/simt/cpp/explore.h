@@ -38,6 +38,21 @@ inline bool any_of_block(bool has, warpset::u32* word, Site site)
     return any;
 }
 
+// Collectives of some lanes of a warp, without the others.
+inline void sync_lanes(unsigned lanes = ~0u, Site site = Site::here())
+{
+    warpset::simt::collective(RequestKind::SyncWarp, lanes, 0, 0, site);
+}
+inline unsigned ballot_of_lanes(unsigned lanes, bool vote, Site site = Site::here())
+{
+    return static_cast<unsigned>(warpset::simt::collective(RequestKind::Ballot, lanes, vote, 0, site));
+}
+inline unsigned shuffle_of_lanes(unsigned lanes, unsigned value, unsigned source, unsigned width, Site site = Site::here())
+{
+    const unsigned first = warpset::platform::Warp::lane() / width * width;
+    return static_cast<unsigned>(warpset::simt::collective(RequestKind::Shuffle, lanes, value, first + source % width, site));
+}
+
 }  // namespace simt_names
 
 #define __global__
@@ -47,7 +62,9 @@ inline bool any_of_block(bool has, warpset::u32* word, Site site)
 #define blockDim (simt_names::block_size())
 #define gridDim (simt_names::grid_size())
 #define __syncthreads() ::warpset::platform::Block::sync()
-#define __syncwarp() ::warpset::platform::Warp::sync()
+#define __syncwarp(...) simt_names::sync_lanes(__VA_ARGS__)
+#define __ballot_sync(lanes, vote) simt_names::ballot_of_lanes((lanes), (vote))
+#define __shfl_sync(lanes, value, source, width) simt_names::shuffle_of_lanes((lanes), (value), (source), (width))
 #define __syncthreads_or(has) simt_names::any_of_block((has), reinterpret_cast<u32*>(SIMT_SHARED_AT(0)), simt_names::Site::here())
 #define __threadfence() simt_names::fence(simt_names::Site::here())
 #define __nanosleep(time)

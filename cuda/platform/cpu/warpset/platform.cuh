@@ -7,6 +7,9 @@
 // Every 64-bit CPU has a lock-free compare-and-swap of 8 bytes. Most x86-64 ones have one of 16 (`cmpxchg16b`), and those of
 // Intel and AMD with AVX promise that an aligned load of 16 bytes by MOVDQA is atomic (Intel's manual, volume 3, 9.1.1; AMD's,
 // volume 2, 7.3.2). What is compiled here can do both; src/backend/cpu/claims.rs finds out whether the processor does.
+//
+// On AArch64 each half of 8 bytes of a vector load (LDR or LDP of Q registers) from an aligned address is one atomic access
+// (Arm's Architecture Reference Manual for A-profile, B2.2.1, single-copy atomicity), with or without FEAT_LSE2.
 #pragma once
 
 #include <type_traits>
@@ -45,6 +48,14 @@ namespace platform {
 #define WARPSET_CLAIMS_16_BYTES 1
 #else
 #define WARPSET_CLAIMS_16_BYTES 0
+#endif
+
+// Whether vector loads of AArch64 compare a bucket. (Big-endian processors number lanes otherwise.)
+#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(__SANITIZE_THREAD__) && \
+    !defined(WARPSET_UNDER_THREAD_SANITIZER)
+#define WARPSET_MATCHES_64_BYTES 1
+#else
+#define WARPSET_MATCHES_64_BYTES 0
 #endif
 
 // One MOVDQA: volatile, so it is neither split nor left out. The address is aligned to 16 bytes.
@@ -200,25 +211,57 @@ struct SlotMasks {
     u32 may_be_empty;  // slots that are EMPTY, and rarely others
 };
 
+// `Warp::match_bucket` for buckets of 64 bytes: 16 slots of one word, or 8 of two words. Used on AArch64, whose vectors have
+// comparisons of both sizes of lanes. <arm_neon.h> is not included, because it takes the compiler half a second in each file.
+template <class Chunk>
+WARPSET_FN SlotMasks match_bucket_of_64(const void* bucket, Chunk value, Chunk empty, u32 class_bits)
+{
+    typedef Chunk Lanes __attribute__((vector_size(16), may_alias));
+    constexpr u32 lanes = 16 / sizeof(Chunk);
+    const Lanes none{};
+    const Chunk classes = class_bits;
+    const Lanes wanted = none + value, any_class = none + classes, empty_or_class = none + (empty | classes);
+    // Each lane collects its slots' bits, and both halves of the vector hold different ones.
+    Lanes place = none, equal = none, may_be_empty = none;
+    for (u32 lane = 0; lane < lanes; ++lane) place[lane] = Chunk{1} << lane;
+    WARPSET_UNROLL
+    for (u32 quarter = 0; quarter < 4; ++quarter) {
+        const Lanes seen = reinterpret_cast<Lanes>(load_quad_relaxed(static_cast<const u128*>(bucket) + quarter));
+        equal |= reinterpret_cast<Lanes>(seen == wanted) & place;
+        may_be_empty |= reinterpret_cast<Lanes>((seen | any_class) == empty_or_class) & place;
+        place <<= none + Chunk{lanes};
+    }
+    const auto bits = [](Lanes of_lanes) {
+        const Quad halves = reinterpret_cast<Quad>(of_lanes);
+        const u64 both = halves[0] | halves[1];
+        return static_cast<u32>(both | both >> 32);
+    };
+    return {bits(equal), bits(may_be_empty)};
+}
+
 struct Warp {
     static constexpr u32 size = 1;
 
-    // Whether `match_bucket` sees buckets of 32 bytes whose slots are single chunks of `Chunk`, on machines with claims of
+    // Whether `match_bucket` sees buckets of `bucket_bytes` whose slots are single chunks of `Chunk`, on machines with claims of
     // `claim_bytes`.
-    template <class Chunk, u32 claim_bytes>
-    static constexpr bool matches_buckets = WARPSET_CLAIMS_16_BYTES && claim_bytes == 16 && sizeof(Chunk) <= 8;
+    template <class Chunk, u32 claim_bytes, u32 bucket_bytes>
+    static constexpr bool matches_buckets =
+        sizeof(Chunk) <= 8 && ((WARPSET_CLAIMS_16_BYTES && claim_bytes == 16 && bucket_bytes == 32) ||
+                               (WARPSET_MATCHES_64_BYTES && claim_bytes == 8 && bucket_bytes == 64));
 
-    // Compares all slots of a bucket of 32 bytes with a value, and with EMPTY, whose first word is `empty` but for the bits in
-    // `class_bits`.
+    // Compares all slots of a bucket with a value, and with EMPTY, whose first word is `empty` but for the bits in `class_bits`.
     //
-    // Does two loads of 16 bytes. Each is one atomic access (see the top of this file), and so is its part for each slot: the
-    // masks have for a slot the result that a relaxed load of the slot at that moment would have. Only processors with AVX
-    // guarantee this. On others a vector load may see the halves of a slot at different moments, and take a slot that is being
-    // decided for one that was decided for another vector. These processors compare one slot after another.
+    // Does loads of 16 bytes, whose part for each slot is one atomic access: the masks have for a slot the result that a relaxed
+    // load of the slot at that moment would have. On x86-64 a whole load is one access, but only processors with AVX guarantee
+    // this (see the top of this file). On others a vector load may see the halves of a slot at different moments, and take a slot
+    // that is being decided for one that was decided for another vector. These processors compare one slot after another. On
+    // AArch64 every processor reads each aligned half of 8 bytes by one access, and a slot lies within such a half.
     template <class Chunk>
     static SlotMasks match_bucket(const void* bucket, Chunk value, Chunk empty, u32 class_bits)
     {
-#if WARPSET_CLAIMS_16_BYTES
+#if WARPSET_MATCHES_64_BYTES
+        return match_bucket_of_64(bucket, value, empty, class_bits);
+#elif WARPSET_CLAIMS_16_BYTES
         typedef u32 Words __attribute__((vector_size(16), may_alias));
         typedef int Lanes __attribute__((vector_size(16)));
         typedef float Floats __attribute__((vector_size(16)));
@@ -268,7 +311,8 @@ struct Warp {
     }
 
     // Adds up the first pairs of a long vector, if the processor adds several at once. Returns the number of their words.
-    static u32 add_pairs(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
+    static u32 add_pairs([[maybe_unused]] const u128* seeds, [[maybe_unused]] const u32* vector, [[maybe_unused]] u32 words,
+                         [[maybe_unused]] u64& sum0, [[maybe_unused]] u64& sum1)
     {
 #if defined(__x86_64__)
         if (words >= 16 && __builtin_cpu_supports("avx512dq")) {

@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn random_models_have_the_counts_of_a_simple_search() {
         use proptest::prelude::*;
-        proptest!(ProptestConfig::with_cases(32), |(text in warpset_model::dve::random::model())| {
+        proptest!(ProptestConfig::with_cases(32), |(text in warpset_random_models::model())| {
             let dve = read(&text);
             let (model, mut steps, mut at) = (&dve.model, HashMap::<usize, u64>::new(), HashMap::<(usize, usize), u64>::new());
             let interpreter = Interpreter::new(model);

@@ -5,7 +5,6 @@ mod rank_set;
 
 pub use rank_set::{RankPlan, RankSet};
 
-use crate::codegen::on_cpu::Compiled;
 use crate::compiling::compile;
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
@@ -20,18 +19,18 @@ use crate::ranks::with_workers;
 use crate::ranks::{Ranks, Table, Worker, on_threads_of};
 use crate::report::Time;
 use crate::stopping;
-use crate::successors::Interpreted;
+use crate::successors::{Interpreted, Successors};
 use crate::survey::Survey;
 use crate::switching::Switching;
 use crate::warnings::Warnings;
 use anyhow::Result;
 use std::time::Instant;
-use warpset::{Device, Storage};
+use warpset::{Device, Erased};
 
 /// Explores with the tables of this process's ranks, and prints the results.
 #[allow(clippy::too_many_arguments)] // all that an exploration depends on
-pub fn explore<S: Storage>(
-    tables: Vec<Table<S>>,
+pub fn explore(
+    tables: Vec<Table<Erased>>,
     options: &Options,
     interpreted: &Interpreted<'_>,
     warnings: &Warnings,
@@ -55,13 +54,13 @@ pub fn explore<S: Storage>(
         EngineKind::Compiled => {
             let compiled = compile(options, interpreted, None)?;
             time.compile = start.elapsed();
-            task.search_and_report(on_threads_of::<S, Compiled<'_>>(tables, &compiled, interpreted)?, &|| "compiled".into(), time)
+            task.on_threads(tables, &compiled, &|| "compiled".into(), time)
         }
         EngineKind::Auto => {
             let source = Switching::new(interpreted, None);
-            source.during(|| task.search_and_report(on_threads_of(tables, &source, interpreted)?, &|| source.engine(), time))
+            source.during(|| task.on_threads(tables, &source, &|| source.engine(), time))
         }
-        _ => task.search_and_report(on_threads_of(tables, interpreted, interpreted)?, &|| "interpreted".into(), time),
+        _ => task.on_threads(tables, interpreted, &|| "interpreted".into(), time),
     }
 }
 
@@ -76,10 +75,22 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Explores with all ranks, and prints the report.
-    fn search_and_report<S: Storage, W: Worker<S>>(
+    /// Explores by threads of this machine for each rank. One instance serves all sources of successors.
+    fn on_threads(
         self,
-        mut ranks: Ranks<S, W>,
+        tables: Vec<Table<Erased>>,
+        source: &dyn Successors,
+        engine: &dyn Fn() -> String,
+        time: Time,
+    ) -> Result<u8> {
+        let ranks = on_threads_of(tables, &source, self.interpreted)?;
+        self.search_and_report(ranks, engine, time)
+    }
+
+    /// Explores with all ranks, and prints the report.
+    fn search_and_report<W: Worker<Erased>>(
+        self,
+        mut ranks: Ranks<Erased, W>,
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {

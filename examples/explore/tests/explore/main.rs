@@ -94,10 +94,12 @@ const EVERYWHERE: [OfPlace; 31] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 4] = [
+const ON_GPUS: [OfPlace; 6] = [
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("cycles_are_measured", findings::cycles_are_measured),
     ("large_networks_have_their_closed_counts", languages::large_networks),
+    ("reduced_searches_on_a_gpu_are_those_of_threads", reductions::reduced_searches_on_a_gpu_are_those_of_threads),
+    ("large_nets_are_reduced_on_a_gpu", reductions::large_nets_are_reduced_on_a_gpu),
     (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
 ];
 

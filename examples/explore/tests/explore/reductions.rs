@@ -1,7 +1,7 @@
 //! Reduced searches: their answers are those of whole searches, at the same depths, and what they cannot keep is refused.
 
 use crate::languages::network_of;
-use crate::{explore, file, json, json_on, model, written};
+use crate::{TableOnDevice, explore, file, json, json_on, model, written};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -84,6 +84,52 @@ fn philosophers(count: usize) -> String {
     crate::nets::net(&places, &transitions, &arcs)
 }
 
+/// Compares a reduced search on a GPU with one by interpreting threads, and its path with their path.
+fn compare_with_threads(place: TableOnDevice, model: &Path, question: &[&str]) {
+    let reduced = [question, &["--reduce", "auto"]].concat();
+    let (code, report) = place.json(model, &reduced);
+    let (code_of_threads, of_threads) = json(model, &[&reduced[..], &["--engine", "interpreted"]].concat());
+    let about = format!("{question:?} in {}: {report}", place.table);
+    assert!(report["engine"].as_str().is_some_and(|engine| engine.contains("for the GPU")), "{about}");
+    assert_eq!((code, depth(&report)), (code_of_threads, depth(&of_threads)), "{about}");
+    assert_eq!((&report["complete"], &report["reduction"]), (&of_threads["complete"], &of_threads["reduction"]), "{about}");
+    // A search that ends at a violation depends on the order of threads.
+    if report["complete"] == Value::Bool(true) {
+        for name in ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows"] {
+            assert_eq!(report[name], of_threads[name], "{name}: {about}");
+        }
+    }
+}
+
+pub fn reduced_searches_on_a_gpu_are_those_of_threads(place: TableOnDevice) {
+    let invariant = ["--invariant", "P_0.critical + P_1.critical <= 1", "--deadlock"];
+    compare_with_threads(place, &model("peterson_wrong"), &invariant);
+    compare_with_threads(place, &model("peterson"), &["--deadlock"]);
+    compare_with_threads(place, &model("philosophers"), &["--deadlock", "--keep-going"]);
+    compare_with_threads(place, &file("vending.slco"), &["--deadlock"]);
+    compare_with_threads(place, &file("crossing.exp"), &["--goal", "train_1 == 2 and gate == 1"]);
+    let (_folder, path) = crate::written_as("net.pnml", &philosophers(5));
+    compare_with_threads(place, &path, &["--deadlock", "--keep-going"]);
+    compare_with_threads(place, &path, &["--goal", "tokens(eats0, eats1) == 2"]);
+}
+
+/// More actions than a warp has bits, and a goal: each lane has two words of a set, and memory of the device holds the marks. The
+/// net consists of cycles, some with a token.
+pub fn large_nets_are_reduced_on_a_gpu(place: TableOnDevice) {
+    let numbers = 0..520;
+    let names = |letter: &str| numbers.clone().map(|at| format!("{letter}{at}")).collect::<Vec<_>>();
+    let [a, b, t, u] = ["a", "b", "t", "u"].map(names);
+    let arcs = numbers.clone().flat_map(|at| {
+        let (a, b, t, u) = (a[at].as_str(), b[at].as_str(), t[at].as_str(), u[at].as_str());
+        [(a, t, 1), (t, b, 1), (b, u, 1), (u, a, 1)]
+    });
+    let places = numbers.clone().flat_map(|at| [(a[at].as_str(), u32::from(at % 100 == 0)), (b[at].as_str(), 0)]);
+    let transitions = t.iter().chain(&u).map(String::as_str);
+    let net = crate::nets::net(&places.collect::<Vec<_>>(), &transitions.collect::<Vec<_>>(), &arcs.collect::<Vec<_>>());
+    let (_folder, path) = crate::written_as("net.pnml", &net);
+    compare_with_threads(place, &path, &["--goal", "tokens(b0) == 1 and tokens(b100) == 1 and tokens(b500) == 1"]);
+}
+
 pub fn reduced_nets_find_the_same() {
     let (_folder, path) = crate::written_as("net.pnml", &philosophers(5));
     for question in [
@@ -135,7 +181,7 @@ pub fn what_a_reduction_does_not_keep_is_refused() {
         (&["--reduce", "goal", "--goal", "P_0.critical", "--deadlock"], "--reduce auto keeps both"),
         (&["--reduce", "deadlocks", "--goal", "P_0.critical"], "--reduce auto keeps them, too"),
         (&["--reduce", "goal", "--goal", "P_0.critical", "--keep-going"], "keeps nothing behind a goal"),
-        (&["--reduce", "deadlocks", "--engine", "gpu"], "the engine on the GPU takes all steps"),
+        (&["--reduce", "deadlocks", "--engine", "gpu"], "--engine gpu needs a table on a GPU"),
         (&["--reduce", "deadlocks", "--ltl", "G true"], "cannot be used with"),
         (&["--reduce", "deadlocks", "--ef", "P_0.critical"], "cannot be used with"),
         (&["--reduce", "deadlocks", "--export", "all.aut"], "cannot be used with"),

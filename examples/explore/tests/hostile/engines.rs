@@ -150,7 +150,7 @@ fn generated_models() {
     models("generated DVE", |folder, number| {
         let seed: [u8; 32] = std::array::from_fn(|at| (number >> (8 * (at % 8))) as u8);
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let text = warpset_model::dve::random::model()
+        let text = warpset_random_models::model()
             .new_tree(&mut TestRunner::new_with_rng(Config::default(), random))
             .expect("a model")
             .current();

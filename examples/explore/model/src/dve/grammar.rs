@@ -1,15 +1,12 @@
-//! The parser, generated from grammar.pest, and the wording of its errors.
+//! The parser, generated from grammars/src/dve.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Unexpected, Words};
 use pest::Parser as _;
-use pest_derive::Parser;
+use warpset_grammars::dve::Grammar;
 
 pub use crate::parsing::{join, span};
-
-#[derive(Parser)]
-#[grammar = "src/dve/grammar.pest"]
-struct Grammar;
+pub use warpset_grammars::dve::Rule;
 
 /// A piece of text that matches a rule.
 pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;

@@ -25,8 +25,6 @@ mod expressions;
 mod grammar;
 mod lowering;
 mod names;
-#[cfg(any(test, feature = "random"))]
-pub mod random;
 #[cfg(test)]
 mod tests;
 

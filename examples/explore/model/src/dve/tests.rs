@@ -1,10 +1,10 @@
 //! Tests of the front end: which texts it reads, which it refuses and how, and that it never panics.
 
 use super::Dve;
-use super::random;
 use crate::diagnostic::Severity;
 use crate::ir::{Action, Source, Type};
 use proptest::prelude::*;
+use warpset_random_models as random;
 
 const MODELS: [&str; 6] = [
     include_str!("../../../models/mailbox.dve"),

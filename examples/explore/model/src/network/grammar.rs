@@ -1,15 +1,12 @@
-//! The parser, generated from grammar.pest, and the wording of its errors.
+//! The parser, generated from grammars/src/network.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::Span;
 use crate::parsing::{self, Words};
-use pest_derive::Parser;
+use warpset_grammars::network::Grammar;
 
 pub use crate::parsing::span;
-
-#[derive(Parser)]
-#[grammar = "src/network/grammar.pest"]
-struct Grammar;
+pub use warpset_grammars::network::Rule;
 
 /// A piece of text that matches a rule.
 pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;

@@ -3,7 +3,7 @@
 use crate::ir::Texts;
 use anyhow::{Context, Result, ensure};
 use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
-use regex::{Regex, RegexBuilder};
+use regex_lite::{Regex, RegexBuilder};
 use std::hash::BuildHasher;
 use std::ops::Range;
 
@@ -162,7 +162,7 @@ impl Pattern {
             Mode::Total => format!("^(?:{})$", translated(text)),
             Mode::Partial => translated(text),
         };
-        let regex = RegexBuilder::new(&text).size_limit(MOST_EXPRESSION_BYTES).dfa_size_limit(MOST_EXPRESSION_BYTES).build();
+        let regex = RegexBuilder::new(&text).size_limit(MOST_EXPRESSION_BYTES).build();
         Ok(Self::Expression { regex: regex.context("not a regular expression")?, mode })
     }
 
@@ -206,8 +206,8 @@ impl Pattern {
     }
 }
 
-/// Translates a basic regular expression of Unix to the syntax of the regex crate. In a basic one `.`, `*`, `[`, `^` and `$` are
-/// special, and parentheses and braces are special only behind a backslash.
+/// Translates a basic regular expression of Unix to the syntax of the crate regex-lite. In a basic one `.`, `*`, `[`, `^` and `$`
+/// are special, and parentheses and braces are special only behind a backslash.
 fn translated(basic: &str) -> String {
     let mut text = String::new();
     let mut characters = basic.chars().peekable();
@@ -215,7 +215,7 @@ fn translated(basic: &str) -> String {
         match character {
             '\\' => match characters.next() {
                 Some(special @ ('(' | ')' | '{' | '}' | '|' | '+' | '?')) => text.push(special),
-                Some(other) => text.push_str(&regex::escape(&other.to_string())),
+                Some(other) => text.push_str(&regex_lite::escape(&other.to_string())),
                 None => text.push_str(r"\\"),
             },
             '[' => {
@@ -231,14 +231,14 @@ fn translated(basic: &str) -> String {
                             break;
                         }
                         '-' => text.push('-'),
-                        other => text.push_str(&regex::escape(&other.to_string())),
+                        other => text.push_str(&regex_lite::escape(&other.to_string())),
                     }
                     is_first = false;
                 }
             }
             '*' if text.is_empty() => text.push_str(r"\*"),
             '.' | '*' | '^' | '$' => text.push(character),
-            other => text.push_str(&regex::escape(&other.to_string())),
+            other => text.push_str(&regex_lite::escape(&other.to_string())),
         }
     }
     text

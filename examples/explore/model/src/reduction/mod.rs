@@ -6,8 +6,8 @@
 //! model.
 
 pub mod actions;
-#[cfg(any(test, feature = "random"))]
-pub mod brute_force;
+#[cfg(test)]
+mod brute_force;
 pub mod dependencies;
 mod effects;
 mod nets;

@@ -3,7 +3,7 @@ use super::brute_force::{check, compare};
 use super::dependencies::Dependencies;
 use crate::assembly::{Parts, assembled};
 use crate::checks::{Checks, Role};
-use crate::dve::{Dve, random};
+use crate::dve::Dve;
 use crate::ir::network::{Component, Rule, Table};
 use crate::ir::{Model, Network, Source, Texts, Type, Variable};
 use crate::net::tests as nets;
@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::Arc;
+use warpset_random_models as random;
 
 /// States of a random model that are looked at.
 const STATES: usize = 400;

@@ -1,14 +1,11 @@
-//! The parser, generated from grammar.pest, and the wording of its errors.
+//! The parser, generated from grammars/src/slco.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Unexpected, Words};
-use pest_derive::Parser;
+use warpset_grammars::slco::Grammar;
 
 pub use crate::parsing::span;
-
-#[derive(Parser)]
-#[grammar = "src/slco/grammar.pest"]
-struct Grammar;
+pub use warpset_grammars::slco::Rule;
 
 /// A piece of text that matches a rule.
 pub type Pair<'a> = pest::iterators::Pair<'a, Rule>;

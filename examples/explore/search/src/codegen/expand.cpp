@@ -22,10 +22,26 @@ constexpr bool reduces = true;
 // A CPU thread as a group of one lane.
 struct OneLane {
     static constexpr explore::u32 count = 1;
+
+    // All words of a set, in memory.
+    struct Words {
+        explore::u32* words;
+
+        explore::u32 get(explore::u32 block) const { return words[block]; }
+        void put(explore::u32 block, explore::u32 word) { words[block] = word; }
+        // Takes the words of another set, which gets others instead.
+        void take(Words& other)
+        {
+            explore::u32* const own = words;
+            words = other.words;
+            other.words = own;
+        }
+    };
+
     static explore::u32 lane() { return 0; }
-    static bool any(bool value) { return value; }
+    static explore::u32 ballot(bool value) { return value; }
+    static explore::u32 shuffle(explore::u32 value, explore::u32) { return value; }
     static explore::u32 sum(explore::u32 value) { return value; }
-    static explore::u32 least(explore::u32 value) { return value; }
     static void meet() {}
     static explore::u32 lowest(explore::u32 bits) { return static_cast<explore::u32>(__builtin_ctz(bits)); }
     static explore::u32 ones(explore::u32 bits)
@@ -40,10 +56,28 @@ struct OneLane {
     }
 };
 
+// Memory of a thread.
+struct Work {
+    explore::u32* enabled;    // actions with a step
+    explore::u32* sets;       // three sets of a choice
+    explore::u32* failing;    // expressions that are false
+    explore::GoalWork goal;
+
+    static constexpr explore::u32 words = 4 * explore::action_words + explore::failing_words + explore::GoalWork::words;
+
+    explicit Work(explore::u32* memory)
+        : enabled(memory),
+          sets(enabled + explore::action_words),
+          failing(sets + 3 * explore::action_words),
+          goal(failing + explore::failing_words)
+    {
+    }
+};
+
 // Removes the successors by steps that need not be taken. `sources` has the action of each row, and gets the number of the state.
 // Returns the end of the rows that are left.
 u64 keep_chosen(const explore::u32* tables, const State& from, State* rows, explore::u32* sources, u64 first, u64 end, u64 at,
-                const explore::Work& work)
+                const Work& work)
 {
     using namespace explore;
     for (u32 word = 0; word < action_words; ++word) work.enabled[word] = 0;
@@ -56,7 +90,10 @@ u64 keep_chosen(const explore::u32* tables, const State& from, State* rows, expl
     // A single action can be left out only if nothing is asked about deadlocks.
     if (has_several || (has_goal && !keeps_deadlocks && first < end)) {
         find_failing(tables, from, work.failing);
-        chosen = Choice<OneLane, State>(tables, from, work).choose();
+        u32* const sets = work.sets;
+        Choice<OneLane, State> choice{tables,          from,   work.failing,          work.goal,
+                                      {work.enabled}, {sets}, {sets + action_words}, {sets + 2 * action_words}};
+        if (choice.choose()) chosen = choice.best.words;
     }
     u64 kept = first;
     for (u64 row = first; row < end; ++row) {
@@ -164,7 +201,7 @@ unsigned explore_width() { return explore::state_words; }
 u64 explore_memory()
 {
 #ifdef EXPLORE_REDUCES
-    return explore::Work::words;
+    return Work::words;
 #else
     return 0;
 #endif

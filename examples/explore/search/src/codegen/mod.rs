@@ -43,11 +43,11 @@ pub mod tests;
 use crate::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
+pub use reduction::Choosing;
 use reduction::Reduction;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
-use warpset_model::reduction::stubborn::Stubborn;
 
 /// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
@@ -56,10 +56,10 @@ pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
 }
 
 /// The words of a model's tables: of its network, or of a large net; then those of a reduction. Empty if it has none of these.
-pub fn tables(model: &Model, stubborn: Option<&Stubborn>) -> Vec<u32> {
+pub fn tables(model: &Model, choosing: Option<Choosing>) -> Vec<u32> {
     let mut words = if model.net.is_some() { net::tables(model) } else { network::tables(model) };
-    if let Some(stubborn) = stubborn {
-        words.extend(Reduction::of(model, stubborn, words.len()).words);
+    if let Some(choosing) = choosing {
+        words.extend(Reduction::of(model, choosing, words.len()).words);
     }
     words
 }
@@ -70,9 +70,9 @@ const PRELUDE: &str = include_str!("state.cuh");
 pub const WALK: &str = include_str!("walk.cuh");
 
 /// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
-/// with the value 0. It is called for every state. With `stubborn`, there is also what chooses the steps of a reduced search.
-pub fn generate(model: &Model, conditions: &[&Expression], stubborn: Option<&Stubborn>) -> String {
-    let reduction = stubborn.map(|stubborn| Reduction::of(model, stubborn, tables(model, None).len()));
+/// with the value 0. It is called for every state. With `choosing`, there is also what chooses the steps of a reduced search.
+pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choosing>) -> String {
+    let reduction = choosing.map(|choosing| Reduction::of(model, choosing, tables(model, None).len()));
     let names = Names::new(model);
     let mut source = String::from(PRELUDE);
     let (mut choices, mut pairs) = (Vec::new(), Vec::new());

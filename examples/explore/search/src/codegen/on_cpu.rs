@@ -1,6 +1,6 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
-use super::{WALK, generate};
+use super::{Choosing, WALK, generate};
 use crate::checks::Violation;
 use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
@@ -112,10 +112,11 @@ impl<'m> Compiled<'m> {
     ) -> Result<Option<Self>> {
         let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
         super::ensure_fits(model)?;
+        let choosing = stubborn.map(Choosing::by_threads);
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, generate(model, &conditions, stubborn) + WALK)?;
+        std::fs::write(&text, generate(model, &conditions, choosing) + WALK)?;
         std::fs::write(&harness, EXPAND)?;
         if !compile(&harness, &library, optimisation, is_stopped)? {
             return Ok(None);
@@ -137,7 +138,7 @@ impl<'m> Compiled<'m> {
             walk,
             most_steps,
             memory,
-            tables: super::tables(model, stubborn),
+            tables: super::tables(model, choosing),
             _library: library,
         }))
     }

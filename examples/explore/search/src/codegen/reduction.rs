@@ -5,11 +5,11 @@
 //!
 //! ```text
 //! tests_of_actions   by action, the place of its tests' numbers; then one for the end; then the numbers
-//! rows               the place of each row; then one for the end; then two words for each word of a row: its number and its bits
-//!                    (the conflicts of each action, then the enablers of each test)
+//! rows               the place of each row; then one for the end; then for each block of a row its number, and a word for each
+//!                    lane of a group (the conflicts of each action, then the enablers of each test)
 //! tests              by test in tables, four words
-//! steps              by process: by location, the place of its actions; then one for the end; then the actions, by choice. By
-//!                    firing of a small net, its transition. Actions of a net are numbered as its transitions.
+//! steps              by process: by location, the place of its actions; then one for the end; then the actions, by choice. Of a
+//!                    small net, one such list: by firing, its transition. Actions of a net are numbered as its transitions.
 //! goal               parts: `all` or `any`, what they consist of, and an end; or a test
 //! ```
 
@@ -26,6 +26,45 @@ use warpset_model::reduction::stubborn::{COST_OF_ENABLED, Goal, MOST_SEEDS, Stub
 
 /// Text that chooses the actions.
 const STUBBORN: &str = include_str!("stubborn.cuh");
+
+/// Most lanes that choose for one state: a warp. Words of a set have 32 bits, so up to 1,024 actions are one word a lane.
+const MOST_LANES: usize = 32;
+
+/// Most words of the rows for a GPU: 1 GiB.
+const MOST_ROW_WORDS: usize = 1 << 28;
+
+/// How the steps of a reduced search are chosen.
+#[derive(Clone, Copy)]
+pub struct Choosing<'a> {
+    stubborn: &'a Stubborn<'a>,
+    /// Lanes of the group that chooses for one state.
+    lanes: usize,
+}
+
+impl<'a> Choosing<'a> {
+    /// Each thread chooses by itself.
+    pub fn by_threads(stubborn: &'a Stubborn<'a>) -> Self {
+        Self { stubborn, lanes: 1 }
+    }
+
+    /// Lanes of a warp choose together, as many as a set has words. Several groups of a warp choose for different states at the
+    /// same time.
+    pub fn by_lanes(stubborn: &'a Stubborn<'a>) -> Self {
+        let words = stubborn.dependencies.actions.all.len().div_ceil(32);
+        Self { stubborn, lanes: words.next_power_of_two().min(MOST_LANES) }
+    }
+
+    /// Whether the rows are small enough for a GPU.
+    pub fn fits(&self) -> bool {
+        let dependencies = &self.stubborn.dependencies;
+        let rows = dependencies.conflicts.iter().chain(&dependencies.enablers);
+        let blocks_of_row = |actions: &mut dyn Iterator<Item = usize>| {
+            let mut last = None;
+            actions.filter(|action| last.replace(action / 32 / self.lanes) != Some(action / 32 / self.lanes)).count()
+        };
+        rows.map(|row| (1 + self.lanes) * blocks_of_row(&mut row.ones())).sum::<usize>() <= MOST_ROW_WORDS
+    }
+}
 
 /// Words of a test in tables.
 const TEST_WORDS: usize = 4;
@@ -53,6 +92,16 @@ EXPLORE_FN bool holds(const u32* tables, u32 at, const State& from)
 }
 ";
 
+/// Finds the action of a choice in a list; there may be more choices than the list has.
+const LISTED: &str = "\
+EXPLORE_FN u32 listed_action(const u32* tables, u32 list, u32 choice)
+{
+    const u32 at = tables[list] + choice;
+    return at < tables[list + 1] ? tables[at] : nothing;
+}
+
+";
+
 const OF_NOTHING: &str = "\
 template <class State>
 EXPLORE_FN bool holds(const u32*, u32, const State&)
@@ -73,7 +122,8 @@ pub struct Reduction {
 
 impl Reduction {
     /// Generates tables and text. `first`: number of words of the model's own tables.
-    pub fn of(model: &Model, stubborn: &Stubborn, first: usize) -> Self {
+    pub fn of(model: &Model, choosing: Choosing, first: usize) -> Self {
+        let Choosing { stubborn, lanes } = choosing;
         let dependencies = &stubborn.dependencies;
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let is_expression = |test: &usize| matches!(dependencies.tests[*test], Test::Holds(_));
@@ -91,12 +141,14 @@ impl Reduction {
             let set = if row < actions { &dependencies.conflicts[row] } else { &dependencies.enablers[order[row - actions]] };
             let mut last = None;
             for action in set.ones() {
-                let (word, bit) = ((action / 32) as u32, 1 << (action % 32));
-                match to.last_mut().filter(|_| last == Some(word)) {
-                    Some(bits) => *bits |= bit,
-                    None => to.extend([word, bit]),
+                let (block, lane) = (action / 32 / lanes, action / 32 % lanes);
+                if last != Some(block) {
+                    to.push(block as u32);
+                    to.resize(to.len() + lanes, 0);
                 }
-                last = Some(word);
+                last = Some(block);
+                let begin = to.len() - lanes;
+                to[begin + lane] |= 1 << (action % 32);
             }
         });
         let tests_at = words.next();
@@ -107,7 +159,7 @@ impl Reduction {
             let locations = model.processes[process].locations.len();
             words.lists(locations, |location, to| to.extend(steps::actions_of(model, process, location, &dependencies.actions)));
             let name = names.process(process);
-            writeln!(of_steps, "    case {process}: return tables[tables[{at} + at_{name}(from)] + choice];").unwrap();
+            writeln!(of_steps, "    case {process}: return listed_action(tables, {at} + at_{name}(from), choice);").unwrap();
         }
         match (&model.net, net::has_tables(model)) {
             (None, _) if model.network.is_some() => {
@@ -118,8 +170,9 @@ impl Reduction {
             (Some(_), true) => of_steps.push_str("    case net_unit: return cursor.taken;\n"),
             (Some(_), false) => {
                 let at = words.next();
-                words.all.extend(net::transitions(model));
-                writeln!(of_steps, "    case net_unit: return tables[{at} + choice];").unwrap();
+                // Some transitions never fire, so there are fewer firings than choices.
+                words.lists(1, |_, to| to.extend(net::transitions(model)));
+                writeln!(of_steps, "    case net_unit: return listed_action(tables, {at}, choice);").unwrap();
             }
         }
         let goal_at = words.next();
@@ -134,6 +187,7 @@ impl Reduction {
         for (name, value) in [
             ("actions", actions),
             ("action_words", actions.div_ceil(32)),
+            ("lanes", lanes),
             ("expressions", expressions),
             ("failing_words", expressions.div_ceil(32)),
             ("tests_of_actions_at", tests_of_actions_at),
@@ -159,7 +213,9 @@ impl Reduction {
         writeln!(text, "{by_table}\n}}  // namespace explore\n\n{STUBBORN}").unwrap();
 
         let mut functions = expressions_text(model, &names, stubborn, &order[..expressions]);
-        functions.push_str("// The action of a step that was just taken.\ntemplate <class State>\nEXPLORE_FN u32 action_of(");
+        functions.push_str(LISTED);
+        functions.push_str("// The action of a choice, `nothing` if there is none. Of a cursor: that of its last step.\n");
+        functions.push_str("template <class State>\nEXPLORE_FN u32 action_of(");
         functions.push_str("const u32* tables, u32 unit, u32 choice, const Cursor& cursor, const State& from)\n{\n");
         functions.push_str("    (void)tables, (void)choice, (void)cursor, (void)from;\n    switch (unit) {\n");
         functions += &of_steps;

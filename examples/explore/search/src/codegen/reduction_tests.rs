@@ -13,8 +13,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::Path;
-use warpset_model::dve::random;
 use warpset_model::reduction::stubborn::{Kept, Stubborn};
+use warpset_random_models as random;
 
 /// States of a model in which the choices are compared.
 const STATES: usize = 1000;

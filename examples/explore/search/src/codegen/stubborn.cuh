@@ -1,111 +1,111 @@
 // Stubborn sets: the actions of a state that a reduced search takes. Makes the interpreter's choice (stubborn.rs of the package
 // warpset-model), step by step, so that all engines find the same states.
 //
-// A group of lanes works on one state: the threads of a warp, or a CPU thread, which is a group of one lane. `Lanes` names the
-// group. So far only CPU threads use it; no group of several lanes has run. All values are equal in all lanes except where the
-// lanes take the words of a row in turn.
+// A group of lanes works on one state: lanes of a warp, or a CPU thread, which is a group of one lane. `Lanes` is the group, and
+// `Lanes::Words` a lane's words of a set: a CPU thread has all words in memory, and lanes of a warp have theirs in registers.
+// Word w of a set belongs to lane w % count, and is the lane's word w / count: its *block*. All other values are equal in all
+// lanes.
 //
-// codegen/reduction.rs writes the tables. A row is a set of actions: its words of 32 bits that are not 0, ascending, each by its
-// number and its bits. So lanes that take different words of a row never write to the same word of a set.
+// codegen/reduction.rs writes the tables. A row is a set of actions: for each block that is not empty, ascending, its number, and
+// a word for each lane. So lanes read neighbouring words, and adding a row to a set is one OR a block.
 
 namespace explore {
 
 constexpr u32 nothing = ~0u;
 
-// Memory of a group. Sets have `action_words` words.
-struct Work {
-    u32* enabled;    // actions with a step
-    u32* failing;    // expressions that are false
-    u32* sets;       // two sets: the one that is tried and the best one
-    u32* seeds;      // of a goal: `most_seeds` sets and one more
-    u32* frames;     // of a goal: a set for each part that is open, and one more
-    u32* open;       // of a goal: kind and size of each part that is open
-    u32* waiting;    // actions of the set whose rows are still to be added
+// Memory of a group for the parts of a goal. Sets have `action_words` words, which the lanes take in turn.
+struct GoalWork {
+    u32* seeds;     // `most_seeds` sets and one more
+    u32* frames;    // a set for each part that is open, and one more
+    u32* open;      // kind and size of each part that is open
 
-    static constexpr u32 of_goal = has_goal ? most_seeds + 1 + goal_depth + 1 : 0;
-    static constexpr u32 words = (4 + of_goal) * action_words + failing_words + 2 * (goal_depth + 1);
+    static constexpr u32 words = has_goal ? (most_seeds + 1 + goal_depth + 1) * action_words + 2 * (goal_depth + 1) : 0;
 
-    EXPLORE_FN explicit Work(u32* memory)
-        : enabled(memory),
-          failing(enabled + action_words),
-          sets(failing + failing_words),
-          seeds(sets + 2 * action_words),
-          frames(seeds + (has_goal ? most_seeds + 1 : 0) * action_words),
-          open(frames + (has_goal ? goal_depth + 1 : 0) * action_words),
-          waiting(open + 2 * (goal_depth + 1))
+    EXPLORE_FN explicit GoalWork(u32* memory)
+        : seeds(memory), frames(seeds + (most_seeds + 1) * action_words), open(frames + (goal_depth + 1) * action_words)
     {
     }
 };
 
 EXPLORE_FN bool has(const u32* set, u32 action) { return set[action / 32] >> action % 32 & 1; }
 
-// A choice in one state, after `enabled` and `failing` have been found.
+// A choice in one state.
 template <class Lanes, class State>
 struct Choice {
+    using Words = typename Lanes::Words;
+    static constexpr u32 count = Lanes::count, blocks = (action_words + count - 1) / count;
+    static_assert(count == lanes, "the rows are for groups of this size");
+
     const u32* tables;
     const State& from;
-    Work work;
-    u32 taken = 0;    // enabled actions of the set
-    u32 urgent = 0;   // those of them that wait
-    u32 tried = 0;    // enabled actions before this one were tried as seeds
-    u32 low = 0;      // no word of the waiting actions before this one has bits
+    const u32* failing;    // expressions that are false
+    GoalWork work;
+    Words enabled;         // actions with a step
+    Words set, best;       // the set that is tried, and the best one
+    Words waiting;         // actions of the set whose rows are still to be added
+    u32 taken = 0;         // enabled actions of the set
+    u32 urgent = 0;        // those of them that wait
+    u32 tried = 0;         // enabled actions before this one were tried as seeds
+    u32 low = 0;           // no block of the waiting actions before this one has bits
 
-    EXPLORE_FN Choice(const u32* tables_, const State& from_, const Work& work_) : tables(tables_), from(from_), work(work_) {}
-
-    // Returns the set of the actions to take, or null if all must be taken.
-    EXPLORE_FN const u32* choose()
+    // Finds the actions to take, `best`. Returns false if all must be taken.
+    EXPLORE_FN bool choose()
     {
-        u32 *set = work.sets, *best = set + action_words;
         // A set with all enabled actions leaves nothing out.
-        const u32 all = size_of(work.enabled);
-        u32 fewest = all, slots[most_seeds + 1];
+        u32 all = 0, slots[most_seeds + 1];
+        EXPLORE_NO_UNROLL
+        for (u32 block = 0; block < blocks; ++block) all += Lanes::ones(enabled.get(block));
+        all = Lanes::sum(all);
+        u32 fewest = all;
         const u32 first = next_enabled(0), seeds = has_goal ? find_seeds(slots) : most_seeds;
         u32 action = first;
         EXPLORE_NO_UNROLL
         for (u32 seed = 0; seed < seeds; ++seed) {
             if (!has_goal && action == nothing) break;
-            clear(set);
-            clear(work.waiting);
+            EXPLORE_NO_UNROLL
+            for (u32 block = 0; block < blocks; ++block) {
+                set.put(block, 0);
+                waiting.put(block, 0);
+            }
             taken = urgent = 0;
-            low = action_words;
+            low = blocks;
             if (has_goal) {
-                add_set(set, work.seeds + slots[seed] * action_words);
+                add_seed(work.seeds + slots[seed] * action_words);
             } else {
                 tried = action;
-                add_one(set, action);
+                add_one(action);
                 action = next_enabled(action + 1);
             }
-            if (!close(set, fewest)) continue;
+            if (!close(fewest)) continue;
             if (has_goal && keeps_deadlocks && taken == 0) {
                 // The goal needs nothing here, but a deadlock may lie beyond.
-                if (first != nothing) add_one(set, first);
-                if (!close(set, fewest)) continue;
+                if (first != nothing) add_one(first);
+                if (!close(fewest)) continue;
             }
             fewest = taken;
-            u32* const other = best;
-            best = set;
-            set = other;
+            best.take(set);
             if (fewest <= (has_goal && !keeps_deadlocks ? 0 : 1)) break;
         }
-        return fewest == all ? nullptr : best;
+        return fewest != all;
     }
 
     // Adds all that waiting actions need. Returns false if the set gets `fewest` enabled actions or more, or an earlier seed:
     // with that action it would hardly be smaller than that seed's set.
-    EXPLORE_FN bool close(u32* set, u32 fewest)
+    EXPLORE_FN bool close(u32 fewest)
     {
         EXPLORE_NO_UNROLL
         while (taken < fewest) {
+            const bool is_enabled = urgent != 0;
             const u32 action = next_waiting();
             if (action == nothing) return true;
             u32 row = action;
-            if (!has(work.enabled, action)) {
-                const u32 test = cheapest(action, set);
+            if (!is_enabled) {
+                const u32 test = cheapest(action);
                 // No test of it fails: that is known only after a fault. Everything may be needed then.
                 if (test == nothing) return false;
                 row = actions + test;
             }
-            add_row(set, row);
+            add_row(row);
         }
         return false;
     }
@@ -114,119 +114,109 @@ struct Choice {
     EXPLORE_FN u32 next_waiting()
     {
         const bool is_urgent = urgent != 0;
-        u32 mine = nothing;
         EXPLORE_NO_UNROLL
-        for (u32 word = low - low % Lanes::count + Lanes::lane(); word < action_words && mine == nothing; word += Lanes::count) {
-            const u32 bits = work.waiting[word] & (is_urgent ? work.enabled[word] : ~0u);
-            if (bits != 0) mine = 32 * word + Lanes::lowest(bits);
+        for (u32 block = low; block < blocks; ++block) {
+            const u32 bits = is_urgent ? waiting.get(block) & enabled.get(block) : waiting.get(block);
+            const u32 owners = Lanes::ballot(bits != 0);
+            if (owners == 0) continue;
+            const u32 owner = Lanes::lowest(owners), bit = Lanes::lowest(Lanes::shuffle(bits, owner));
+            if (Lanes::lane() == owner) waiting.put(block, waiting.get(block) & ~(1u << bit));
+            urgent -= is_urgent;
+            if (!is_urgent) low = block;
+            return 32 * (block * count + owner) + bit;
         }
-        const u32 action = Lanes::least(mine);
-        if (action == nothing) return nothing;
-        urgent -= is_urgent;
-        if (!is_urgent) low = action / 32;
-        if (mine == action) work.waiting[action / 32] &= ~(1u << action % 32);
-        Lanes::meet();
-        return action;
+        return nothing;
     }
 
-    // The test of a disabled action that fails and whose enablers cost least.
-    EXPLORE_FN u32 cheapest(u32 action, const u32* set) const
+    // The test of a disabled action that fails and whose enablers cost least. Each lane evaluates another test.
+    EXPLORE_FN u32 cheapest(u32 action) const
     {
-        u32 best = nothing, least = nothing;
+        u32 chosen = nothing, least = nothing;
         const u32 end = tables[tests_of_actions_at + action + 1];
         EXPLORE_NO_UNROLL
-        for (u32 at = tables[tests_of_actions_at + action]; at < end; ++at) {
-            const u32 test = tables[at];
-            if (!fails(test)) continue;
-            const u32 cost = cost_of(actions + test, set, least);
-            if (cost >= least) continue;
-            least = cost;
-            best = test;
-            if (cost == 0) break;
+        for (u32 first = tables[tests_of_actions_at + action]; first < end; first += count) {
+            const u32 at = first + Lanes::lane(), own = at < end ? tables[at] : 0;
+            const bool is_failing = at < end && fails(own);
+            EXPLORE_NO_UNROLL
+            for (u32 owners = Lanes::ballot(is_failing); owners != 0; owners &= owners - 1) {
+                const u32 test = Lanes::shuffle(own, Lanes::lowest(owners)), cost = cost_of(actions + test, least);
+                if (cost >= least) continue;
+                least = cost;
+                chosen = test;
+                if (cost == 0) return chosen;
+            }
         }
-        return best;
+        return chosen;
     }
 
     // Cost of adding a row; any number from `limit` on if it is at least that.
-    EXPLORE_FN u32 cost_of(u32 row, const u32* set, u32 limit) const
+    EXPLORE_FN u32 cost_of(u32 row, u32 limit) const
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
         u32 cost = 0;
         EXPLORE_NO_UNROLL
-        for (u32 at = tables[rows_of_actions_at + row] + 2 * Lanes::lane(); at < end && (Lanes::count > 1 || cost < limit);
-             at += 2 * Lanes::count) {
-            const u32 word = tables[at], fresh = tables[at + 1] & ~set[word];
-            if (fresh != 0) cost += Lanes::ones(fresh) + (cost_of_enabled - 1) * Lanes::ones(fresh & work.enabled[word]);
+        for (u32 at = tables[rows_of_actions_at + row]; at < end && (count > 1 || cost < limit); at += 1 + count) {
+            const u32 block = tables[at], fresh = tables[at + 1 + Lanes::lane()] & ~set.get(block);
+            if (fresh != 0) cost += Lanes::ones(fresh) + (cost_of_enabled - 1) * Lanes::ones(fresh & enabled.get(block));
         }
         return Lanes::sum(cost);
     }
 
     EXPLORE_FN bool fails(u32 test) const
     {
-        if (test < expressions) return work.failing[test / 32] >> test % 32 & 1;
+        if (test < expressions) return failing[test / 32] >> test % 32 & 1;
         return !holds(tables, tests_at + test_words * (test - expressions), from);
     }
 
-    EXPLORE_FN void add_row(u32* set, u32 row)
+    EXPLORE_FN void add_row(u32 row)
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
         EXPLORE_NO_UNROLL
-        for (u32 first = tables[rows_of_actions_at + row]; first < end; first += 2 * Lanes::count) {
-            const u32 at = first + 2 * Lanes::lane();
-            add_word(set, at < end ? tables[at] : 0, at < end ? tables[at + 1] : 0);
-        }
-        Lanes::meet();
+        for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count) add(tables[at], tables[at + 1 + Lanes::lane()]);
     }
 
-    EXPLORE_FN void add_set(u32* set, const u32* other)
+    EXPLORE_FN void add_seed(const u32* seed)
     {
         EXPLORE_NO_UNROLL
-        for (u32 first = 0; first < action_words; first += Lanes::count) {
-            const u32 word = first + Lanes::lane();
-            add_word(set, word, word < action_words ? other[word] : 0);
+        for (u32 block = 0; block < blocks; ++block) {
+            const u32 word = block * count + Lanes::lane();
+            add(block, word < action_words ? seed[word] : 0);
         }
-        Lanes::meet();
     }
 
-    EXPLORE_FN void add_one(u32* set, u32 action)
+    EXPLORE_FN void add_one(u32 action)
     {
-        add_word(set, action / 32, Lanes::lane() == 0 ? 1u << action % 32 : 0);
-        Lanes::meet();
+        const u32 word = action / 32;
+        add(word / count, word % count == Lanes::lane() ? 1u << action % 32 : 0);
     }
 
-    // Adds the actions of one word in each lane. Those that are new wait.
-    EXPLORE_FN void add_word(u32* set, u32 word, u32 bits)
+    // Adds actions of a block: each lane those of its word. Those that are new wait.
+    EXPLORE_FN void add(u32 block, u32 bits)
     {
-        const u32 fresh = bits == 0 ? 0 : bits & ~set[word];
-        if (!Lanes::any(fresh != 0)) return;
-        u32 enabled = 0, count = 0;
-        if (fresh != 0) {
-            set[word] |= fresh;
-            work.waiting[word] |= fresh;
-            enabled = fresh & work.enabled[word];
-            if (enabled != 0) count = 32 * word + Lanes::lowest(enabled) < tried ? actions : Lanes::ones(enabled);
-        }
-        count = Lanes::sum(count);
-        taken += count;
-        urgent += count;
-        const u32 first = Lanes::least(fresh != 0 ? word : nothing);
-        if (first < low) low = first;
-    }
-
-    EXPLORE_FN void clear(u32* set) const
-    {
-        EXPLORE_NO_UNROLL
-        for (u32 word = Lanes::lane(); word < action_words; word += Lanes::count) set[word] = 0;
-        Lanes::meet();
+        const u32 fresh = bits & ~set.get(block);
+        if (Lanes::ballot(fresh != 0) == 0) return;
+        set.put(block, set.get(block) | fresh);
+        waiting.put(block, waiting.get(block) | fresh);
+        if (block < low) low = block;
+        const u32 ready = fresh & enabled.get(block);
+        if (Lanes::ballot(ready != 0) == 0) return;
+        const u32 first = 32 * (block * count + Lanes::lane());
+        const u32 more = Lanes::sum(ready == 0 ? 0 : first + Lanes::lowest(ready) < tried ? actions : Lanes::ones(ready));
+        taken += more;
+        urgent += more;
     }
 
     // The first enabled action that is not below `action`.
     EXPLORE_FN u32 next_enabled(u32 action) const
     {
         EXPLORE_NO_UNROLL
-        for (u32 word = action / 32; word < action_words; ++word) {
-            const u32 bits = work.enabled[word] & (word == action / 32 ? ~0u << action % 32 : ~0u);
-            if (bits != 0) return 32 * word + Lanes::lowest(bits);
+        for (u32 block = action / 32 / count; block < blocks; ++block) {
+            const u32 word = block * count + Lanes::lane(), from_word = action / 32;
+            const u32 bits = word < from_word ? 0 : enabled.get(block) & (word == from_word ? ~0u << action % 32 : ~0u);
+            const u32 owners = Lanes::ballot(bits != 0);
+            if (owners == 0) continue;
+            const u32 owner = Lanes::lowest(owners);
+            return 32 * (block * count + owner) + Lanes::lowest(Lanes::shuffle(bits, owner));
         }
         return nothing;
     }
@@ -316,28 +306,38 @@ struct Choice {
         Lanes::meet();
     }
 
-    EXPLORE_FN void copy_row(u32* set, u32 row) const
+    // Memory of the group: its lanes take the words of a set in turn, and meet before other lanes read them.
+    EXPLORE_FN void clear(u32* memory) const
+    {
+        EXPLORE_NO_UNROLL
+        for (u32 word = Lanes::lane(); word < action_words; word += count) memory[word] = 0;
+        Lanes::meet();
+    }
+
+    EXPLORE_FN void copy_row(u32* memory, u32 row) const
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
         EXPLORE_NO_UNROLL
-        for (u32 at = tables[rows_of_actions_at + row] + 2 * Lanes::lane(); at < end; at += 2 * Lanes::count)
-            set[tables[at]] = tables[at + 1];
+        for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count) {
+            const u32 word = tables[at] * count + Lanes::lane();
+            if (word < action_words) memory[word] = tables[at + 1 + Lanes::lane()];
+        }
         Lanes::meet();
     }
 
-    EXPLORE_FN void copy_set(u32* set, const u32* other, bool joins) const
+    EXPLORE_FN void copy_set(u32* memory, const u32* other, bool joins) const
     {
         EXPLORE_NO_UNROLL
-        for (u32 word = Lanes::lane(); word < action_words; word += Lanes::count)
-            set[word] = other[word] | (joins ? set[word] : 0);
+        for (u32 word = Lanes::lane(); word < action_words; word += count)
+            memory[word] = other[word] | (joins ? memory[word] : 0);
         Lanes::meet();
     }
 
-    EXPLORE_FN u32 size_of(const u32* set) const
+    EXPLORE_FN u32 size_of(const u32* memory) const
     {
         u32 size = 0;
         EXPLORE_NO_UNROLL
-        for (u32 word = Lanes::lane(); word < action_words; word += Lanes::count) size += Lanes::ones(set[word]);
+        for (u32 word = Lanes::lane(); word < action_words; word += count) size += Lanes::ones(memory[word]);
         return Lanes::sum(size);
     }
 };

@@ -396,6 +396,7 @@ fn nvrtc_takes_the_kernels() {
     use crate::gpu;
     use warpset::gpu::{Program, compile};
     use warpset::{BucketTable, Error, IndexedTable, TreeTable};
+    use warpset_model::reduction::stubborn::{Kept, Stubborn};
     fn own(source: &str) -> Program<'_> {
         Program::Own { name: "explore.cu", source }
     }
@@ -425,7 +426,8 @@ fn nvrtc_takes_the_kernels() {
     for (checks, model) in models.chain(of_networks) {
         let name = &model.source.name;
         let width = model.layout.words;
-        let by_rows = gpu::source_by_rows(&model, &checks, true);
+        let timed = gpu::Sources { timed: true, ..gpu::Sources::new(&model, &checks) };
+        let by_rows = timed.by_rows();
         let mut by_rows = Some(compile(&IndexedTable::builder(width), own(&by_rows), (9, 0)));
         if model.property.is_none() {
             let walks = gpu::source_of_walks(&model, &checks);
@@ -434,8 +436,10 @@ fn nvrtc_takes_the_kernels() {
                 Err(error) => panic!("{name}, walks: {error}"),
             }
         }
-        let sources =
-            [gpu::source(&model, &checks, true), gpu::source_of_walk(&model, &checks), gpu::source_of_rank(&model, &checks)];
+        let kept = Kept { deadlocks: true, goals: !checks.conditions.is_empty() };
+        let stubborn = Stubborn::of(&model, &checks, kept).ok();
+        let reduced = stubborn.as_ref().map(|stubborn| gpu::Sources { stubborn: Some(stubborn), ..timed }.search());
+        let sources = [timed.search(), timed.walk(), gpu::Sources::new(&model, &checks).rank()].into_iter().chain(reduced);
         for source in sources {
             let compiled = [
                 compile(&BucketTable::builder(width), own(&source), (9, 0)),

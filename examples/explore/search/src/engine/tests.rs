@@ -11,7 +11,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
 use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree};
-use warpset_model::dve::{Dve, random};
+use warpset_model::dve::Dve;
+use warpset_random_models as random;
 
 pub const NO_LIMITS: Limits = Limits::NONE;
 

@@ -2,9 +2,8 @@
 //!
 //! The search is guessed. A wrong guess costs only the time of threads that would have waited.
 
-use crate::checks::Checks;
+use super::Sources;
 use crate::codegen::ensure_fits;
-use crate::ir::Model;
 use crate::table_kind::TableKind;
 use warpset::gpu::Ahead;
 use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable};
@@ -17,12 +16,10 @@ pub struct Expected {
     pub table: TableKind,
     /// Whether the model's functions run on the GPU, not only the table's.
     pub on_gpu: bool,
-    /// Whether the kernel measures its time.
-    pub timed: bool,
 }
 
 /// Begins to compile the kernels of the table and the model. Errors are reported when the kernels are used.
-pub fn begin(expected: Expected, model: &Model, checks: &Checks) -> Option<Ahead> {
+pub fn begin(expected: Expected, sources: Sources) -> Option<Ahead> {
     let mut ahead = Ahead::new();
     let gpus = Device::gpus().ok()?;
     let gpu = match expected.gpu {
@@ -31,8 +28,8 @@ pub fn begin(expected: Expected, model: &Model, checks: &Checks) -> Option<Ahead
         None => gpus.iter().max_by_key(|gpu| gpu.memory_bytes),
     };
     let capability = gpu?.compute_capability;
-    let text = (expected.on_gpu && ensure_fits(model).is_ok()).then(|| super::source(model, checks, expected.timed));
-    let words = model.layout.words;
+    let text = (expected.on_gpu && ensure_fits(sources.model).is_ok()).then(|| sources.search());
+    let words = sources.model.layout.words;
     match expected.table {
         TableKind::Bucket => table(&mut ahead, VectorTable::<Bucket>::builder(words), capability, text),
         TableKind::Tree => table(&mut ahead, VectorTable::<Tree>::builder(words), capability, text),

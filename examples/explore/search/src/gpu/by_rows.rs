@@ -9,7 +9,6 @@ use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
 use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
-use std::any::Any;
 use std::ops::Range;
 use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
 use warpset::{Indexed, Request, Storage, Values, VectorTable};
@@ -33,11 +32,6 @@ pub(super) struct States {
 
 // SAFETY: `repr(C)` of two addresses without padding, as in explore.cu.
 unsafe impl DeviceRepr for States {}
-
-/// The table, if it is indexed.
-pub(super) fn indexed<S: Storage>(table: &VectorTable<S>) -> Option<&VectorTable<Indexed>> {
-    (table as &dyn Any).downcast_ref()
-}
 
 impl Parents {
     /// Allocates the parents of a table. `None` if there is no memory for them.
@@ -111,12 +105,12 @@ impl<S: Storage> GpuEngine<'_, S> {
         offers: &Offers,
         bytes: u64,
     ) -> Result<Growth> {
-        let (Some(table), Some(parents)) = (indexed(self.table), &mut progress.parents) else { return Ok(Growth::Stuck) };
+        let (Some(table), Some(parents)) = (self.table.indexed(), &mut progress.parents) else { return Ok(Growth::Stuck) };
         // Only the parents grow in proportion to the index.
-        if !grow_by_factors(table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
+        if !grow_by_factors(&table, Lack::Slots, super::GROW_BY, table.bytes() + parents.bytes(), bytes)? {
             return Ok(Growth::Refused);
         }
-        if !parents.commit_rows(table)? {
+        if !parents.commit_rows(&table)? {
             return Ok(Growth::Stuck);
         }
         let mut search = SearchState { next: search.first, found: NONE, faulty: NONE, ..*search };

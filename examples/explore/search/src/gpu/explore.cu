@@ -27,6 +27,8 @@
 // successor of each thread, its contents go to the table. Meanwhile the states themselves are in shared memory, word by word, so
 // that they occupy no registers during the search of the table.
 //
+// A reduced search (choosing.cuh) tries all steps of a tile twice, and passes on those that it has chosen in between.
+//
 // With EXPLORE_WALKS_BACK this text gives another kernel, which goes back along the levels to the initial state.
 //
 // With EXPLORE_RANKS this text gives the kernel of one rank of several, each with a table of its own on a GPU of its own. Its
@@ -114,6 +116,35 @@ struct Limits {
     u32 keep_going;     // 1: only faults end the search
 };
 
+// Takes all steps of a state.
+struct AllSteps {
+    static constexpr u32 words = 0;
+    static constexpr bool in_shared = false, is_made = true;
+
+    EXPLORE_FN AllSteps(const u32*, u32*) {}
+    template <class State>
+    EXPLORE_FN bool may_take(u32, u32, const Cursor&, const State&) const
+    {
+        return true;
+    }
+    template <class State>
+    EXPLORE_FN bool takes(bool steps, u32, u32, const Cursor&, const State&) const
+    {
+        return steps;
+    }
+    template <class State>
+    EXPLORE_FN bool make(const State&, bool) const
+    {
+        return false;
+    }
+};
+
+#ifdef EXPLORE_REDUCES
+static_assert(property_moves == 0, "a product is not reduced");
+#else
+using Selection = AllSteps;
+#endif
+
 // Threads of a block and rows of its cache: as many as leave shared memory for other blocks on the multiprocessor.
 template <u32 threads_>
 struct Block {
@@ -121,7 +152,8 @@ struct Block {
     static constexpr u32 rows = threads * EXPLORE_ROWS_A_THREAD;
     using Cache = warpset::BlockCache<Table, rows, (EXPLORE_BY_ROWS || Table::is_incremental)>;
     static constexpr u32 states_at = (Cache::bytes(threads / Warp::size) + 15) / 16 * 16;
-    static constexpr u32 shared_bytes = states_at + threads * state_words * 4 * (in_registers ? 1 : 2);
+    static constexpr u32 marks_at = states_at + threads * state_words * 4 * (in_registers ? 1 : 2);
+    static constexpr u32 shared_bytes = marks_at + (Selection::in_shared ? threads * Selection::words * 4 : 0);
 };
 
 template <bool condition, class A, class B>
@@ -291,13 +323,13 @@ struct Joint {
 // Whether the choices of a unit are those of a component of a network.
 EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
 
-// Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors to `give`. Returns their
-// number. After a fault there are no successors. All threads of the block must call it.
-template <class Give>
+// Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors that `selection` takes to
+// `give`. Returns their number. After a fault there are no successors. All threads of the block must call it.
+template <class Selection, class Give>
 EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, bool has_state, SharedStates& state, Joint& joint,
-                          Notes& notes, Give& give)
+                          Notes& notes, Selection& selection, Give& give)
 {
-    const bool may_step = has_state && notes.fault == 0;
+    const bool may_step = has_state && notes.fault == 0 && selection.may_take(unit, choice, cursor, state);
     const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
     // Later moves repeat the same step: the cursor advances with the last moves, and overflows count with the first.
     Cursor next = cursor;
@@ -309,13 +341,13 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
         copy(state, from);
         RegisterState to = from;
         steps = may_step && (stays || (unit < units && step(unit, choice, next, from, to, notes))) && notes.fault == 0;
-        given = joint.give_all(steps, from, to, first_move, give);
+        given = joint.give_all(selection.takes(steps, unit, choice, next, from), from, to, first_move, give);
     } else {
         // The step changes the copy beside the state, which is then restored from the state.
         SharedStates to = copy_of(state);
         const bool changes = may_step && (stays || (unit < units && step(unit, choice, next, state, to, notes)));
         steps = changes && notes.fault == 0;
-        given = joint.give_all(steps, state, to, first_move, give);
+        given = joint.give_all(selection.takes(steps, unit, choice, next, state), state, to, first_move, give);
         if (changes) copy(state, to);
     }
     if (first_move == 0)
@@ -331,6 +363,7 @@ template <class Give>
 EXPLORE_FN void try_all(const u32* tables, bool has_state, SharedStates& state, Joint& joint, Notes& notes, Give& give)
 {
     Cursor cursor(tables);
+    AllSteps selection(tables, nullptr);
 #pragma unroll 1
     for (u32 unit = 0; unit < all_units; ++unit)
 #pragma unroll 1
@@ -338,7 +371,7 @@ EXPLORE_FN void try_all(const u32* tables, bool has_state, SharedStates& state, 
             if (is_component(unit) && choice != 0 && !Warp::any(cursor.more())) break;
 #pragma unroll 1
             for (u32 move = 0; move == 0 || move < property_moves; move += moves_at_once)
-                try_choice(unit, choice, move, cursor, has_state, state, joint, notes, give);
+                try_choice(unit, choice, move, cursor, has_state, state, joint, notes, selection, give);
         }
 }
 
@@ -474,6 +507,7 @@ struct BlockState {
     Limits limits;
     Stopwatch watch;
     u32* offers = nullptr;
+    u32* marks = nullptr;  // of a reduced search
     u64 kept = 0;  // valid in the block's first thread: rows of `offers` reserved for the block and not written
 
     // Reserves room in `offers` for the successors in the cache and those of `states` more states. One thread of the block calls
@@ -559,17 +593,24 @@ struct BlockState {
         u32 unit = 0, choice = 0, move = 0;
         constexpr u32 wanted_rows = Chosen::threads * moves_at_once;
         Cursor cursor(tables);
+        Selection selection(tables, marks);
+        u32 overflows = 0;
 #pragma unroll 1
         while (true) {
             // Equal in all threads: a component of a network is finished when it is finished in all their states.
             const bool may_be_done = is_component(unit) && choice != 0 && move == 0;
             if (choice == all_choices(unit) || (may_be_done && !__syncthreads_or(cursor.more()))) {
                 choice = 0;
-                if (++unit >= all_units) break;
+                if (++unit < all_units) continue;
+                if (!selection.make(state, has_state && notes.fault == 0)) break;
+                // Tries all again, to pass on the chosen steps. They overflow again, too.
+                unit = 0;
+                overflows = notes.overflows;
                 continue;
             }
-            if (free_rows < wanted_rows) free_rows = first < last ? cache.free_rows() : 0;
-            if (free_rows < wanted_rows) {  // the only call of put, because its code is long
+            const bool may_give = selection.is_made || first >= last;
+            if (may_give && free_rows < wanted_rows) free_rows = first < last ? cache.free_rows() : 0;
+            if (may_give && free_rows < wanted_rows) {  // the only call of put, because its code is long
                 watch.lap(&search->generating);
                 const u32 left = cache.drop_duplicates();
                 watch.lap(&search->caching);
@@ -578,8 +619,8 @@ struct BlockState {
                 free_rows = Chosen::rows;
             }
             if (first >= last) return;
-            free_rows -= wanted_rows;
-            steps += try_choice(unit, choice, move, cursor, has_state, state, joint, notes, hand_over);
+            if (may_give) free_rows -= wanted_rows;
+            steps += try_choice(unit, choice, move, cursor, has_state, state, joint, notes, selection, hand_over);
             move += moves_at_once;
             if (move < property_moves) continue;
             move = 0;
@@ -594,9 +635,10 @@ struct BlockState {
         if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
         // Nothing else of a state with a fault counts, as on the CPU; but successors that it gave before the fault stay.
         const u32 counts_all = notes.fault == 0;
+        if constexpr (Selection::words == 0) overflows = notes.overflows;
         add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);
-        add_up(counts_all * notes.overflows, &search->overflows);
+        add_up(counts_all * overflows, &search->overflows);
     }
 
     EXPLORE_FN static void add_up(u32 value, u64* sum)
@@ -684,6 +726,35 @@ extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 
 
 #endif
 
+namespace explore {
+
+// The marks of this block: behind its states, or in `all`, which has those of all blocks.
+EXPLORE_FN u32* marks_of_block(u8* shared, u32* all)
+{
+    if constexpr (Selection::words == 0) return nullptr;
+    if constexpr (Selection::in_shared) return reinterpret_cast<u32*>(shared + Chosen::marks_at);
+    return all + u64{blockIdx.x} * Chosen::threads * Selection::words;
+}
+
+}  // namespace explore
+
+#ifdef EXPLORE_REDUCES
+
+// Writes how many words of device memory a thread of the search needs.
+extern "C" __global__ void count_marks(unsigned* words)
+{
+    using namespace explore;
+    *words = Selection::in_shared ? 0 : Selection::words;
+}
+
+// Last parameter of the kernels that expand states: `count_marks` words for each thread.
+#define EXPLORE_MARKS_PARAMETER , unsigned* marks
+#define EXPLORE_MARKS marks
+#else
+#define EXPLORE_MARKS_PARAMETER
+#define EXPLORE_MARKS nullptr
+#endif
+
 // Writes the launch parameters of the kernel.
 extern "C" __global__ void describe(unsigned* threads, unsigned* shared_bytes)
 {
@@ -739,13 +810,13 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 // blocks. `tables` are those of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
-              explore::Limits limits)
+              explore::Limits limits EXPLORE_MARKS_PARAMETER)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers, marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;
@@ -763,13 +834,15 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 // `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
 // `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts, explore::SearchState* search, explore::Limits limits)
+search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts,
+              explore::SearchState* search, explore::Limits limits EXPLORE_MARKS_PARAMETER)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, states, counts, search, limits, {}};
+    BlockState engine{table, tables, Cache(shared), state, states, counts, search,
+                      limits, {}, nullptr, marks_of_block(shared, EXPLORE_MARKS)};
     const u64 started = nanoseconds();
     engine.cache.clear();
     engine.watch.start();

@@ -30,7 +30,7 @@ use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::checks::Checks;
-use crate::codegen::{ensure_fits, generate, tables};
+use crate::codegen::{Choosing, ensure_fits, generate, tables};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
@@ -53,11 +53,15 @@ use warpset::cudarc::driver::{
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Spec, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
+use warpset_model::reduction::stubborn::Stubborn;
 
 const KERNEL: &str = include_str!("explore.cu");
 
 /// States in registers, for every kernel.
 const REGISTERS: &str = include_str!("registers.cuh");
+
+/// The choice of steps, for the kernels of reduced searches.
+const CHOOSING: &str = include_str!("choosing.cuh");
 
 /// Name of the program in messages of the compiler.
 const PROGRAM: &str = "explore.cu";
@@ -148,34 +152,67 @@ unsafe impl ValidAsZeroBits for SearchState {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
-/// Program text that explores an indexed table, with parents beside its rows.
-pub fn source_by_rows(model: &Model, checks: &Checks, timed: bool) -> String {
-    format!("#define EXPLORE_BY_ROWS 1\n{}", text(model, checks, timed, false))
+/// Input of a program text.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    pub model: &'a Model,
+    pub checks: &'a Checks,
+    /// Measures the time of the kernel.
+    pub timed: bool,
+    /// Chooses the steps of a reduced search.
+    pub stubborn: Option<&'a Stubborn<'a>>,
 }
 
-/// Program text that explores, for a table of the model's states and any GPU.
-pub fn source(model: &Model, checks: &Checks, timed: bool) -> String {
-    let with_cycles = if model.property.is_some() { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
-    text(model, checks, timed, false) + &with_cycles
+impl<'a> Sources<'a> {
+    /// All steps are taken, and no time is measured.
+    pub fn new(model: &'a Model, checks: &'a Checks) -> Self {
+        Self { model, checks, timed: false, stubborn: None }
+    }
+
+    /// Program text that explores an indexed table, with parents beside its rows.
+    pub fn by_rows(self) -> String {
+        format!("#define EXPLORE_BY_ROWS 1\n{}", self.text(false))
+    }
+
+    /// Program text that explores, for a table of the model's states and any GPU.
+    pub fn search(self) -> String {
+        let has_property = self.model.property.is_some();
+        let with_cycles = if has_property { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+        self.text(false) + &with_cycles
+    }
+
+    /// Program text that goes back from a state to the initial one. It tries all steps: each way is one of the model.
+    pub fn walk(self) -> String {
+        Self { timed: false, stubborn: None, ..self }.text(true)
+    }
+
+    /// Program text for one rank of several.
+    pub fn rank(self) -> String {
+        format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
+    }
+
+    /// The tables that the text reads; at least one word.
+    fn tables(self) -> Vec<u32> {
+        let mut tables = tables(self.model, self.stubborn.map(Choosing::by_lanes));
+        tables.resize(tables.len().max(1), 0);
+        tables
+    }
+
+    fn text(self, walks_back: bool) -> String {
+        let Self { model, checks, timed, stubborn } = self;
+        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+        let generated = generate(model, &conditions, stubborn.map(Choosing::by_lanes));
+        let (walks_back, choosing) = (u8::from(walks_back), stubborn.map_or("", |_| CHOOSING));
+        format!(
+            "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
+             {generated}{REGISTERS}{choosing}{KERNEL}"
+        )
+    }
 }
 
-/// Program text that goes back from a state to the initial one.
-pub fn source_of_walk(model: &Model, checks: &Checks) -> String {
-    text(model, checks, false, true)
-}
-
-/// Program text for one rank of several.
-pub fn source_of_rank(model: &Model, checks: &Checks) -> String {
-    format!("#define EXPLORE_RANKS 1\n{}", text(model, checks, false, false))
-}
-
-fn text(model: &Model, checks: &Checks, timed: bool, walks_back: bool) -> String {
-    let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    let generated = generate(model, &conditions, None);
-    let walks_back = u8::from(walks_back);
-    format!(
-        "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n{generated}{REGISTERS}{KERNEL}"
-    )
+/// Whether a GPU can choose the steps: whether the tables have a moderate size.
+pub fn can_reduce(stubborn: &Stubborn) -> bool {
+    Choosing::by_lanes(stubborn).fits()
 }
 
 /// Message for an initial state that cannot be put into a table as new.
@@ -190,14 +227,16 @@ pub struct GpuEngine<'a, S: Storage> {
     table: &'a VectorTable<S>,
     /// Determines the violation of a state that the kernel has found.
     interpreted: &'a Interpreted<'a>,
-    /// Program text of the kernel.
+    /// Input of the kernel's text, and the text.
+    sources: Sources<'a>,
     text: String,
-    timed: bool,
     /// Whether states are the rows of an indexed table, with parents beside them.
     by_rows: bool,
-    /// Tables of the model's network; one word if it has no network.
+    /// Tables of the model's network and of a reduction; one word if there are none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
+    /// Marks of the threads of a reduced search, unless they are in shared memory: one word then.
+    marks: Option<CudaSlice<u32>>,
     stream: Arc<CudaStream>,
     /// The automaton of a product, if accepting cycles are searched for during the exploration, and the residue that such a
     /// search found.
@@ -254,8 +293,8 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
             Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
-            None => match by_rows::indexed(self.table).filter(|_| self.by_rows) {
-                Some(table) => (self.begin_by_rows(table)?, None),
+            None => match self.table.indexed().filter(|_| self.by_rows) {
+                Some(table) => (self.begin_by_rows(&table)?, None),
                 None => (self.begin(Some(LEVELS))?, None),
             },
         };
@@ -352,7 +391,7 @@ impl<S: Storage> Possibilities for GpuEngine<'_, S> {
 impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
-        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.timed) else { return Ok(None) };
+        let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.sources.timed) else { return Ok(None) };
         let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
         let table_alone = match exploration.end {
             End::Complete => self.table_alone(progress).map_err(|error| format!("{error:#}")),
@@ -370,16 +409,15 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     pub fn new(
         table: &'a VectorTable<S>,
         interpreted: &'a Interpreted<'a>,
-        timed: bool,
+        sources: Sources<'a>,
         automaton: Option<&'a Automaton>,
         resumes: bool,
         most_bytes: u64,
     ) -> Result<Self> {
         let context = table.device().cuda_context().context("the table is not on a GPU")?;
         ensure_fits(interpreted.interpreter.model())?;
-        let by_rows = by_rows::indexed(table).is_some() && !resumes;
-        let source = if by_rows { source_by_rows } else { source };
-        let text = source(interpreted.interpreter.model(), interpreted.checks, timed);
+        let by_rows = table.indexed().is_some() && !resumes;
+        let text = if by_rows { sources.by_rows() } else { sources.search() };
         let stream = context.new_stream()?;
         // Compile both texts at the same time, because NVRTC takes long for each.
         let (kernel, decomposer) = std::thread::scope(|scope| {
@@ -390,9 +428,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let decomposer = decomposer.map(unless_memory_ends).transpose()?.flatten();
             anyhow::Ok((kernel, decomposer))
         })?;
-        let mut tables = tables(interpreted.interpreter.model(), None);
-        tables.resize(tables.len().max(1), 0);
-        let tables = stream.clone_htod(&tables)?;
+        let tables = stream.clone_htod(&sources.tables())?;
+        let marks = sources.stubborn.map(|_| kernel.marks(&stream, None)).transpose()?;
         let property = interpreted.interpreter.model().property.as_ref().filter(|_| !by_rows);
         let sweeps = property.map(|_| cycles::kernels(&kernel, &stream)).transpose()?;
         let in_advance = |automaton| cycles::memory_in_advance(table, automaton, most_bytes, &stream);
@@ -400,11 +437,12 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(Self {
             table,
             interpreted,
+            sources,
             text,
-            timed,
             by_rows,
             tables,
             kernel,
+            marks,
             stream,
             automaton,
             found: None,
@@ -503,13 +541,21 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 self.cycle_memory = None; // free its memory for the growth
                 match self.grow(progress, &search, &offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
-                    Growth::Done => self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?,
+                    Growth::Done => self.load()?,
                     // The table is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(End::Memory, found),
                 }
             }
         }
+    }
+
+    /// Compiles the kernel for the table as it is now.
+    fn load(&mut self) -> Result<()> {
+        self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?;
+        // The grid may be larger.
+        self.marks = self.marks.take().map(|marks| self.kernel.marks(&self.stream, Some(marks))).transpose()?;
+        Ok(())
     }
 
     /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: number of level starts to
@@ -544,7 +590,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 
     /// Launches the kernel once. It returns when it has nothing to do, `enough` states are in `order`, a violation ends the
     /// search, or `POLL_INTERVAL` has passed.
-    fn launch(&self, progress: &mut SearchMemory, limits: Limits, enough: u64) -> Result<()> {
+    fn launch(&mut self, progress: &mut SearchMemory, limits: Limits, enough: u64) -> Result<()> {
         let room = progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64);
         let limits = KernelLimits {
             states: enough.min(limits.states.saturating_sub(progress.dropped)),
@@ -563,12 +609,17 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         };
         let mut launch = self.stream.launch_builder(&self.kernel.function);
         launch.arg(&view).arg(&self.tables).arg(&states).arg(offers).arg(search).arg(&limits);
+        if let Some(marks) = &mut self.marks {
+            launch.arg(marks);
+        }
         // SAFETY:
         // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
         // - `tables` are those of the model that was compiled, and no thread writes them;
         // - `order` has room for as many states as the table has slots, and each is appended once; `starts` is null, or has room
         //   for as many levels as are begun (`levels`); if there are parents instead, they have room for all rows that the table
         //   can have;
+        // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
+        //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
         // - the whole grid is resident: its size is the number of blocks that a multiprocessor holds according to the driver,
         //   times the number of multiprocessors.
@@ -603,7 +654,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// The states of a path from the initial state to `found`, without these two. The kernel finds them backwards: each is a
     /// predecessor of the one after it.
     fn walk_back(&self, progress: &SearchMemory, found: &Found) -> Result<Vec<Vec<u32>>> {
-        let text = source_of_walk(self.model(), self.interpreted.checks);
+        let text = self.sources.walk();
         let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
         let (width, level) = (self.table.width(), found.level as usize);
         let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
@@ -729,6 +780,23 @@ impl Kernel {
         let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
         Ok(Self { module, function, read_states, launch, spec })
     }
+
+    /// Marks for each thread of a reduced search; one word if they are in shared memory. Takes `old` if that is large enough.
+    fn marks(&self, stream: &Arc<CudaStream>, old: Option<CudaSlice<u32>>) -> Result<CudaSlice<u32>> {
+        let count = self.module.load_function("count_marks")?;
+        let mut words = stream.alloc_zeros::<u32>(1)?;
+        let mut launch = stream.launch_builder(&count);
+        launch.arg(&mut words);
+        // SAFETY: the address of a number, which one thread writes.
+        unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
+        let a_thread = u64::from(stream.clone_dtoh(&words)?[0]);
+        let threads = u64::from(self.launch.grid_dim.0) * u64::from(self.launch.block_dim.0);
+        if let Some(old) = old.filter(|old| old.len() as u64 >= a_thread * threads) {
+            return Ok(old);
+        }
+        Ok(allocate::<u32>(stream, (a_thread * threads).max(1))?.ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?)
+    }
+
     /// The words of states, one after another; `None` if there is no memory for them.
     fn states<S: Storage>(
         &self,
@@ -761,7 +829,7 @@ fn allocate<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Optio
 }
 
 /// Turns an error about GPU memory into `None`.
-pub(crate) fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
+pub fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
     let is_memory = |error: &Error| {
         error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
             Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,

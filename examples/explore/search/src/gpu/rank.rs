@@ -11,9 +11,9 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
-use super::{KernelLimits, NONE, SearchState, allocate, source_of_rank, source_of_walk};
+use super::{KernelLimits, NONE, SearchState, Sources, allocate};
 use crate::checks::Violation;
-use crate::codegen::{ensure_fits, tables};
+use crate::codegen::ensure_fits;
 use crate::exploration::{Found, Limits};
 use crate::ranks::{RankNumbers, Round, Table, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
@@ -76,12 +76,11 @@ impl<'a> OnGpu<'a> {
         let context = table.device().cuda_context().context("the table of this rank is not on a GPU")?;
         let model = interpreted.interpreter.model();
         ensure_fits(model)?;
-        let text = source_of_rank(model, interpreted.checks);
+        let sources = Sources::new(model, interpreted.checks);
+        let text = sources.rank();
         let stream = context.new_stream()?;
         let kernel = super::Kernel::load(table, &text, "expand_states", &stream)?;
         let most_steps = count_steps(&kernel, &stream)?;
-        let mut tables = tables(model, None);
-        tables.resize(tables.len().max(1), 0);
         let width = table.width() as u64;
         let (order, free) = (order_of(table, &stream)?, table.device().free_memory()?);
         let order = order.with_context(|| format!("no memory for a list of {} states", table.slots()))?;
@@ -91,7 +90,7 @@ impl<'a> OnGpu<'a> {
         Ok(Self {
             interpreted,
             text,
-            tables: stream.clone_htod(&tables)?,
+            tables: stream.clone_htod(&sources.tables())?,
             kernel,
             walk: None,
             most_steps,
@@ -293,7 +292,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
-            let text = source_of_walk(self.interpreted.interpreter.model(), self.interpreted.checks);
+            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk();
             self.walk = Some(super::Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
         let walk = self.walk.as_ref().expect("it has just been compiled");

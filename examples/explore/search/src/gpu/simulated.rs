@@ -2,12 +2,12 @@
 //! Its results must equal the interpreter's, and it must have no data races.
 
 use super::rank::{rows_for, rows_of_tile, shape};
-use super::{KernelLimits, NONE, SearchState, source_of_rank};
-use crate::checks::{Checks, Violation};
-use crate::codegen::tables;
+use super::{KernelLimits, NONE, SearchState, Sources};
+use crate::checks::{Checks, Role, Violation};
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
 use crate::interpreter::Interpreter;
 use crate::ir::{Model, Source};
+use crate::reduced::Reduced;
 use crate::successors::{Expansion, Interpreted, Successors};
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -15,6 +15,7 @@ use std::fs;
 use std::ptr::null_mut;
 use tempfile::TempDir;
 use warpset_model::dve::Dve;
+use warpset_model::reduction::stubborn::{Kept, Stubborn};
 use warpset_simt::explorer::{Program, Strategy, Wrong, explore};
 use warpset_simt::machine::{Ending, Grid, Kernel, Rules, WARP};
 use warpset_simt::memory::{Memory, Use};
@@ -25,6 +26,10 @@ const STATES: usize = 120;
 
 /// Number of schedules of each kind, for each model and size.
 const SCHEDULES: u64 = 1;
+
+/// Kinds of reduced searches.
+const KEPT: [Kept; 3] =
+    [Kept { deadlocks: true, goals: false }, Kept { deadlocks: false, goals: true }, Kept { deadlocks: true, goals: true }];
 
 /// Tag above the slot of each reference. The cluster's references have one; the kernel must ignore it.
 const TAG: u64 = 5 << 40;
@@ -43,10 +48,13 @@ struct Simulated {
     threads: u32,
     shared_bytes: u32,
     most_steps: u64,
+    /// Words of marks for each thread of a reduced search, if they are not in shared memory.
+    marks: u32,
+    tables: Vec<u32>,
 }
 
 /// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
-fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
+fn compile(sources: Sources) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     for sub in ["warpset/batch", "warpset/tree"] {
@@ -58,21 +66,22 @@ fn compile(model: &Model, checks: &Checks) -> Option<Simulated> {
         ("warpset/batch/search.cuh", only_table),
         ("warpset/tree/incremental_builder.cuh", only_table),
         ("run.cpp", include_str!("simulated/run.cpp")),
-        ("model.cuh", &source_of_rank(model, checks)),
+        ("model.cuh", &sources.rank()),
     ] {
         fs::write(at(path), text).unwrap();
     }
-    let options = ["-DMODEL=\"model.cuh\"".into(), format!("-DWARPSET_WIDTH={}", model.layout.words)];
+    let options = ["-DMODEL=\"model.cuh\"".into(), format!("-DWARPSET_WIDTH={}", sources.model.layout.words)];
     let module = Module::compile(folder.path(), "run.cpp", &options)?;
-    let (mut threads, mut shared_bytes, mut most_steps) = (0, 0, 0);
+    let (mut threads, mut shared_bytes, mut most_steps, mut marks) = (0, 0, 0, 0);
     // SAFETY: the types are those in run.cpp; the module is kept with its kernel.
     let kernel = unsafe {
-        let describe = module.symbol::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64)>("simulated_describe");
-        describe(&mut threads, &mut shared_bytes, &mut most_steps);
+        let describe = module.symbol::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64, *mut u32)>("simulated_describe");
+        describe(&mut threads, &mut shared_bytes, &mut most_steps, &mut marks);
         module.symbol::<Kernel>("simulated_expand")
     };
     assert!(shared_bytes <= 256 * 1024 && threads.is_multiple_of(32), "{threads} threads, {shared_bytes} bytes");
-    Some(Simulated { _module: module, _folder: folder, kernel, threads, shared_bytes, most_steps })
+    let tables = sources.tables();
+    Some(Simulated { _module: module, _folder: folder, kernel, threads, shared_bytes, most_steps, marks, tables })
 }
 
 /// Argument of the kernel; see run.cpp.
@@ -85,6 +94,7 @@ struct Argument {
     offers: *mut u32,
     search: *mut [u64; SEARCH_WORDS],
     limits: KernelLimits,
+    marks: *mut u32,
 }
 
 /// Results of the interpreter for some states.
@@ -100,6 +110,8 @@ struct Expected {
 struct Rounds<'a> {
     simulated: &'a Simulated,
     interpreted: &'a Interpreted<'a>,
+    /// Gives the expected successors: all, or those of a reduced search.
+    expected: &'a dyn Successors,
     states: &'a [Vec<u32>],
     blocks: u64,
     rows: u64,
@@ -113,15 +125,16 @@ struct Rounds<'a> {
 impl<'a> Rounds<'a> {
     fn new(
         simulated: &'a Simulated,
-        interpreted: &'a Interpreted<'a>,
+        (interpreted, expected): (&'a Interpreted<'a>, &'a dyn Successors),
         states: &'a [Vec<u32>],
         (blocks, rows): (u64, u64),
     ) -> Self {
         let deadlocks = interpreted.checks.deadlocks.into();
         let limits = KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks, keep_going: 1 };
         let (order, offers, search) = (null_mut(), null_mut(), null_mut());
-        let argument = Box::new(Argument { words: null_mut(), tables: null_mut(), order, offers, search, limits });
-        Self { simulated, interpreted, states, blocks, rows, argument, next: 0, shape: (0, 0) }
+        let [words, tables, marks] = [null_mut(); 3];
+        let argument = Box::new(Argument { words, tables, order, offers, search, limits, marks });
+        Self { simulated, interpreted, expected, states, blocks, rows, argument, next: 0, shape: (0, 0) }
     }
 
     fn model(&self) -> &Model {
@@ -134,6 +147,11 @@ impl<'a> Rounds<'a> {
 
     fn offers_words(&self) -> usize {
         (self.rows as usize + 1) * self.interpreted.width()
+    }
+
+    /// Words of marks for all threads, of at most `blocks` blocks.
+    fn marks_words(&self) -> usize {
+        (self.blocks * u64::from(self.simulated.threads) * u64::from(self.simulated.marks)) as usize
     }
 
     /// Launches a round that begins with the state `next`.
@@ -163,8 +181,8 @@ impl<'a> Rounds<'a> {
 
     /// Compares the results of a round with the interpreter's. Returns the first state that was not expanded.
     fn check(&self, memory: &Memory) -> Result<u64, String> {
-        let &Self { interpreted, states, rows, next, shape: (blocks, tile), .. } = self;
-        let (width, last) = (interpreted.width(), self.last());
+        let &Self { expected: source, states, rows, next, shape: (blocks, tile), .. } = self;
+        let (width, last) = (source.width(), self.last());
         // SAFETY: all integers are values of `SearchState`, which has this size.
         let search = unsafe {
             std::mem::transmute::<[u64; SEARCH_WORDS], SearchState>(memory.at(self.argument.search.cast_const(), 1)[0])
@@ -181,7 +199,7 @@ impl<'a> Rounds<'a> {
         let mut violating = HashSet::new();
         for (at, state) in states.iter().enumerate().take(done as usize).skip(next as usize) {
             let mut expansion = Expansion::default();
-            interpreted.expand(state, &mut Default::default(), &mut expansion);
+            source.expand(state, &mut Default::default(), &mut expansion);
             let steps = expansion.parents.len() as u64;
             let sums = [steps, expansion.deadlocks, expansion.overflows];
             expected.counts.iter_mut().zip(sums).for_each(|(sum, number)| *sum += number);
@@ -214,22 +232,21 @@ impl Program for Rounds<'_> {
     }
 
     fn memory_bytes(&self) -> usize {
-        let Simulated { shared_bytes, .. } = self.simulated;
-        let words = self.states.len() * (self.interpreted.width() + 2) + tables(self.model(), None).len() + self.offers_words();
+        let Simulated { shared_bytes, tables, .. } = self.simulated;
+        let words = self.states.len() * (self.interpreted.width() + 2) + tables.len() + self.offers_words() + self.marks_words();
         // A round takes at least the states of a warp, and has shared memory of its own. There are gaps between allocations.
         let rounds = self.states.len().div_ceil(WARP);
         4 * words + rounds * self.blocks as usize * (*shared_bytes as usize + 1024) + (64 << 10)
     }
 
     fn set_up(&mut self, memory: &mut Memory, _seed: u64) -> Vec<Vec<Grid>> {
-        let mut tables = tables(self.model(), None);
-        tables.resize(tables.len().max(1), 0);
         let order: Vec<u64> = (0..self.last()).map(|slot| slot | TAG).collect();
         self.argument.words = memory.allocate_with("states", Use::Constant, &self.states.concat());
-        self.argument.tables = memory.allocate_with("tables", Use::Constant, &tables);
+        self.argument.tables = memory.allocate_with("tables", Use::Constant, &self.simulated.tables);
         self.argument.order = memory.allocate_with("order", Use::Constant, &order);
         self.argument.offers = memory.allocate("offers", Use::Shared, 4 * self.offers_words()).cast();
         self.argument.search = memory.allocate("search", Use::Shared, 8 * SEARCH_WORDS).cast();
+        self.argument.marks = memory.allocate("marks", Use::Shared, 4 * self.marks_words().max(1)).cast();
         self.launch(memory, 0)
     }
 
@@ -298,17 +315,51 @@ fn check(
     sizes: fn(least: u64) -> Vec<(u64, u64)>,
 ) {
     let interpreted = Interpreted::new(Interpreter::new(model), checks);
-    let Some(simulated) = compile(model, checks) else { return };
-    let states = states(&interpreted);
+    let Some(simulated) = compile(Sources::new(model, checks)) else { return };
+    if let Err(catch) = run(&simulated, (&interpreted, &interpreted), &states(&interpreted), sizes) {
+        panic!("{catch}");
+    }
+}
+
+/// Expands the states with each size and in each way. Returns the first difference.
+fn run<'a>(
+    simulated: &'a Simulated,
+    sources: (&'a Interpreted<'a>, &'a dyn Successors),
+    states: &'a [Vec<u32>],
+    sizes: fn(least: u64) -> Vec<(u64, u64)>,
+) -> Result<(), String> {
     let (threads, most_steps) = (u64::from(simulated.threads), simulated.most_steps);
     let least = rows_for(0, 1, threads, most_steps);
     assert_eq!(least, rows_of_tile(32, threads, most_steps));
     for size in sizes(least) {
         for strategy in [Strategy::Random, Strategy::LockStep] {
-            let mut rounds = Rounds::new(&simulated, &interpreted, &states, size);
-            if let Err(catch) = explore(&mut rounds, strategy, &Rules::default(), 0, SCHEDULES) {
-                panic!("{catch}");
-            }
+            let mut rounds = Rounds::new(simulated, sources, states, size);
+            explore(&mut rounds, strategy, &Rules::default(), 0, SCHEDULES).map_err(|catch| catch.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Expands states by the steps of stubborn sets. `stubborn`: compiled for the device; `right`: the interpreter's.
+fn run_reduced(
+    checks: &Checks,
+    (stubborn, right): (&Stubborn, &Stubborn),
+    model: &Model,
+    sizes: fn(least: u64) -> Vec<(u64, u64)>,
+) -> Option<Result<(), String>> {
+    let interpreted = Interpreted::new(Interpreter::new(model), checks);
+    let simulated = compile(Sources { stubborn: Some(stubborn), ..Sources::new(model, checks) })?;
+    let reduced = Reduced { interpreted: &interpreted, stubborn: right };
+    Some(run(&simulated, (&interpreted, &reduced), &some_states(&interpreted), sizes))
+}
+
+/// Checks reduced searches for deadlocks, for goals, and for both.
+fn check_reduced(model: &Model, checks: &Checks, sizes: fn(least: u64) -> Vec<(u64, u64)>) {
+    for kept in KEPT.into_iter().filter(|kept| !kept.goals || !checks.conditions.is_empty()) {
+        let checks = &Checks { deadlocks: kept.deadlocks, ..checks.clone() };
+        let stubborn = Stubborn::of(model, checks, kept).unwrap();
+        if let Some(Err(catch)) = run_reduced(checks, (&stubborn, &stubborn), model, sizes) {
+            panic!("{kept:?}: {catch}");
         }
     }
 }
@@ -345,4 +396,103 @@ fn ranks_expand_networks_and_products_as_the_interpreter_does() {
     let (_space_folder, space, space_checks) = state_space();
     check(space.model(), &space_checks, some_states, some_sizes);
     check(&product_of(&text), &Checks { deadlocks: true, ..Checks::default() }, some_states, some_sizes);
+}
+
+/// One round of two blocks.
+fn one_size(least: u64) -> Vec<(u64, u64)> {
+    vec![(2, least.max(1 << 13))]
+}
+
+/// Independent cycles of two places, as a net; the last ones compete for a token.
+fn cycles(count: usize) -> String {
+    let mut text = String::new();
+    for at in 0..count {
+        let mut arc = |from: String, to: String| {
+            text.push_str(&format!("<arc id=\"{from}-{to}\" source=\"{from}\" target=\"{to}\"/>\n"));
+        };
+        for (from, to) in [("a", "t"), ("t", "b"), ("b", "u"), ("u", "a")] {
+            arc(format!("{from}{at}"), format!("{to}{at}"));
+        }
+        if at + 3 >= count {
+            arc("shared".into(), format!("t{at}"));
+            arc(format!("u{at}"), "shared".into());
+        }
+        let tokens = u32::from(at + 5 >= count || at == 0);
+        text += &format!("<place id=\"a{at}\"><initialMarking><text>{tokens}</text></initialMarking></place>\n");
+        text += &format!("<place id=\"b{at}\"/><transition id=\"t{at}\"/><transition id=\"u{at}\"/>\n");
+    }
+    format!(
+        "<?xml version=\"1.0\"?>\n<pnml xmlns=\"http://www.pnml.org/version-2009/grammar/pnml\">\n<net id=\"n\" \
+         type=\"http://www.pnml.org/version-2009/grammar/ptnet\"><page id=\"page\">\n{text}<place id=\"shared\">\
+         <initialMarking><text>1</text></initialMarking></place>\n</page></net></pnml>\n"
+    )
+}
+
+/// Checks a net of this many cycles, and with a goal in two parts. Returns the words of marks of a thread that are not in
+/// shared memory.
+fn check_reduced_net(count: usize) -> Option<u32> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pnml");
+    fs::write(&path, cycles(count)).unwrap();
+    let net = read_file(&path);
+    let last = count - 1;
+    let goal = format!("tokens(b0) == 1 and (fireable(u{last}) or tokens(a{}) == 0)", last - 1);
+    let source = Source { name: "goal".into(), text: goal.clone() };
+    let mut checks = Checks { deadlocks: true, ..Checks::of_model(net.model()) };
+    checks.add(Role::Goal, goal, net.condition(&source).unwrap_or_else(|error| panic!("{error}")).0);
+    check_reduced(net.model(), &checks, one_size);
+    let stubborn = Stubborn::of(net.model(), &checks, KEPT[2]).unwrap();
+    Some(compile(Sources { stubborn: Some(&stubborn), ..Sources::new(net.model(), &checks) })?.marks)
+}
+
+#[test]
+fn reduced_searches_of_models_choose_as_the_interpreter_does() {
+    for path in own_models() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if ["mailbox", "vending", "philosophers"].contains(&&*name) {
+            let text = read_file(&path);
+            check_reduced(text.model(), &Checks::of_model(text.model()), some_sizes);
+        }
+    }
+    let (_folder, text, checks) = network();
+    check_reduced(text.model(), &checks, one_size);
+}
+
+/// Sets of one word, of as many words as a group has lanes, and of more words than a warp has lanes.
+#[test]
+fn reduced_searches_of_nets_choose_as_the_interpreter_does() {
+    let in_shared = [5, 100].map(check_reduced_net);
+    assert!(in_shared.iter().flatten().all(|marks| *marks == 0), "{in_shared:?}");
+    let in_memory = check_reduced_net(530);
+    assert!(in_memory.is_none_or(|marks| marks > 0), "{in_memory:?}");
+}
+
+/// The dependencies of a small model lack a single bit: the comparison finds that, of a conflict and of an enabler.
+/// A and C take the same token; B lets C do so.
+#[test]
+fn a_missing_bit_is_found_in_choices_on_a_gpu() {
+    let process = |name: &str, step: &str| format!("process {name} {{ state s, t; init s; trans s -> t {{ {step} }}; }}\n");
+    let text = [
+        "byte x, y;\n".to_owned(),
+        process("A", "guard x < 1; effect x = x + 1;"),
+        process("B", "effect y = 1;"),
+        process("C", "guard x < 1 and y == 1; effect x = x + 1;"),
+        "system async;".to_owned(),
+    ];
+    let dve = Dve::read(Source { name: "small".into(), text: text.concat() }).unwrap();
+    let checks = Checks { deadlocks: true, ..Checks::default() };
+    let right = Stubborn::of(&dve.model, &checks, KEPT[0]).unwrap();
+    let is_found = |remove: &dyn Fn(&mut Stubborn)| {
+        let mut wrong = right.clone();
+        remove(&mut wrong);
+        run_reduced(&checks, (&wrong, &right), &dve.model, one_size).map(|found| found.is_err())
+    };
+    assert_eq!(run_reduced(&checks, (&right, &right), &dve.model, one_size).unwrap_or(Ok(())), Ok(()));
+    let (a, b, c) = (0, 1, 2);
+    let conflict = is_found(&|wrong| wrong.dependencies.conflicts[a].remove(c));
+    let enablers = &right.dependencies.enablers;
+    let of_b = enablers.iter().position(|enablers| enablers.contains(b) && !enablers.contains(a)).unwrap();
+    let enabler = is_found(&|wrong| wrong.dependencies.enablers[of_b].remove(b));
+    // `None` without a compiler.
+    assert!(conflict != Some(false) && enabler != Some(false), "conflict {conflict:?}, enabler {enabler:?}");
 }

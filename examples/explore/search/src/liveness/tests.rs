@@ -22,8 +22,9 @@ use proptest::test_runner::TestRunner;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
-use warpset_model::dve::{Dve, random};
+use warpset_model::dve::Dve;
 use warpset_model::trace;
+use warpset_random_models as random;
 
 pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use std::time::Duration;
 use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
-use warpset_model::dve::{Dve, random};
+use warpset_model::dve::Dve;
+use warpset_random_models as random;
 
 /// Connected tables of `ranks` ranks on these devices, each of `slots` slots.
 fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {

@@ -20,15 +20,21 @@ struct Argument {
     unsigned* offers;
     explore::SearchState* search;
     explore::Limits limits;
+    unsigned* marks;  // of a reduced search
 };
 
 }  // namespace
 
 extern "C" {
 
-void simulated_describe(unsigned* threads, unsigned* shared_bytes, explore::u64* most_steps)
+void simulated_describe(unsigned* threads, unsigned* shared_bytes, explore::u64* most_steps, unsigned* marks)
 {
     describe(threads, shared_bytes);
+#ifdef EXPLORE_REDUCES
+    count_marks(marks);
+#else
+    *marks = 0;
+#endif
     *shared_bytes = EXPLORE_SHARED_BYTES;
     count_steps(most_steps);
 }
@@ -36,6 +42,11 @@ void simulated_describe(unsigned* threads, unsigned* shared_bytes, explore::u64*
 void simulated_expand(const void* of)
 {
     const Argument& argument = *static_cast<const Argument*>(of);
-    expand_states(argument.view, argument.tables, argument.order, argument.offers, argument.search, argument.limits);
+#ifdef EXPLORE_REDUCES
+#define MARKS , argument.marks
+#else
+#define MARKS
+#endif
+    expand_states(argument.view, argument.tables, argument.order, argument.offers, argument.search, argument.limits MARKS);
 }
 }
