@@ -28,6 +28,8 @@ mod declarations;
 mod expressions;
 mod grammar;
 mod names;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 mod received;
 mod steps;
 #[cfg(test)]
