@@ -71,13 +71,17 @@ void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
     kernels(view).clear(*view);
 }
 
-// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables. For
-// pages that were never written the system has not provided memory yet; writing EMPTY would make it provide all of them.
+// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables, and of nodes. For pages that
+// were never written the system has not provided memory yet; writing EMPTY would make it provide all of them.
 void warpset_cpu_clear_zeros(const View* view, u64 thread, u64 threads)
 {
     static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);
     static_assert(NodeTable::empty == 0);
-    if (view->kind == TableKind::Bucket || view->kind == TableKind::Tree) warpset_cpu_clear(view, thread, threads);
+    if (view->kind != TableKind::Bucket && view->kind != TableKind::Tree) return;
+    // The view of a tree table begins with that of its roots, which lie in a bucket table. Nodes are EMPTY already.
+    View slots = *view;
+    slots.kind = TableKind::Bucket;
+    warpset_cpu_clear(&slots, thread, threads);
 }
 
 // `thread` of `threads` threads relocates its part of the keys of a compact table.

@@ -2,7 +2,6 @@
 
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
-use super::schedule::remember;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::upsert::Beside;
 use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
@@ -68,6 +67,9 @@ impl RawTable {
             let size = self.size();
             before = first_error.keep(self.stored(FIND_OR_PUT));
             let Some([stored, nodes]) = before else { break };
+            if size.nodes > 0 {
+                self.remember([stored, nodes]);
+            }
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
@@ -81,7 +83,7 @@ impl RawTable {
             if self.cannot_grow_at.load(Ordering::Relaxed) == size.slots {
                 break;
             }
-            let grown = self.grow_within(FIND_OR_PUT, self.options.memory, growth.at_least(WORTH_WHILE));
+            let grown = self.grow_within(FIND_OR_PUT, self.memory(), growth.at_least(WORTH_WHILE));
             // The slots that are left are filled. Only a vector that finds none is worth an error.
             if let Some(false) = first_error.keep(grown) {
                 // The batches to come need not find that out.
@@ -134,7 +136,7 @@ impl RawTable {
             let lacks_nodes = tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes && size.nodes < MAX_NODES;
             let Some(growth) = Growth::of(size, lacks_slots, lacks_nodes) else { break };
             let growth = growth.at_least(LEAST_GROWTH).after(before);
-            let ready = self.grow_or_say_why(FIND_OR_PUT, self.options.memory, growth);
+            let ready = self.grow_or_say_why(FIND_OR_PUT, self.memory(), growth);
             let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
             let Some(rejected) = first_error.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally, beside)?;
@@ -274,12 +276,12 @@ impl RawTable {
             return self.reindex(&mut sized, &parameters, u64::MAX);
         }
         sized.store.put_displaced_back()?;
-        let mut larger = Sized::new(&self.device, &parameters)?;
+        let larger = Sized::new(&self.device, &parameters)?;
         self.move_all(&sized, &larger, now.slots, &|slots| sized.store.rehash_into(&*larger.store, slots))?;
         // Without the nodes of rejected vectors, which were not moved.
-        let moved = larger.stored()?;
-        larger.grew_with = std::mem::take(&mut sized.grew_with);
-        remember(&mut larger.grew_with, moved);
+        if larger.spec.is_tree() {
+            self.remember(larger.stored()?);
+        }
         *sized = larger;
         Ok(())
     }

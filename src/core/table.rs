@@ -4,12 +4,14 @@ use super::arrays::Arrays;
 use super::batch::{are_seen, references_of};
 use super::calls::Calls;
 use super::lock::{Alone, Shared, TableLock};
+use super::schedule::remember;
 use super::stats::Stats;
 use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
 use crate::layout::SearchMode;
 use crate::layout::generation::Generation;
+use crate::layout::memory::MemoryLimit;
 use crate::layout::options::{Options, Parameters, Seeds};
 use crate::layout::rank::Stream;
 use crate::layout::size::{self, Size, node_bytes};
@@ -19,6 +21,7 @@ use crate::layout::{BatchProgress, HostBatch};
 use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) struct RawTable {
     pub device: Device,
@@ -32,6 +35,10 @@ pub(crate) struct RawTable {
     pub(super) arrays: Arrays,
     /// Number of slots with which the table was last found unable to grow ahead of vectors; 0 at first.
     pub(super) cannot_grow_at: AtomicU64,
+    /// Memory that the table may take as it grows by itself.
+    pub(super) memory: Mutex<MemoryLimit>,
+    /// Trees only: numbers of vectors and nodes that the table had before batches and after growths, the last ones last.
+    pub(super) counts: Mutex<Vec<[u64; 2]>>,
     /// Set if the table was loaded, and its slots are arranged as in the saved table.
     pub(crate) loaded: Option<Loaded>,
 }
@@ -54,8 +61,6 @@ pub(crate) struct Sized {
     pub node_buckets: u64,
     /// References of another generation are stale.
     pub generation: Generation,
-    /// Numbers of vectors and nodes that the table had when it grew, the last growth last.
-    pub grew_with: Vec<[u64; 2]>,
 }
 
 impl Sized {
@@ -67,7 +72,7 @@ impl Sized {
     /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Self { store, spec, buckets, node_buckets, generation: Generation::next(), grew_with: Vec::new() }
+        Self { store, spec, buckets, node_buckets, generation: Generation::next() }
     }
 
     /// Returns an error if a reference belongs to another generation or another table.
@@ -115,7 +120,8 @@ impl RawTable {
     pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: Sized) -> Self {
         let (device, sized) = (device.clone(), TableLock::new(sized));
         let (calls, arrays) = (Calls::default(), Arrays::default());
-        Self { device, options, seeds, geometry, sized, calls, arrays, cannot_grow_at: AtomicU64::new(0), loaded: None }
+        let (cannot_grow_at, memory, counts) = (AtomicU64::new(0), Mutex::new(options.memory), Mutex::default());
+        Self { device, options, seeds, geometry, sized, calls, arrays, cannot_grow_at, memory, counts, loaded: None }
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -214,6 +220,18 @@ impl RawTable {
     /// Numbers of stored vectors and nodes.
     pub(crate) fn stored(&self, call: &'static str) -> Result<[u64; 2]> {
         self.ready(call)?.stored()
+    }
+
+    /// Remembers these numbers of vectors and nodes for forecasts, unless another thread is doing so.
+    pub(super) fn remember(&self, counts: [u64; 2]) {
+        if let Ok(mut earlier) = self.counts.try_lock() {
+            remember(&mut earlier, counts);
+        }
+    }
+
+    /// Numbers of vectors and nodes that the table had earlier, the last ones last.
+    pub(super) fn earlier_counts(&self) -> Vec<[u64; 2]> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Number of vectors in `words`. In a table of keys, checks the keys.

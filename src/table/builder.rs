@@ -212,7 +212,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// When the table cannot grow further, batches fill its last slots. Vectors that find none are
     /// [`Outcome::Full`](crate::Outcome::Full), and [`Batch::error`](crate::Batch::error) is
-    /// [`MemoryLimit`](crate::Error::MemoryLimit). A saved table does not keep this option.
+    /// [`MemoryLimit`](crate::Error::MemoryLimit). A saved table does not keep this option; a loaded one gets a limit by
+    /// [`set_memory`](crate::Table::set_memory).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

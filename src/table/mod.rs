@@ -451,6 +451,26 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.grow_next(limit)
     }
 
+    /// Sets the memory that the table may take if it [grows by itself](TableBuilder::grows), as
+    /// [`TableBuilder::memory`] does. A loaded table has no limit until this is called.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// # use warpset::{BucketTable, Device, MemoryLimit};
+    /// let device = Device::cpu();
+    /// let mut file = Vec::new();
+    /// BucketTable::builder(1).capacity(1000).grows(true).build(&device)?.save(&mut file)?;
+    ///
+    /// let table = BucketTable::load(&device, &file[..])?;
+    /// table.set_memory(MemoryLimit::Reserved(1 << 16)); // 16,384 slots of 4 bytes
+    /// let batch = table.find_or_put_many(&(0..20_000).collect::<Vec<u32>>())?;
+    /// assert!(batch.tally.full > 0 && table.bytes() <= 1 << 16);
+    /// # Ok(()) }
+    /// ```
+    pub fn set_memory(&self, limit: MemoryLimit) {
+        self.raw.set_memory(limit);
+    }
+
     /// Number of vectors that the table holds for certain when it has grown as far as this limit permits: 95 % of its slots. It
     /// usually holds some more. In a tree table this is a forecast: the number of nodes that vectors need follows from those
     /// stored so far.

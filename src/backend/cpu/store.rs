@@ -305,3 +305,36 @@ impl SearchBatch for CpuStore {
         Ok(counts)
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::{Device, TreeTable};
+
+    /// Number of pages of this memory that the system has provided.
+    fn provided(memory: &MmapMut) -> usize {
+        let mut pages = vec![0u8; memory.len().div_ceil(4096)];
+        // SAFETY: the memory is mapped, and `pages` has a byte for each of its pages, which have 4 KiB or more.
+        let done = unsafe { libc::mincore(memory.as_ptr().cast_mut().cast(), memory.len(), pages.as_mut_ptr().cast()) };
+        assert_eq!(done, 0);
+        pages.iter().filter(|page| **page & 1 != 0).count()
+    }
+
+    /// The system's zeros are EMPTY nodes already. Slots have an EMPTY of their own, which is written.
+    #[test]
+    #[cfg_attr(miri, ignore = "it asks the system")]
+    fn nodes_of_a_new_table_take_no_memory() {
+        let table = TreeTable::builder(8).capacity(1 << 16).nodes(1 << 20).build(&Device::cpu_with_threads(2)).unwrap();
+        let count = || {
+            let sized = table.raw.look();
+            let store = CpuStore::of(&*sized.store).unwrap();
+            (provided(&store._slots), provided(store._nodes.as_ref().unwrap()))
+        };
+        let (slots, nodes) = count();
+        assert!(slots >= (1 << 19) / 65536 && nodes == 0, "pages of slots: {slots}, of nodes: {nodes}");
+        table.find_or_put_many(&(0..800).collect::<Vec<u32>>()).unwrap().complete(&table).unwrap();
+        assert!(count().1 > 0);
+        table.clear().unwrap();
+        assert!(!table.contains_many(&[0, 1, 2, 3, 4, 5, 6, 7]).unwrap()[0] && table.nodes().unwrap() == 0);
+    }
+}

@@ -7,6 +7,7 @@ use crate::dve::Dve;
 use crate::ir::network::{Component, Rule, Table};
 use crate::ir::{Model, Network, Source, Texts, Type, Variable};
 use crate::net::tests as nets;
+use crate::slco::{self, Slco};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -71,6 +72,42 @@ fn random_models_in_dve() {
     });
     println!("{compared} models: {reduced} of {whole} states are left");
     assert!(compared > 20 && reduced < whole, "{compared} models, {reduced} of {whole} states");
+}
+
+/// Goals of random models in SLCO; many are reached and some never are.
+const GOALS_OF_SLCO: [&str; 6] = [
+    "p.x = 2 and p.M0.C",
+    "q.a[1] > 2 or p.b and q.M0.B",
+    "p.M0.B and q.M0.B and q.x <> p.x",
+    "not (p.x < 2) and not q.M0.A",
+    "p.x + q.x > 3",
+    "p.n = 7 and q.b",
+];
+
+#[test]
+fn random_models_in_slco() {
+    let (mut read, mut compared, mut whole, mut reduced, mut number) = (0, 0, 0, 0, 0);
+    with(models(), 4, &slco::random::model(), |text| {
+        let Ok(slco) = Slco::read(source(&text)) else { return };
+        read += 1;
+        let dependencies = Dependencies::of(&slco.model, Tests::default(), false).unwrap();
+        if let Err(what) = check(&slco.model, &dependencies, STATES) {
+            panic!("{what}\n{text}");
+        }
+        let mut checks = Checks::default();
+        let goal = source(GOALS_OF_SLCO[number % GOALS_OF_SLCO.len()]);
+        checks.add(Role::Goal, goal.text.clone(), slco.condition(&goal).unwrap_or_else(|error| panic!("{error}")).0);
+        number += 1;
+        match compare(&slco.model, &checks, 3000) {
+            Ok(Some((states, left))) => {
+                (compared, whole, reduced) = (compared + 1, whole + states, reduced + left);
+            }
+            Ok(None) => {}
+            Err(what) => panic!("{what} {}\n{text}", goal.text),
+        }
+    });
+    println!("{read} models, {compared} compared: {reduced} of {whole} states are left");
+    assert!(compared > 20 && reduced < whole, "{read} models, {compared} compared, {reduced} of {whole} states");
 }
 
 /// A network of up to four components with up to four states each and three labels, and up to eleven rules.

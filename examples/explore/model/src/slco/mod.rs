@@ -28,6 +28,8 @@ mod declarations;
 mod expressions;
 mod grammar;
 mod names;
+#[cfg(test)]
+pub mod random;
 mod received;
 mod steps;
 #[cfg(test)]
