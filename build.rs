@@ -23,6 +23,7 @@ fn cpu_tables() {
     let kernels = ["indexed_from_9", "indexed_1_to_8", "bucket_from_17", "tree", "compact_tree"]
         .into_iter()
         .chain(["bucket_11_to_16", "bucket_5_to_10", "bucket_1_to_4", "compact"])
+        .chain(["filtered_from_17", "filtered_1_to_8", "filtered_9_to_16"])
         .map(|name| format!("cuda/cpu_kernels/{name}.cpp"));
     build
         .cpp(true)

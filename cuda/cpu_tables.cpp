@@ -16,6 +16,12 @@ const Kernels& bucket_kernels(u32 width)
     return width <= 16 ? bucket_11_to_16 : bucket_from_17;
 }
 
+const FilteredKernels& filtered_kernels(u32 width)
+{
+    if (width <= 8) return filtered_1_to_8;
+    return width <= 16 ? filtered_9_to_16 : filtered_from_17;
+}
+
 const Kernels& kernels(const View* view)
 {
     switch (view->kind) {
@@ -121,6 +127,7 @@ void warpset_cpu_count_unstored(const View* view, const u64* references, u64 cou
 void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
 {
     play(0, 1);
+    if (view->filter) return filtered_kernels(view->as<TableView>().width).find_or_put(*view, *batch);
     kernels(view).find_or_put(*view, *batch);
 }
 
@@ -134,6 +141,7 @@ void warpset_cpu_upsert(const View* view, const BatchView* batch, const UpsertVi
 void warpset_cpu_find(const View* view, const BatchView* batch)
 {
     play(0, 1);
+    if (view->filter) return filtered_kernels(view->as<TableView>().width).find(*view, *batch);
     kernels(view).find(*view, *batch);
 }
 

@@ -321,6 +321,12 @@ pub enum Error {
         /// The requested number.
         threads: u64,
     },
+    /// Tables on GPUs have no [filter](crate::TableBuilder::filter).
+    #[error("a table on {device} has no filter; leave out `filter(true)`, or use a CPU device")]
+    Filter {
+        /// The device of the table.
+        device: String,
+    },
     /// The system refused memory to the CPU backend, or for the results of a batch.
     #[error("the system refused {bytes} bytes of memory: {reason}")]
     Allocation {

@@ -18,6 +18,7 @@ mod suite {
     pub mod dense_slots;
     pub mod errors;
     pub mod faults;
+    pub mod filter;
     pub mod full_tables;
     pub mod growth;
     pub mod helpers;
@@ -80,6 +81,7 @@ const MODULES: &[&[Test]] = &[
     suite::errors::TESTS,
     suite::faults::TESTS,
     suite::faults::of_cuckoo_tables::TESTS,
+    suite::filter::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,
     suite::growth::once::TESTS,

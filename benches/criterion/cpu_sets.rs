@@ -1,9 +1,9 @@
 //! The CPU backend against the sets of other libraries: find-or-puts and lookups of keys of some words.
 //!
-//! Axes: words a key {1, 2, 8, 32} x fill {0.5, 0.7, 0.9} x threads {1, all cores} x set {`warpset`, `hashbrown` (the standard
-//! library's, on one thread), `dashmap`, `papaya`, `scc`, and `boost::concurrent_flat_set` where its headers are installed,
-//! since Boost 1.84} x operation {new: put every key into an empty set; seen: put every key again; found: look every key up;
-//! absent: look up as many other keys}. Keys are offered in another order each time.
+//! Axes: words a key {1, 2, 8, 32} x fill {0.5, 0.7, 0.9} x threads {1, all cores} x set {`warpset`; `warpset` with a filter;
+//! `hashbrown` (the standard library's), on one thread; `dashmap`; `papaya`; `scc`; `boost::concurrent_flat_set` where its
+//! headers are installed, since Boost 1.84} x operation {new: put every key into an empty set; seen: put every key again; found:
+//! look every key up; absent: look up as many other keys}. Keys are offered in another order each time.
 //!
 //! All sets are made for keys / fill keys, so that none grows. How full one is then depends on how it rounds that up. The Rust
 //! sets hash with `foldhash` (fast), Boost with the same kind of hash. `papaya` is pinned once a thread. Every run is checked:
@@ -191,6 +191,10 @@ fn sets<const WIDTH: usize>(threads: usize) -> Vec<(&'static str, Make<WIDTH>)> 
         let device = Device::cpu_with_threads(threads);
         Box::new(BucketTable::new(&device, WIDTH, capacity as u64).expect("memory for a table"))
     })];
+    sets.push(("warpset, filter", |capacity, threads| {
+        let builder = BucketTable::builder(WIDTH).capacity(capacity as u64).filter(true);
+        Box::new(builder.build(&Device::cpu_with_threads(threads)).expect("memory for a table"))
+    }));
     if threads == 1 {
         sets.push(("hashbrown", |capacity, _| Box::new(HashSet::with_capacity_and_hasher(capacity, RandomState::default()))));
     }

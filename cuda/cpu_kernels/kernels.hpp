@@ -34,6 +34,8 @@ struct View {
     Pairing pairing;  // tree tables only
     u32 slot_bits;    // compact and indexed tables only
     SlotsOf slots;    // other tables
+    u64* filter;      // bucket tables only: the filter, if this call uses it (warpset/batch/filter.cuh); otherwise null
+    u64 filter_words;
 
     template <class ViewOfKind>
     const ViewOfKind& as() const { return *static_cast<const ViewOfKind*>(table); }
@@ -67,6 +69,14 @@ struct IndexedKernels : Kernels {
 extern const Kernels bucket_1_to_4, bucket_5_to_10, bucket_11_to_16, bucket_from_17;
 extern const Kernels tree_kernels, compact_kernels, compact_tree_kernels;
 extern const IndexedKernels indexed_1_to_8, indexed_from_9;
+
+// Searches of bucket tables with a filter, in files of their own: more callers of a function in one file may change which of them
+// the compiler inlines it into, and so the time of tables without a filter.
+struct FilteredKernels {
+    void (*find_or_put)(const View& view, const BatchView& batch);
+    void (*find)(const View& view, const BatchView& batch);
+};
+extern const FilteredKernels filtered_1_to_8, filtered_9_to_16, filtered_from_17;
 
 // Kernels that only compact tables have.
 void relocate_compact(const View& view, u64 seed, u64* keys, Relocated* counts);

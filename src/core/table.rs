@@ -109,6 +109,9 @@ impl RawTable {
     }
 
     pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
+        if options.filter && device.machine.is_gpu() {
+            return Err(Error::Filter { device: device.to_string() });
+        }
         let size = options.size();
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
         let geometry = device.machine.geometry(spec)?;
@@ -203,7 +206,8 @@ impl RawTable {
 
     pub(crate) fn bytes_of(&self, sized: &Sized) -> u64 {
         let rows = sized.store.row_bytes();
-        sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows
+        let filter = self.options.filter_bytes(self.slots_of(sized));
+        sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows + filter
     }
 
     pub(crate) fn generation_and_slots(&self) -> (Generation, u64) {

@@ -132,7 +132,8 @@ impl RawTable {
         let (spec, buckets) = self.fitting(to).ok()?;
         let node_buckets = if spec.is_tree() { size::node_buckets(to.nodes).ok()? } else { 0 };
         let geometry = self.geometry.of_spec(spec);
-        let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?;
+        let filter_bytes = self.options.filter_bytes(spec.slots(&geometry, buckets));
+        let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?.checked_add(filter_bytes)?;
         let (slots, row) = (spec.slots(&geometry, buckets), if spec.is_indexed() { spec.row_bytes(1) } else { 0 });
         // A GPU lists the rows of an index that it makes, by 8 bytes each.
         let list = if spec.is_indexed() && self.device.is_gpu() { slots.checked_mul(8)? } else { 0 };

@@ -52,6 +52,8 @@ pub(crate) struct Options {
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
+    /// Bucket tables only: bits of all vectors beside the slots, for lookups of absent vectors.
+    pub filter: bool,
     /// Memory that a table that grows by itself may take.
     pub memory: MemoryLimit,
     pub hash_mask: u64,
@@ -69,6 +71,7 @@ impl Options {
             nodes: None,
             seed: None,
             grows: false,
+            filter: false,
             memory: MemoryLimit::FREE,
             hash_mask: u64::MAX,
             node_hash_mask: u32::MAX,
@@ -86,6 +89,11 @@ impl Options {
             (may_take / 16 / most_bytes).clamp(LEAST_CAPACITY, DEFAULT_CAPACITY)
         });
         Size { slots, nodes: self.nodes.unwrap_or(slots) }
+    }
+
+    /// Bytes of the filter of a table of some slots: a word of 64 bits for 8 slots, if there is one.
+    pub(crate) fn filter_bytes(&self, slots: u64) -> u64 {
+        if self.filter { slots.div_ceil(8) * 8 } else { 0 }
     }
 
     pub(crate) fn is_cuckoo(&self) -> bool {

@@ -3,12 +3,14 @@
 //
 // This header is for bucket tables; compact/search.cuh has the same for compact tables.
 //
-// Tried and dropped: tags, so that lookups of absent vectors do not read slots. A tag is a byte per slot beside the table: 0, or
-// bits of the hash of the slot's vector. Rule: each call that returns New or Seen has written the tag or seen it. So a lookup
-// that begins later may take a tag of 0 for EMPTY. A tag changes once, so another tag belongs to another vector. A put then reads
-// and writes two places instead of one, and a lookup of a stored vector waits for one after the other. (AMD EPYC, one thread,
-// 2^22 vectors of 2 words, fill 0.7, ns new / seen / found / absent: 15.3 / 13.9 / 13.8 / 22.9, with tags 23.3 / 21.5 / 22.6 /
-// 16.3. 2^19 vectors of 8 words: 33.6 / 26.8 / 26.5 / 36.5, with tags 39.2 / 30.6 / 34.8 / 31.9.)
+// A table may have a filter beside its slots, so that lookups of absent vectors read no slot: batch/filter.cuh.
+//
+// Tried and dropped: tags that puts read, too. A tag is a byte per slot beside the table: 0, or bits of the hash of the slot's
+// vector. Rule: each call that returns New or Seen has written the tag or seen it. So a lookup that begins later may take a tag
+// of 0 for EMPTY. A tag changes once, so another tag belongs to another vector. A put then reads and writes two places instead of
+// one, and a lookup of a stored vector waits for one after the other. (AMD EPYC, one thread, 2^22 vectors of 2 words, fill 0.7,
+// ns new / seen / found / absent: 15.3 / 13.9 / 13.8 / 22.9, with tags 23.3 / 21.5 / 22.6 / 16.3. 2^19 vectors of 8 words: 33.6 /
+// 26.8 / 26.5 / 36.5, with tags 39.2 / 30.6 / 34.8 / 31.9.)
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -32,7 +34,14 @@ struct ThreadSearch {
     template <class Vector>
     WARPSET_FN void begin(const Table& table, const Vector& vector)
     {
-        step_or_hash = table.hash(vector);
+        begin(table, vector, table.hash(vector));
+    }
+
+    // As above, with the vector's hash.
+    template <class Vector>
+    WARPSET_FN void begin(const Table& table, const Vector& vector, u64 hash)
+    {
+        step_or_hash = hash;
         bucket = Probe::first_bucket(step_or_hash, table.view.buckets);
         probes = 0;
         table.prefetch(bucket);

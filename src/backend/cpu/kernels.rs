@@ -1,5 +1,6 @@
 //! The kernels of cuda/cpu_tables.cpp, compiled with the library, and the table as they get it.
 
+use super::filter::Filter;
 use crate::Spec;
 use crate::layout::spec::StorageKind;
 use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, UpsertView, View};
@@ -15,6 +16,9 @@ pub(super) struct CpuView {
     /// Bits of a slot, in a compact or an indexed table.
     slot_bits: u32,
     slots: SlotsOf,
+    /// Words of the filter of a bucket table, if this call uses it; otherwise null.
+    filter: *mut u64,
+    filter_words: u64,
 }
 
 /// Layout of slots for vectors: `warpset::SlotsOf` of cpu_kernels/kernels.hpp.
@@ -53,7 +57,14 @@ impl CpuView {
             View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
             View::Indexed { slot_bits, .. } => (TableKind::Indexed, 0, *slot_bits),
         };
-        Self { table: view.argument().as_ptr(), kind, pairing, slot_bits, slots: SlotsOf::spec(spec) }
+        let (table, slots) = (view.argument().as_ptr(), SlotsOf::spec(spec));
+        Self { table, kind, pairing, slot_bits, slots, filter: std::ptr::null_mut(), filter_words: 0 }
+    }
+
+    /// As [`of`](Self::of), with the filter that a search uses, if it does.
+    pub(super) fn with_filter(spec: Spec, view: &View, filter: Option<&Filter>) -> Self {
+        let (filter, filter_words) = filter.map_or((std::ptr::null_mut(), 0), Filter::words);
+        Self { filter, filter_words, ..Self::of(spec, view) }
     }
 }
 

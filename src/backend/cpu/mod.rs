@@ -1,6 +1,7 @@
 //! Tables in the memory of this process, searched by its threads.
 
 mod claims;
+mod filter;
 mod kernels;
 mod machine;
 mod memory;

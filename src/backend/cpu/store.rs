@@ -1,5 +1,6 @@
 //! One table in the memory of this process, searched by its threads.
 
+use super::filter::Filter;
 use super::kernels::{
     CpuView, geometry, warpset_cpu_clear, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find, warpset_cpu_find_or_put,
     warpset_cpu_get, warpset_cpu_measure, warpset_cpu_upsert,
@@ -33,6 +34,8 @@ pub(crate) struct CpuStore {
     pub(super) _slots: MmapMut,
     pub(super) _seeds: Box<[SeedPair]>,
     pub(super) _nodes: Option<MmapMut>,
+    /// Bucket tables that were asked for one.
+    pub(super) filter: Option<Filter>,
     /// Indexed tables only.
     pub(super) rows: Option<CpuRows>,
     /// Numbers of stored vectors, and of nodes.
@@ -66,9 +69,11 @@ impl CpuStore {
         let geometry = geometry(parameters.spec);
         let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let row_bytes = parameters.row_bytes(&geometry);
-        check_memory(root_bytes + node_bytes + row_bytes, threads)?;
+        let filter_bytes = parameters.options.filter_bytes(parameters.spec.slots(&geometry, parameters.buckets));
+        check_memory(root_bytes + node_bytes + row_bytes + filter_bytes, threads)?;
         let rows = if row_bytes > 0 { Some(CpuRows::new(row_bytes)?) } else { None };
         let mut slots = allocate(root_bytes)?;
+        let filter = if filter_bytes > 0 { Some(Filter::new(filter_bytes)?) } else { None };
         let mut nodes = if node_bytes > 0 { Some(allocate(node_bytes)?) } else { None };
         let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
         let stored: Box<[AtomicU64; 2]> = Box::default();
@@ -82,7 +87,7 @@ impl CpuStore {
             spare_cells: SPARE_CELLS as u32,
         });
         let spec = parameters.spec;
-        Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, rows, stored })
+        Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, filter, rows, stored })
     }
 
     /// Calls `work` for each share of the slots and nodes, with its number and the number of shares, on several threads.
@@ -95,12 +100,12 @@ impl CpuStore {
 
     /// # Safety
     ///
-    /// `view` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no other
-    /// thread writes to it, except for the data that is changed atomically:
+    /// `view` is of this table, and `filter` is its filter. The memory that the batch points to is valid for the lengths that its
+    /// count implies, and no other thread writes to it, except for the data that is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
-    unsafe fn search_by_this_thread(&self, search: SearchMode, view: &View, batch: &BatchView) {
-        let table = CpuView::of(self.spec, view);
+    unsafe fn search_by_this_thread(&self, search: SearchMode, (view, filter): (&View, Option<&Filter>), batch: &BatchView) {
+        let table = CpuView::with_filter(self.spec, view, filter);
         // SAFETY: the caller guarantees the contract.
         unsafe {
             match search {
@@ -159,6 +164,9 @@ impl Store for CpuStore {
     fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         begin();
         self.set_dense(0);
+        if let Some(filter) = &mut self.filter {
+            filter.clear();
+        }
         self.in_shares(|share, shares| {
             // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), and the shares are disjoint
             // parts of it, which nothing else uses meanwhile.
@@ -237,7 +245,9 @@ impl Store for CpuStore {
                     let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
                     let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
                     // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
-                    unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, &larger.view, &batch) };
+                    unsafe {
+                        larger.search_by_this_thread(SearchMode::FindOrPut, (&larger.view, larger.filter.as_ref()), &batch)
+                    };
                 }
             };
             match rehash() {
@@ -269,6 +279,11 @@ impl SearchBatch for CpuStore {
         let whole = batch_view(batch, self.spec, tag, &mut counts);
         let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
         let view = search.view_of(&self.view);
+        // A lookup uses the filter only if no put is under way now. A put ends when this function returns: its threads are joined
+        // before.
+        let is_put = search != SearchMode::Find;
+        let filter = self.filter.as_ref().filter(|filter| is_put || filter.is_complete());
+        let _put = filter.filter(|_| is_put).map(Filter::begin_put);
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
@@ -287,7 +302,7 @@ impl SearchBatch for CpuStore {
                 // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
                 unsafe {
                     match upsert {
-                        None => self.search_by_this_thread(search, &view, &piece),
+                        None => self.search_by_this_thread(search, (&view, filter), &piece),
                         Some((upsert, bytes)) => {
                             warpset_cpu_upsert(&CpuView::of(self.spec, &view), &piece, &upsert.part(first as u64, bytes));
                         }

@@ -1,5 +1,6 @@
 // Negative controls: known-wrong algorithms; the simulator must catch each of them (src/controls.rs, tests/controls.rs).
 #include "controls/claiming.h"
+#include "controls/filter.h"
 #include "controls/indexed.h"
 #include "controls/machine.h"
 #include "controls/tree.h"
@@ -60,6 +61,13 @@ WARPSET_SIMT_KERNEL(published_plain_relaxed, publishes_a_node<Publication::Relax
 WARPSET_SIMT_KERNEL(published_by_orders, publishes_a_node<Publication::Orders, false>)
 WARPSET_SIMT_KERNEL(published_plain_by_orders, publishes_a_node<Publication::Orders, true>)
 WARPSET_SIMT_KERNEL(published_plain_by_fences, publishes_a_node<Publication::Fences, true>)
+WARPSET_SIMT_KERNEL(filter, looks_up_by_filter<FilterFlaw::None>)
+WARPSET_SIMT_KERNEL(filter_ignores_puts, looks_up_by_filter<FilterFlaw::IgnoresPuts>)
+WARPSET_SIMT_KERNEL(filter_loads_puts, looks_up_by_filter<FilterFlaw::LoadsPuts>)
+WARPSET_SIMT_KERNEL(filter_lookup_relaxed, looks_up_by_filter<FilterFlaw::LookupRelaxed>)
+WARPSET_SIMT_KERNEL(filter_begins_late, looks_up_by_filter<FilterFlaw::BeginsLate>)
+WARPSET_SIMT_KERNEL(filter_ends_early, looks_up_by_filter<FilterFlaw::EndsEarly>)
+WARPSET_SIMT_KERNEL(filter_ends_relaxed, looks_up_by_filter<FilterFlaw::EndsRelaxed>)
 
 WARPSET_SIMT_TREE(tree, ClaimedNodes, Validated, Release, Acquire)
 WARPSET_SIMT_TREE(tree_scan_believes, ClaimedNodes, Believed, Release, Acquire)

@@ -338,6 +338,13 @@ breaches! {
     published_by_orders: warpset_simt_control_published_by_orders, 3;
     published_plain_by_orders: warpset_simt_control_published_plain_by_orders, 3;
     published_plain_by_fences: warpset_simt_control_published_plain_by_fences, 3;
+    filter: warpset_simt_control_filter, 3;
+    filter_ignores_puts: warpset_simt_control_filter_ignores_puts, 3;
+    filter_loads_puts: warpset_simt_control_filter_loads_puts, 3;
+    filter_lookup_relaxed: warpset_simt_control_filter_lookup_relaxed, 3;
+    filter_begins_late: warpset_simt_control_filter_begins_late, 3;
+    filter_ends_early: warpset_simt_control_filter_ends_early, 3;
+    filter_ends_relaxed: warpset_simt_control_filter_ends_relaxed, 3;
 }
 
 impl Program for Breach {

@@ -372,6 +372,24 @@ fn publication() {
     }
 }
 
+/// A lookup that uses the filter of a bucket table on a CPU never forgets a vector that a call before it has put or seen. Each
+/// access of the rule (src/backend/cpu/filter.rs) is needed. That a put's addition must acquire rests on the proof there: no
+/// version here lacks it.
+#[test]
+fn filters() {
+    survives(Breach::filter(), &rules(), ALL);
+    for wrong in [
+        Breach::filter_ignores_puts,
+        Breach::filter_loads_puts,
+        Breach::filter_lookup_relaxed,
+        Breach::filter_begins_late,
+        Breach::filter_ends_early,
+        Breach::filter_ends_relaxed,
+    ] {
+        caught(wrong(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["misread"]);
+    }
+}
+
 /// A report names the lane, the access, the memory and the line of code, and how to repeat the run; a repeated run shows the
 /// same.
 #[test]
