@@ -143,7 +143,8 @@ fn attempt(
         None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
-    let identity = is_kept.then(|| Identity::of(model, &checks));
+    let identity =
+        is_kept.then(|| Identity::of(model, &checks, reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref())));
     ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
     let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {

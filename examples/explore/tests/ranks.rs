@@ -60,6 +60,32 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
     }
 }
 
+/// The choice of the steps is a function of the state, so ranks take the same ones.
+#[test]
+fn reduced_searches_are_the_same_on_any_number_of_ranks() {
+    for (name, question, reduction) in [
+        ("philosophers", &["--reduce", "deadlocks"][..], "deadlocks"),
+        ("crossing.exp", &["--reduce", "deadlocks"], "deadlocks"),
+        ("peterson", &["--reduce", "auto", "--deadlock"], "deadlocks"),
+        ("crossing.exp", &["--reduce", "goal", "--goal", "train_1 == 2 and train_2 == 2"], "goal"),
+    ] {
+        let (code, expected) = report(&model(name), question);
+        assert_eq!(expected["reduction"], reduction, "{name}: {expected}");
+        for ranks in ["2", "3"] {
+            for engine in ["auto", "interpreted", "compiled"] {
+                let arguments = [question, &["--local-ranks", ranks, "--engine", engine, "--capacity", "64"]].concat();
+                let (of_ranks, found) = report(&model(name), &arguments);
+                assert_eq!((of_ranks, &found["reduction"]), (code, &expected["reduction"]), "{name}: {found}");
+                assert_eq!(found["path"]["length"], expected["path"]["length"], "{name}: {found}");
+                // A search that ends at a violation depends on the order of the states.
+                if expected["complete"] == Value::Bool(true) {
+                    same(&found, &expected, &format!("{name} on {ranks} ranks, {engine}"));
+                }
+            }
+        }
+    }
+}
+
 /// A table without space for one state grows, or the search reports that it ended for memory. It used to report a complete search
 /// of no states.
 #[test]
@@ -294,6 +320,7 @@ fn what_ranks_do_not_do_is_refused() {
             &["--local-ranks", "2", "--engine", "gpu"],
             if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
         ),
+        (&["--local-ranks", "2", "--engine", "gpu", "--reduce", "deadlocks"], "--reduce on ranks needs --engine interpreted"),
         (&["--local-ranks", "2", "--cycles"], "--cycles cannot be combined with ranks"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),

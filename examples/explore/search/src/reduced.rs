@@ -46,3 +46,6 @@ impl Successors for Reduced<'_> {
         (scratch.all, scratch.steps) = (all, steps);
     }
 }
+
+#[cfg(test)]
+mod tests;
