@@ -320,7 +320,6 @@ fn what_ranks_do_not_do_is_refused() {
             &["--local-ranks", "2", "--engine", "gpu"],
             if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
         ),
-        (&["--local-ranks", "2", "--engine", "gpu", "--reduce", "deadlocks"], "--reduce on ranks needs --engine interpreted"),
         (&["--local-ranks", "2", "--cycles"], "--cycles cannot be combined with ranks"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),
@@ -340,6 +339,10 @@ fn what_ranks_do_not_do_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
+    // A search that is reduced: no step can be left out in the river.
+    let output = run(&model("philosophers"), &["--local-ranks", "2", "--engine", "gpu", "--reduce", "deadlocks"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("--reduce on ranks needs --engine interpreted"), "{text}");
 }
 
 /// Models of the BEEM benchmark: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.
