@@ -171,8 +171,8 @@ pub fn reduced_searches_say_so() {
     let output = explore(&path, ["--reduce", "deadlocks"]);
     let why = "10 (not reduced: fewer than 1 of 10 steps could be left out in a trial of 2000 states)";
     assert!(String::from_utf8_lossy(&output.stdout).contains(why), "{output:?}");
-    // Two counters without an end, of which the second one stops after one step in one model: then few steps of a long walk can
-    // be left out.
+    // Two counters without an end. In the first model the second counter stops after one step, so few steps of a long walk can be
+    // left out.
     for (ends, states, reduction) in [("t", 40, Value::Null), ("s", 20, "deadlocks".into())] {
         let counter = |name: &str, to: &str| {
             format!("process {name} {{ byte n; state s, t; init s; trans s -> {to} {{ effect n = (n + 1) % 20; }}; }}\n")
