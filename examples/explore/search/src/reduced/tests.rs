@@ -20,8 +20,8 @@ use warpset_model::reduction::stubborn::Kept;
 use warpset_model::terms::Term;
 use warpset_random::Random;
 
-/// Most states of a model: 200, or what `WARPSET_REDUCED_STATES` says. If it is set, each goal is searched for in each table, and
-/// each model is compiled; otherwise one in 32 is.
+/// Most states of a model: 200, or what `WARPSET_REDUCED_STATES` says; the smallest model of a list is taken in any case. If the
+/// variable is set, each goal is searched for in each table, and each model is compiled; otherwise one in 32 is.
 fn most_states() -> (u64, bool) {
     let most = std::env::var("WARPSET_REDUCED_STATES").ok().map(|most| most.parse().expect("a number of states"));
     (most.unwrap_or(200), most.is_some())
@@ -33,7 +33,7 @@ const GOALS: usize = 2;
 /// The model's states of each level.
 fn levels(model: &Model, source: &dyn Successors) -> Option<(Exploration, Vec<Vec<u32>>)> {
     let table = VectorTable::<Indexed>::builder(model.layout.words)
-        .capacity(2 * most_states().0)
+        .capacity((2 * most_states().0).max(1 << 12))
         .build(&Device::cpu_with_threads(1))
         .unwrap();
     let mut references = Vec::new();
@@ -123,7 +123,7 @@ fn compare(path: &Path, deadlocks: u64, number: usize) -> Option<[usize; 2]> {
     let (whole, levels) = levels(model, &interpreted)?;
     assert_eq!(whole.counts.deadlocks, deadlocks, "{name}");
     let first_deadlock = whole.found.map(|found| found.level);
-    let is_compiled = is_long || number % 32 == 0;
+    let is_compiled = is_long || number.is_multiple_of(32);
     let tables = |turn: usize| if is_long { vec![0, 1, 2, 3] } else { vec![(number + turn) % 4] };
     let run = |checks: &Checks, kept: Kept, level: Option<u64>, turn: usize, compiles: bool| {
         let stubborn = Stubborn::of(model, checks, kept).ok()?;
@@ -177,10 +177,14 @@ fn compare_list(list: &Path, of_model: impl Fn(&str) -> PathBuf + Sync) {
     let row = |(number, row): (usize, &str)| {
         let fields: Vec<&str> = row.split(',').collect();
         let (states, deadlocks) = (fields[states].parse::<u64>().ok()?, fields[deadlocks].parse::<u64>().ok()?);
-        (states <= most_states().0).then(|| (number, of_model(fields[0]), deadlocks))
+        Some((states, number, of_model(fields[0]), deadlocks))
     };
-    let models: Vec<_> = text.lines().skip(1).enumerate().filter_map(row).collect();
-    let numbers = models.par_iter().map(|(number, path, deadlocks)| compare(path, *deadlocks, *number));
+    let mut models: Vec<_> = text.lines().skip(1).enumerate().filter_map(row).collect();
+    // The smallest one, at least.
+    models.sort_by_key(|(states, ..)| *states);
+    let small = models.iter().take_while(|(states, ..)| *states <= most_states().0).count();
+    models.truncate(small.max(1));
+    let numbers = models.par_iter().map(|(_, number, path, deadlocks)| compare(path, *deadlocks, *number));
     let numbers: Vec<Option<[usize; 2]>> = numbers.collect();
     let reduced: Vec<[usize; 2]> = numbers.iter().copied().flatten().collect();
     let sums = [0, 1].map(|at| reduced.iter().map(|numbers| numbers[at]).sum::<usize>());
