@@ -46,6 +46,3 @@ impl Successors for Reduced<'_> {
         (scratch.all, scratch.steps) = (all, steps);
     }
 }
-
-#[cfg(test)]
-mod tests;

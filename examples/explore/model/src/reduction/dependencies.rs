@@ -41,27 +41,13 @@ impl Dependencies {
     /// # Errors
     ///
     /// The model is too large, or has no independent steps.
-    pub fn of(model: &Model, tests: Tests, explains: bool) -> Result<Self> {
-        Self::with(model, tests, explains, false)
-    }
-
-    /// Computes dependencies of processes from the cells that actions read and write alone: without what intervals say about
-    /// values. Only to measure how much that knowledge saves.
-    ///
-    /// # Errors
-    ///
-    /// As [`of`](Self::of).
-    pub fn of_cells(model: &Model, tests: Tests) -> Result<Self> {
-        Self::with(model, tests, false, true)
-    }
-
-    fn with(model: &Model, mut tests: Tests, explains: bool, only_cells: bool) -> Result<Self> {
+    pub fn of(model: &Model, mut tests: Tests, explains: bool) -> Result<Self> {
         let actions = Actions::of(model, &mut tests)?;
         if let Some(net) = &model.net {
             return Ok(of_net(model, net, actions, tests.all, explains));
         }
-        let (runs, reasons) = (Runs::of(model), explains.then(String::new));
-        let mut search = Search { runs, actions, tests: tests.all, enabled: Vec::new(), reasons, only_cells };
+        let mut search =
+            Search { runs: Runs::of(model), actions, tests: tests.all, enabled: Vec::new(), reasons: explains.then(String::new) };
         let count = search.actions.all.len();
         search.enabled = (0..count).map(|action| search.alone(action)).collect();
         let conflicts = search.conflicts();
@@ -111,8 +97,6 @@ struct Search<'m> {
     /// By action; `None` if it is never enabled.
     enabled: Vec<Option<Alone>>,
     reasons: Option<String>,
-    /// Whether values count for nothing.
-    only_cells: bool,
 }
 
 impl Search<'_> {
@@ -171,10 +155,6 @@ impl Search<'_> {
         if let (Action::Rule(rule), Action::Rule(other), Some(network)) = (action, others, &self.runs.model.network) {
             return rules::conflict(network, rule, other).map(Reason::Component);
         }
-        if self.only_cells {
-            let read = first.effect.writes.ones().chain(second.effect.writes.ones());
-            return read.map(Reason::Order).next();
-        }
         // Facts about the states that enable both; there are none if no state does.
         let known = self.runs.enabled(&self.actions, &self.tests, &[one, other])?;
         let (effect, of_other) = (self.runs.run(action, known.clone()), self.runs.run(others, known.clone()));
@@ -191,9 +171,6 @@ impl Search<'_> {
         self.read_by(test, known, &mut read);
         if read.is_disjoint(&effect.writes) {
             return false;
-        }
-        if self.only_cells {
-            return true;
         }
         let test = &self.tests[test];
         match self.actions.all[action] {
