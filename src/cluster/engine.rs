@@ -416,7 +416,7 @@ impl RankEngine {
         let (size, mut own) = (raw.size(), None);
         let mut moved = 0;
         let made = raw.keeping(&mut answers.fresh, || match maintenance {
-            Maintenance::Grow { slots, nodes } => raw.grow_by_itself(
+            Maintenance::Grow { slots, nodes } => raw.grow_with_others(
                 CLUSTER_BATCH,
                 size,
                 Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) },
