@@ -28,7 +28,7 @@ mod declarations;
 mod expressions;
 mod grammar;
 mod names;
-#[cfg(any(test, feature = "random"))]
+#[cfg(test)]
 pub mod random;
 mod received;
 mod steps;
