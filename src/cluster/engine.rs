@@ -414,7 +414,7 @@ impl RankEngine {
     fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
         let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let size = raw.size();
-        let larger = |slots, nodes| Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) };
+        let larger = |slots: u64, nodes: u64| Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) };
         if let Maintenance::Grow { slots, nodes } = maintenance {
             // One table that is full rejects vectors however large the others are. So none grows unless all may.
             let own = raw.may_grow_with_others(larger(slots, nodes)).err();

@@ -184,8 +184,8 @@ pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) 
     running_out.map_or_else(|| of_law(vectors), |running_out| running_out.nodes(vectors))
 }
 
-/// Greatest relative difference between the counts and [`RunningOut`], for it to be used. In searches it is 0.01 to 0.07, and their
-/// nodes do not run out.
+/// Greatest relative difference between the counts and [`RunningOut`], for it to be used. Searches, whose nodes do not run out,
+/// differ by 0.01 to 0.07.
 const MOST_MISFIT: f64 = 0.002;
 
 /// Factor by which [`RunningOut`] must be nearer to the counts than [`Law`], for it to be used.
