@@ -252,7 +252,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { auto& x = as<Get>(a); warpset_get(view_of(x.view), x.references, x.count, x.vectors, x.invalid); },
     [](const void* a) {
         auto& x = as<Export>(a);
-        warpset_export(view_of(x.view), x.first, x.last, x.vectors, x.references, x.cursor);
+        warpset_export(view_of(x.view), x.first, x.last, x.vectors, x.references, x.cursor, nullptr);
     },
     [](const void* a) { auto& x = as<Measure>(a); warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.totals); },
     [](const void* a) {
