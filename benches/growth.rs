@@ -20,7 +20,7 @@ mod support;
 use std::time::Instant;
 use support::{Bench, Compression, Result, Vectors, median};
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{Bucket, IndexedTable, Request, Storage, Tree, VectorTable};
+use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable};
 
 const REPEATS: usize = 3;
 
@@ -44,11 +44,13 @@ fn medians<const N: usize>(mut run: impl FnMut() -> Result<[f64; N]>) -> Result<
     Ok(times.map(median))
 }
 
+/// Makes tables with the given number of slots.
+type New<'a, S> = &'a dyn Fn(u64) -> warpset::Result<VectorTable<S>>;
+
 /// A growth, and putting the same vectors.
-fn one_growth<S: Storage>(bench: &Bench, vectors: &mut Vectors, distinct: u64) -> Result<[f64; 2]> {
+fn one_growth<S: Storage>(bench: &Bench, new: New<S>, vectors: &mut Vectors, distinct: u64) -> Result<[f64; 2]> {
     let slots = (distinct as f64 / 0.8) as u64;
     let width = vectors.width;
-    let new = |slots| VectorTable::<S>::builder(width).capacity(slots).build(&bench.device);
     let larger = new(2 * slots)?;
     let mut once = bench.upload(width, &{
         let table = new(slots)?;
@@ -71,10 +73,10 @@ fn one_growth<S: Storage>(bench: &Bench, vectors: &mut Vectors, distinct: u64) -
 }
 
 /// A fill from device memory with growing, and without.
-fn fill_from_device<S: Storage>(bench: &Bench, vectors: &Vectors, distinct: u64) -> Result<[f64; 2]> {
+fn fill_from_device<S: Storage>(bench: &Bench, new: New<S>, vectors: &Vectors, distinct: u64) -> Result<[f64; 2]> {
     const PIECE: usize = 1 << 20;
     let fill = |slots: u64| -> Result<f64> {
-        let table = VectorTable::<S>::builder(vectors.width).capacity(slots).build(&bench.device)?;
+        let table = new(slots)?;
         let mut counts = bench.stream.alloc_zeros::<Counts>(1)?;
         bench.stream.synchronize()?;
         let milliseconds = time(|| {
@@ -96,9 +98,9 @@ fn fill_from_device<S: Storage>(bench: &Bench, vectors: &Vectors, distinct: u64)
 }
 
 /// Fills by one batch from the host.
-fn fill_from_host<S: Storage>(bench: &Bench, words: &[u32], width: usize, distinct: u64) -> Result<[f64; 2]> {
+fn fill_from_host<S: Storage>(new: New<S>, words: &[u32], width: usize, distinct: u64) -> Result<[f64; 2]> {
     let fill = |slots: u64| -> Result<f64> {
-        let table = VectorTable::<S>::builder(width).capacity(slots).grows(true).build(&bench.device)?;
+        let table = new(slots)?;
         time(|| {
             let tally = table.find_or_put_many_with(words, Request::new())?.complete(&table)?;
             assert_eq!(tally.new, distinct);
@@ -108,17 +110,25 @@ fn fill_from_host<S: Storage>(bench: &Bench, words: &[u32], width: usize, distin
     medians(|| Ok([fill(1 << 20)?, fill(2 * (words.len() / width) as u64)?]))
 }
 
-fn rows<S: Storage>(bench: &Bench, name: &str, width: usize, log2: u32) -> Result<()> {
-    // Trees whose nodes fit the cache can lose most.
-    let values = if name == "tree" { Compression::NearMinimum.values(width, log2)? } else { 0 };
+/// Prints a row. `builder` makes builders of tables with a number of slots. `values`: the number of values of a word, or 0 for
+/// all.
+fn rows<S: Storage>(
+    bench: &Bench,
+    name: &str,
+    width: usize,
+    [log2, values]: [u32; 2],
+    builder: impl Fn(u64) -> TableBuilder<S>,
+) -> Result<()> {
+    let new = |slots| builder(slots).build(&bench.device);
+    let growing_alone = |slots| builder(slots).grows(true).build(&bench.device);
     let mut vectors = bench.vectors_of(width, 1 << log2, 2.0, values)?;
     let words = bench.stream.clone_dtoh(&vectors.words)?;
-    let table = VectorTable::<S>::builder(width).capacity(vectors.count as u64).build(&bench.device)?;
-    let distinct = bench.find_or_put(&table, &mut vectors)?.1.hits;
-    drop(table);
-    let [grown, put] = one_growth::<S>(bench, &mut vectors, distinct)?;
-    let [growing, large] = fill_from_device::<S>(bench, &vectors, distinct)?;
-    let [host_growing, host_large] = fill_from_host::<S>(bench, &words, width, distinct)?;
+    let counts = bench.find_or_put(&new(vectors.count as u64)?, &mut vectors)?.1;
+    assert_eq!(counts.full, 0, "the table has room for all vectors");
+    let distinct = counts.hits;
+    let [grown, put] = one_growth(bench, &new, &mut vectors, distinct)?;
+    let [growing, large] = fill_from_device(bench, &new, &vectors, distinct)?;
+    let [host_growing, host_large] = fill_from_host(&growing_alone, &words, width, distinct)?;
     println!(
         "| {name} | {width} | {grown:.1} | {put:.1} | {:.2} | {growing:.0} | {large:.0} | {:.2} | {host_growing:.0} | {host_large:.0} | {:.2} |",
         grown / put,
@@ -212,7 +222,10 @@ fn main() -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for width in [2, 8] {
-        rows::<Bucket>(&bench, "bucket", width, log2)?;
+        rows(&bench, "bucket", width, [log2, 0], |slots| BucketTable::builder(width).capacity(slots))?;
     }
-    rows::<Tree>(&bench, "tree", 8, log2)
+    // Trees whose nodes fit the cache can lose most. Few vectors of such words have more nodes than a table has slots.
+    let (width, values) = (8, Compression::NearMinimum.values(8, log2)?);
+    let nodes = u64::from(values).pow(2) + u64::from(values).pow(4);
+    rows(&bench, "tree", width, [log2, values], |slots| TreeTable::builder(width).capacity(slots).nodes(slots.max(2 * nodes)))
 }

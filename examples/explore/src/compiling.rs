@@ -3,7 +3,7 @@
 use crate::checks::Checks;
 #[cfg(feature = "cuda")]
 use crate::codegen;
-use crate::codegen::on_cpu::Compiled;
+use crate::codegen::on_cpu::{Compiled, CompiledWalks};
 #[cfg(feature = "cuda")]
 use crate::device::DeviceChoice;
 #[cfg(feature = "cuda")]
@@ -24,15 +24,24 @@ use warpset_model::reduction::stubborn::Stubborn;
 
 /// Compiles next-state functions, and shows how long that takes. With `stubborn`, only the steps that it keeps are taken.
 pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>, stubborn: Option<&Stubborn>) -> Result<Compiled<'m>> {
+    watched(options, interpreted.interpreter.model(), |is_stopped| Compiled::unless(interpreted, stubborn, is_stopped))
+}
+
+/// Compiles functions that take random walks, and shows how long that takes.
+pub fn compile_walks<'m>(options: &Options, interpreted: &Interpreted<'m>) -> Result<CompiledWalks<'m>> {
+    watched(options, interpreted.interpreter.model(), |is_stopped| CompiledWalks::unless(interpreted, is_stopped))
+}
+
+fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -> bool) -> Result<Option<T>>) -> Result<T> {
     let progress = ProgressLine::new(options.progress);
-    let what = format!("compiling {}", numbers::counted(interpreted.interpreter.model().transitions.len() as u64, "transition"));
+    let what = format!("compiling {}", numbers::counted(model.transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
         stopping::asked().is_some()
     };
     // If no limit or signal has stopped it, Ctrl-C has reached the compiler first.
     let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
-    Ok(Compiled::unless(interpreted, stubborn, &is_stopped)?.ok_or_else(stopped)?)
+    Ok(compile(&is_stopped)?.ok_or_else(stopped)?)
 }
 
 /// Begins to compile for the GPU that will probably be opened, if one GPU performs the search. With `stubborn`, only the steps

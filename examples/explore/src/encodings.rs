@@ -35,9 +35,14 @@ impl NoRoom {
     /// The error, if an exploration ended because of it. `path` finds the states before the one in which it happened.
     pub fn of(model: &Model, found: Option<&Found>, path: impl FnOnce(&Found) -> Result<Vec<Vec<u32>>>) -> Option<Self> {
         let found = found?;
-        let Violation::Fault(fault) = &found.violation else { return None };
+        Self::of_path(model, &found.violation, || path(found))
+    }
+
+    /// The error, if a violation is one of the room for tokens. `path` gives the states up to the one in which it happens.
+    pub fn of_path(model: &Model, violation: &Violation, path: impl FnOnce() -> Result<Vec<Vec<u32>>>) -> Option<Self> {
+        let Violation::Fault(fault) = violation else { return None };
         let Wrong::Tokens { place } = fault.what else { return None };
-        let unbounded = path(found).ok().and_then(|states| growth(model, &states));
+        let unbounded = path().ok().and_then(|states| growth(model, &states));
         Some(Self { place, unbounded })
     }
 }

@@ -215,7 +215,7 @@ impl Walker for Interpreted<'_> {
 mod tests {
     use super::*;
     use crate::checks::{Checks, Role};
-    use crate::codegen::on_cpu::Compiled;
+    use crate::codegen::on_cpu::CompiledWalks;
     use crate::interpreter::Interpreter;
     use crate::ir::Source;
     use warpset_model::dve::Dve;
@@ -252,7 +252,7 @@ mod tests {
     fn compiled_walks_are_the_interpreted_ones() {
         // Never reached, so that all walks are complete.
         with("x == 1 and P.s and P.t", false, |interpreted, initial| {
-            let Ok(compiled) = Compiled::unoptimised(interpreted) else {
+            let Ok(compiled) = CompiledWalks::unoptimised(interpreted) else {
                 println!("skipped: there may be no C++ compiler");
                 return;
             };

@@ -5,7 +5,8 @@ mod on_gpu;
 pub mod requested;
 
 use crate::checks::Checks;
-use crate::compiling::compile;
+use crate::compiling::compile_walks;
+use crate::encodings::NoRoom;
 use crate::exit;
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
@@ -64,7 +65,6 @@ pub fn run(
     trace: Option<Output>,
 ) -> Result<u8> {
     let model = text.model();
-    ensure!(model.net.is_none(), "--simulate does not support Petri nets");
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let interpreted = Interpreted::new(Interpreter::new(model), checks);
@@ -72,6 +72,10 @@ pub fn run(
     let taken = take(options, walks, &interpreted)?;
     let path = taken.simulation.found.map(|walk| {
         let (states, violation) = again(&interpreted, &model.initial_state(), walks, walk)?;
+        // The walks of a net whose states have too few bits begin again with more.
+        if let Some(no_room) = NoRoom::of_path(model, &violation, || Ok(states.clone())) {
+            return Err(no_room.into());
+        }
         trace::replay(&interpreted.interpreter, checks, states, violation)
     });
     let path = path.transpose()?;
@@ -111,8 +115,8 @@ fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Ta
     };
     let start = Instant::now();
     let compiled = match options.engine {
-        EngineKind::Compiled => Some(compile(options, interpreted, None)),
-        EngineKind::Auto if is_long => Some(compile(options, interpreted, None)),
+        EngineKind::Compiled => Some(compile_walks(options, interpreted)),
+        EngineKind::Auto if is_long => Some(compile_walks(options, interpreted)),
         _ => None,
     };
     let compile = start.elapsed();

@@ -118,6 +118,7 @@ const ONCE: &[(&str, fn())] = &[
     ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
     ("warnings_are_printed_once", nets::warnings_are_printed_once),
     ("properties_have_paths_and_places", nets::properties_have_paths_and_places),
+    ("nets_are_simulated", nets::nets_are_simulated),
     ("nets_have_their_counts_in_every_way", nets::nets_have_their_counts_in_every_way),
     ("labels_are_exported_as_they_were", languages::labels_are_exported_as_they_were),
     ("what_is_no_checkpoint_of_the_search_is_refused", checkpoints::what_is_no_checkpoint_of_the_search_is_refused),

@@ -1,6 +1,6 @@
 //! Random walks on a GPU are those of threads.
 
-use crate::{TableOnDevice, file, json_on, model, written};
+use crate::{TableOnDevice, file, json_on, model, nets, written, written_as};
 use std::path::Path;
 
 /// Figures that are the same for every engine, if no walk finds anything.
@@ -43,4 +43,10 @@ pub fn walks_on_a_gpu_are_those_of_threads(_: TableOnDevice) {
         let (_folder, path) = written(&wide(effect));
         are_the_same(&path, &["--simulate", "40,2000"]);
     }
+    for (_, text) in nets::with_walks() {
+        let (_folder, path) = written_as("net.pnml", &text);
+        are_the_same(&path, &["--simulate", "140,70"]);
+    }
+    let (_folder, path) = written_as("net.pnml", &nets::with_walks()[1].1);
+    are_the_same(&path, &["--simulate", "400,100", "--goal", "tokens(p3) == 2"]);
 }

@@ -1,4 +1,5 @@
-// Entry points of the generated next-state functions as CPU code. `MODEL` is their text, with walk.cuh behind it.
+// Entry points of the generated next-state functions as CPU code. `MODEL` is their text, with walk.cuh behind it. The entry
+// points are those of walks if that text defines EXPLORE_WALKS, else those that expand states.
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline
@@ -13,7 +14,128 @@ namespace {
 using u64 = unsigned long long;
 
 using State = explore::ArrayState;
+
+}  // namespace
+
+extern "C" {
+
+unsigned explore_width() { return explore::state_words; }
+
+// Most steps of a state, without those of a net.
+u64 explore_most_steps()
+{
+    u64 most = 0;
+    for (explore::u32 unit = 0; unit < explore::units; ++unit)
+        if (unit != explore::net_unit) most += explore::choices(unit);
+    if (explore::property_moves == 0) return most;
+    return most == 0 ? explore::property_moves : most * explore::property_moves;
+}
+
+}
+
+#ifdef EXPLORE_WALKS
+
+namespace {
+
 using explore::Random;
+
+// Receives the successors of a state in rows. The row behind them may be written, too.
+struct Successors {
+    const State& from;
+    State* rows;
+    u64 count = 0;
+
+    State& row()
+    {
+        rows[count] = from;
+        return rows[count];
+    }
+    void done() { ++count; }
+};
+
+// Gives the successor by each choice of each unit.
+template <class Give>
+void give_each(const explore::u32* tables, const State& from, explore::Notes& notes, Give& give)
+{
+    for (explore::u32 unit = 0; unit < explore::units; ++unit) {
+        const explore::u32 end = explore::choices(unit);
+        explore::Cursor cursor(tables);
+        for (explore::u32 choice = 0; choice < end; ++choice) {
+            if (explore::step(unit, choice, cursor, from, give.row(), notes)) give.done();
+            if (unit >= explore::first_component && !cursor.more()) break;
+        }
+    }
+}
+
+// Receives the numbers of a state's enabled transitions. The successors are not kept, and may be wrong.
+struct Enabled {
+    explore::u32* transitions;
+    explore::u32 count = 0;
+    State unused = {};
+
+    State& row() { return unused; }
+    void done(explore::u32 transition) { transitions[count++] = transition; }
+};
+
+}  // namespace
+
+extern "C" {
+
+// Mirrored by `Walked` in on_cpu.rs.
+struct Walked {
+    u64 steps;
+    u64 overflows;
+    u64 ended;  // 0: after `most` steps; 1: in a state without any step; 2: at a violation or a fault
+};
+
+// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
+// a state and one more; for a net, for the numbers of its transitions. For models without a property.
+void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
+{
+    using namespace explore;
+    *walked = {0, 0, 0};
+    State from = *state;
+    Random numbers = *random;
+    for (;;) {
+        Notes notes;
+        const bool violates = violated(tables, from, notes) != conditions;
+        Successors give{from, rows};
+        Enabled enabled{reinterpret_cast<u32*>(rows)};
+        if constexpr (net_unit != ~0u) net_steps(tables, from, notes, enabled);
+#ifdef EXPLORE_AT_ONCE
+        else every_step(from, notes, give);
+#else
+        else give_each(tables, from, notes, give);
+#endif
+        const u64 count = net_unit != ~0u ? enabled.count : give.count;
+        if (violates || notes.fault != 0) {
+            walked->ended = 2;
+            break;
+        }
+        if (count == 0) {
+            walked->ended = 1;
+            break;
+        }
+        if (walked->steps == most) break;
+        walked->overflows += notes.overflows;
+        const u32 chosen = numbers.below(static_cast<u32>(count));
+        if constexpr (net_unit == ~0u) {
+            from = rows[chosen];
+        } else {
+            const State before = from;
+            fire_transition(tables, enabled.transitions[chosen], before, from);
+        }
+        ++walked->steps;
+    }
+    *state = from;
+    *random = numbers;
+}
+
+}
+
+#else
+
+namespace {
 
 #ifdef EXPLORE_REDUCES
 
@@ -175,13 +297,6 @@ struct Rows {
 
 extern "C" {
 
-// Mirrored by `Walked` in on_cpu.rs.
-struct Walked {
-    u64 steps;
-    u64 overflows;
-    u64 ended;  // 0: after `most` steps; 1: in a state without any step; 2: at a violation or a fault
-};
-
 // Mirrored by `Counts` in on_cpu.rs.
 struct Counts {
     u64 states;      // states expanded completely; later ones are not expanded
@@ -195,8 +310,6 @@ struct Counts {
 
 constexpr u64 none = ~0ull;
 
-unsigned explore_width() { return explore::state_words; }
-
 // Number of words of memory that a thread needs to expand states.
 u64 explore_memory()
 {
@@ -205,16 +318,6 @@ u64 explore_memory()
 #else
     return 0;
 #endif
-}
-
-// Most steps of a state, without those of a net.
-u64 explore_most_steps()
-{
-    u64 most = 0;
-    for (explore::u32 unit = 0; unit < explore::units; ++unit)
-        if (unit != explore::net_unit) most += explore::choices(unit);
-    if (explore::property_moves == 0) return most;
-    return most == 0 ? explore::property_moves : most * explore::property_moves;
 }
 
 // Computes the successors of `count` states, one after another, until `room` rows do not suffice for the next state, or until
@@ -282,41 +385,6 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
     }
 }
 
-// Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
-// a state and one more. For models without a property.
-void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
-{
-    using namespace explore;
-    *walked = {0, 0, 0};
-    State from = *state;
-    Random numbers = *random;
-    for (;;) {
-        Notes notes;
-        const bool violates = violated(tables, from, notes) != conditions;
-        u64 count = 0;
-        for (u32 unit = 0; unit < units; ++unit) {
-            const u32 end = choices(unit);
-            Cursor cursor(tables);
-            for (u32 choice = 0; choice < end; ++choice) {
-                rows[count] = from;
-                count += step(unit, choice, cursor, from, rows[count], notes);
-                if (unit >= first_component && !cursor.more()) break;
-            }
-        }
-        if (violates || notes.fault != 0) {
-            walked->ended = 2;
-            break;
-        }
-        if (count == 0) {
-            walked->ended = 1;
-            break;
-        }
-        if (walked->steps == most) break;
-        walked->overflows += notes.overflows;
-        from = rows[numbers.below(static_cast<explore::u32>(count))];
-        ++walked->steps;
-    }
-    *state = from;
-    *random = numbers;
 }
-}
+
+#endif

@@ -115,6 +115,14 @@ pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choo
     source
 }
 
+/// Text for a CPU's walks, behind that of [`generate`]: the function `every_step`, if the model has one.
+pub fn walks(model: &Model) -> String {
+    let context = Context { model, names: &Names::new(model), shared: &Shared::of_guards(model) };
+    let of_processes = if model.network.is_some() || model.net.is_some() { None } else { steps::all_at_once(context) };
+    let at_once = |text| format!("#define EXPLORE_AT_ONCE\n\nnamespace explore {{\n\n{text}}}  // namespace explore\n");
+    format!("#define EXPLORE_WALKS\n{}", of_processes.map_or(String::new(), at_once))
+}
+
 /// Generates readers and writers of locations and variables.
 fn fields(model: &Model, names: &Names, to: &mut String) {
     let reader = "template <class State> EXPLORE_FN i32";

@@ -92,6 +92,14 @@ EXPLORE_FN i32 fireable(const u32* tables, u32 transition, const State& from)
     return firing != ~0u && fires(tables + tables[firings_at + firing], from);
 }
 
+// Changes `to`, which equals `from`, by an enabled transition, for which there is room.
+template <class State>
+EXPLORE_FN void fire_transition(const u32* tables, u32 transition, const State& from, State& to)
+{
+    Notes notes;
+    fire(tables + tables[firings_at + tables[fireable_at + transition]], from, to, notes);
+}
+
 // Gives the successor by each enabled firing, with the number of its transition.
 template <class State, class Give>
 EXPLORE_FN void net_steps(const u32* tables, const State& from, Notes& notes, Give& give)

@@ -63,13 +63,18 @@ pub fn transitions(model: &Model) -> Vec<u32> {
     firings.into_iter().flat_map(|firings| firings.all).map(|firing| firing.transition as u32).collect()
 }
 
-/// The text of a model that is no net. Code that expands states names `net_steps`, and never calls this one.
+/// The text of a model that is no net. Code that expands states and takes walks names these functions, and never calls them.
 const NO_NET: &str = "namespace explore {
 
 constexpr u32 net_unit = ~0u;
 
 template <class State, class Given, class Give>
 EXPLORE_FN void net_steps(const u32*, const State&, Given&, Give&)
+{
+}
+
+template <class State>
+EXPLORE_FN void fire_transition(const u32*, u32, const State&, State&)
 {
 }
 
@@ -150,7 +155,16 @@ pub fn text(model: &Model, unit: usize) -> String {
             text.push_str("    }\n");
         }
     }
-    text.push_str("}\n\n}  // namespace explore\n\n");
+    text.push_str("}\n\n");
+    text.push_str(
+        "// Changes `to`, which equals `from`, by an enabled transition, for which there is room.\ntemplate <class State>\n",
+    );
+    text.push_str("EXPLORE_FN void fire_transition(const u32*, u32 transition, const State& from, State& to)\n{\n");
+    text.push_str("    (void)from;\n    switch (transition) {\n");
+    for firing in &firings.all {
+        writeln!(text, "    case {}: {} return;", firing.transition, changes(firing)).unwrap();
+    }
+    text.push_str("    }\n}\n\n}  // namespace explore\n\n");
     text
 }
 

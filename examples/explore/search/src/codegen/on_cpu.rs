@@ -1,7 +1,8 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
-use super::{Choosing, WALK, generate};
+use super::{Choosing, WALK, generate, walks};
 use crate::checks::Violation;
+use crate::ir::Model;
 use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
@@ -34,7 +35,6 @@ pub struct Compiled<'m> {
     /// Determines the violation of a state that the functions have found.
     interpreted: &'m Interpreted<'m>,
     expand: Expand,
-    walk: Walk,
     most_steps: usize,
     /// Words of memory that a thread needs.
     memory: usize,
@@ -82,8 +82,7 @@ impl<'m> Compiled<'m> {
         stubborn: Option<&Stubborn>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
-        let many = interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS;
-        Self::with(interpreted, stubborn, if many { "-O1" } else { "-O2" }, is_stopped)
+        Self::with(interpreted, stubborn, optimisation(interpreted), is_stopped)
     }
 
     /// Compiles the functions without a possibility to stop.
@@ -110,37 +109,14 @@ impl<'m> Compiled<'m> {
         optimisation: &str,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
-        let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
-        super::ensure_fits(model)?;
-        let choosing = stubborn.map(Choosing::by_threads);
-        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-        let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
-        let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, generate(model, &conditions, choosing) + WALK)?;
-        std::fs::write(&harness, EXPAND)?;
-        if !compile(&harness, &library, optimisation, is_stopped)? {
-            return Ok(None);
-        }
-        // SAFETY: the library was just compiled, and does nothing when it is loaded.
-        let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
+        let Some(library) = library(interpreted, stubborn, false, optimisation, is_stopped)? else { return Ok(None) };
         // SAFETY: the types are those in expand.cpp.
-        let (expand, walk, width, most_steps, memory) = unsafe {
-            let width = library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?;
-            let most_steps = library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?;
+        let (expand, most_steps, memory) = unsafe {
             let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
-            let walk = *library.get::<Walk>(b"explore_walk")?;
-            (*library.get::<Expand>(b"explore_expand")?, walk, width() as usize, most_steps() as usize, memory() as usize)
+            (*library.get::<Expand>(b"explore_expand")?, most_steps(&library)?, memory() as usize)
         };
-        ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-        Ok(Some(Self {
-            interpreted,
-            expand,
-            walk,
-            most_steps,
-            memory,
-            tables: super::tables(model, choosing),
-            _library: library,
-        }))
+        let tables = super::tables(interpreted.interpreter.model(), stubborn.map(Choosing::by_threads));
+        Ok(Some(Self { interpreted, expand, most_steps, memory, tables, _library: library }))
     }
 
     /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
@@ -229,17 +205,56 @@ impl Successors for Compiled<'_> {
     }
 }
 
-impl Walker for Compiled<'_> {
-    /// Successors of a state.
+/// Random walks by a model's next-state functions, compiled for this machine.
+pub struct CompiledWalks<'m> {
+    model: &'m Model,
+    walk: Walk,
+    /// Words of memory that a thread needs: for the successors of a state and one more row, or for the transitions of a net.
+    memory: usize,
+    tables: Vec<u32>,
+    /// Library that contains the function.
+    _library: Library,
+}
+
+impl<'m> CompiledWalks<'m> {
+    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` becomes true meanwhile; it is called many
+    /// times a second.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Compiled::unless`].
+    pub fn unless(interpreted: &Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        Self::with(interpreted, optimisation(interpreted), is_stopped)
+    }
+
+    /// Compiles the functions fast, without optimisation.
+    #[cfg(test)]
+    pub fn unoptimised(interpreted: &Interpreted<'m>) -> Result<Self> {
+        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+    }
+
+    fn with(interpreted: &Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+        let model = interpreted.interpreter.model();
+        assert!(model.property.is_none(), "walks are without a property");
+        let Some(library) = library(interpreted, None, true, optimisation, is_stopped)? else { return Ok(None) };
+        // SAFETY: the type is that in expand.cpp.
+        let walk = unsafe { *library.get::<Walk>(b"explore_walk")? };
+        let transitions = model.net.as_ref().map_or(0, |net| net.transitions.len());
+        let memory = ((most_steps(&library)? + 1) * model.layout.words).max(transitions);
+        Ok(Some(Self { model, walk, memory, tables: super::tables(model, None), _library: library }))
+    }
+}
+
+impl Walker for CompiledWalks<'_> {
+    /// Successors of a state, or the enabled transitions of a net.
     type Memory = Vec<u32>;
 
     fn walk(&self, state: &mut Vec<u32>, random: &mut Random, most: u64, rows: &mut Vec<u32>) -> (u64, u64, Ended) {
-        rows.resize((self.most_steps + 1) * self.width(), 0);
-        let model = self.interpreted.interpreter.model();
-        assert!(state.len() == self.width() && model.property.is_none() && model.net.is_none());
+        rows.resize(self.memory, 0);
+        assert!(state.len() == self.model.layout.words);
         let mut walked = Walked::default();
-        // SAFETY: the state has the model's width; there is room for the successors of a state and one more row; the tables are
-        // those of the model that was compiled; the types are those in expand.cpp.
+        // SAFETY: the state has the model's width; there is memory for the successors of a state and one more row, and for the
+        // transitions of a net; the tables are those of the model that was compiled; the types are those in expand.cpp.
         unsafe {
             (self.walk)(self.tables.as_ptr(), state.as_mut_ptr(), random, most, rows.as_mut_ptr(), &mut walked);
         }
@@ -250,6 +265,43 @@ impl Walker for Compiled<'_> {
         };
         (walked.steps, walked.overflows, ended)
     }
+}
+
+fn optimisation(interpreted: &Interpreted) -> &'static str {
+    if interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS { "-O1" } else { "-O2" }
+}
+
+/// Generates the functions of a model, those of walks or those that expand states, and compiles and loads them.
+fn library(
+    interpreted: &Interpreted,
+    stubborn: Option<&Stubborn>,
+    is_for_walks: bool,
+    optimisation: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Library>> {
+    let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
+    super::ensure_fits(model)?;
+    let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+    let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
+    let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
+    let of_walks = if is_for_walks { walks(model) } else { String::new() };
+    std::fs::write(&text, generate(model, &conditions, stubborn.map(Choosing::by_threads)) + WALK + &of_walks)?;
+    std::fs::write(&harness, EXPAND)?;
+    if !compile(&harness, &library, optimisation, is_stopped)? {
+        return Ok(None);
+    }
+    // SAFETY: the library was just compiled, and does nothing when it is loaded.
+    let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
+    // SAFETY: the type is that in expand.cpp.
+    let width = unsafe { library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?() } as usize;
+    ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
+    Ok(Some(library))
+}
+
+/// Most steps of a state, without those of a net.
+fn most_steps(library: &Library) -> Result<usize> {
+    // SAFETY: the type is that in expand.cpp.
+    Ok(unsafe { library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?() } as usize)
 }
 
 /// Compiles the source. Returns false if it was stopped.

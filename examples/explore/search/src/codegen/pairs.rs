@@ -143,7 +143,7 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
     text
 }
 
-fn send(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
+pub fn send(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
     let Action::Send { channel, values } = &model.transitions[id].action else { unreachable!("a sender") };
     let scope = Scope { model, names, transition: id, state: "from", shared: None };
     let values = values.iter().zip(&model.channels[*channel].fields).enumerate().map(|(number, (value, field))| {
@@ -158,7 +158,7 @@ fn send(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
     values.collect()
 }
 
-fn receive(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
+pub fn receive(model: &Model, names: &Names, id: TransitionId) -> Vec<String> {
     let Action::Receive { channel, targets } = &model.transitions[id].action else { unreachable!("a receiver") };
     let scope = Scope { model, names, transition: id, state: "to", shared: None };
     let channel = &model.channels[*channel];

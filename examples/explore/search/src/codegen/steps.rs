@@ -2,6 +2,7 @@
 
 use super::expression::{Scope, can_fault};
 use super::names::Names;
+use super::pairs;
 use super::parts::Switch;
 use super::shared::Shared;
 use crate::interpreter::Step;
@@ -118,6 +119,54 @@ pub fn actions_of(model: &Model, process: ProcessId, location: usize, actions: &
     choices(model, process, location).iter().map(action).collect()
 }
 
+/// Most choices for which [`all_at_once`] generates text. They share a function, so compiling takes longer for each.
+const MOST_AT_ONCE: usize = 1000;
+
+/// The function `every_step`, which gives all steps of the processes in a state, in the order of units and choices. Each process
+/// has one switch over its location, instead of one for each choice. `None` if that is too much text for one function.
+pub fn all_at_once(context: Context<'_>) -> Option<String> {
+    let Context { model, names, .. } = context;
+    let of_process = |process: ProcessId| -> Vec<Vec<Choice>> {
+        (0..model.processes[process].locations.len()).map(|location| choices(model, process, location)).collect()
+    };
+    let all: Vec<_> = (0..model.processes.len()).map(of_process).collect();
+    if all.iter().flatten().map(Vec::len).sum::<usize>() > MOST_AT_ONCE {
+        return None;
+    }
+    let mut text = String::from(
+        "// Gives the successor by each step of the processes.\ntemplate <class State, class Give>\nEXPLORE_FN void \
+         every_step(const State& from, Notes& notes, Give& give)\n{\n    (void)from, (void)notes, (void)give;\n",
+    );
+    for (process, locations) in all.iter().enumerate().filter(|(_, locations)| locations.iter().any(|here| !here.is_empty())) {
+        writeln!(text, "    switch (at_{}(from)) {{", names.process(process)).unwrap();
+        for (location, here) in locations.iter().enumerate().filter(|(_, here)| !here.is_empty()) {
+            writeln!(text, "    case {location}:").unwrap();
+            // Pairs of one sender share its guard.
+            for group in here.chunk_by(|one, other| sender(one).is_some() && sender(one) == sender(other)) {
+                let statements = match group[0] {
+                    Choice::Guard(id) => format!("(void)({});", context.guard(id).expect("it may be a fault")),
+                    Choice::Alone(id) => context.alone_at_once(id),
+                    Choice::Pair(Pair { sender, .. }) => {
+                        let pairs: Vec<String> = group.iter().map(|choice| context.pair_at_once(*choice)).collect();
+                        format!("if ({}) {{\n{}        }}", context.guard(sender).unwrap_or("true".into()), pairs.concat())
+                    }
+                };
+                writeln!(text, "        {statements}").unwrap();
+            }
+            text.push_str("        break;\n");
+        }
+        text.push_str("    }\n");
+    }
+    Some(text + "}\n\n")
+}
+
+fn sender(choice: &Choice) -> Option<TransitionId> {
+    match choice {
+        Choice::Pair(pair) => Some(pair.sender),
+        _ => None,
+    }
+}
+
 /// The pairs of a process as data, by location and choice: data costs no time to compile.
 fn pairs_of(context: Context<'_>, process: ProcessId, choices: &[Vec<Choice>], most: usize, pairs: &mut Vec<Pair>) -> String {
     let mut text = format!("EXPLORE_DATA u32 pairs_of_{}[] = {{\n", context.names.process(process));
@@ -200,6 +249,50 @@ impl Context<'_> {
         let Self { model, names, shared } = self;
         let scope = Scope { model, names, transition: id, state: "from", shared: Some(shared) };
         model.transitions[id].guard.as_ref().map(|guard| scope.text(guard))
+    }
+
+    /// Condition that no committed location forbids the step by these transitions.
+    fn is_allowed(self, ids: &[TransitionId]) -> Option<&'static str> {
+        let model = self.model;
+        let is_committed = |id: &TransitionId| {
+            let Transition { process, from, .. } = &model.transitions[*id];
+            model.processes[*process].locations[*from].committed
+        };
+        (model.has_committed_locations() && !ids.iter().any(is_committed)).then_some("!any_committed(from)")
+    }
+
+    /// Statement of a step that a process takes alone, for [`all_at_once`].
+    fn alone_at_once(self, id: TransitionId) -> String {
+        let Self { model, names, .. } = self;
+        let tests: Vec<String> = self.guard(id).into_iter().chain(self.is_allowed(&[id]).map(String::from)).collect();
+        let test = if tests.is_empty() { "true".into() } else { tests.join(" && ") };
+        let statements: Vec<String> = moving(model, names, id).into_iter().chain(effects(model, names, id)).collect();
+        format!("if ({test}) {{ State& to = give.row(); {} give.done(); }}  // {}", statements.join(" "), describe(model, id))
+    }
+
+    /// Statement of the step of a pair whose sender may send, for [`all_at_once`].
+    fn pair_at_once(self, choice: Choice) -> String {
+        let Self { model, names, .. } = self;
+        let Choice::Pair(pair) = choice else { unreachable!("a group of pairs has nothing else") };
+        let Pair { sender, receiver } = pair;
+        let Transition { process, from, .. } = &model.transitions[receiver];
+        let mut tests = vec![format!("at_{}(from) == {from}", names.process(*process))];
+        tests.extend(self.guard(receiver));
+        tests.extend(self.is_allowed(&[sender, receiver]).map(String::from));
+        let fields = match &model.transitions[sender].action {
+            Action::Send { values, .. } => values.len().max(1),
+            _ => 1,
+        };
+        let mut statements = vec![format!("i32 values[{fields}] = {{}}; (void)values;")];
+        statements.extend(pairs::send(model, names, sender));
+        statements.extend(pairs::receive(model, names, receiver));
+        for id in [receiver, sender] {
+            statements.extend(moving(model, names, id));
+            statements.extend(effects(model, names, id));
+        }
+        let (test, statements) = (tests.join(" && "), statements.join(" "));
+        let what = describe_pair(model, pair);
+        format!("            if ({test}) {{ State& to = give.row(); {statements} give.done(); }}  // {what}\n")
     }
 }
 

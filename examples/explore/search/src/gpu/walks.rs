@@ -75,7 +75,7 @@ pub fn source_of_walks(model: &Model, checks: &Checks) -> String {
     format!("{SURROUNDINGS}{}{WALK}{REGISTERS}{KERNEL}", generate(model, &conditions, None))
 }
 
-/// The kernel of a model without a net or a property, compiled for a GPU.
+/// The kernel of a model without a property, compiled for a GPU.
 pub struct GpuWalks<'a> {
     model: &'a Model,
     function: CudaFunction,
@@ -92,7 +92,7 @@ impl<'a> GpuWalks<'a> {
     /// The device is not a GPU, NVRTC is not found or does not take the text, or the driver fails.
     pub fn new(device: &Device, interpreted: &Interpreted<'a>) -> Result<Self> {
         let model = interpreted.interpreter.model();
-        assert!(model.net.is_none() && model.property.is_none(), "walks are of processes");
+        assert!(model.property.is_none(), "walks are without a property");
         ensure_fits(model)?;
         let context = device.cuda_context().context("the device is not a GPU")?;
         // The kernel uses no table, but the headers are those of one.

@@ -314,3 +314,61 @@ pub fn formulas_of_contest(folder: &Path) {
     println!("{compared} formulas");
     assert!(compared > 100, "only {compared} formulas were compared");
 }
+
+/// Texts of nets whose walks differ in what they need: statements or tables of the generated code, wider fields, other fields.
+pub fn with_walks() -> Vec<(&'static str, String)> {
+    let nets = [("mixed", mixed()), ("statements", moving(10, 300)), ("tables", moving(10, 4200)), ("256", wide(256))];
+    nets.into_iter().chain([("lying", lying())]).map(|(name, net)| (name, net.text())).collect()
+}
+
+/// Walks of nets are the same with interpreted and compiled functions, and end as nets do.
+pub fn nets_are_simulated() {
+    let walked = |text: &str, arguments: &[&str]| {
+        let (_folder, path) = written_as("net.pnml", text);
+        let run = |engine| {
+            let output = explore_on("cpu:2", &path, [&["--engine", engine, "--json", "--simulate"], arguments].concat());
+            let report = only_object(&output);
+            let names = ["end", "walks_taken", "steps", "longest", "deadlocks", "walk", "path"];
+            let figures = names.map(|name| report[name].clone());
+            (output.status.code(), figures, String::from_utf8(output.stderr).unwrap())
+        };
+        let (one, other) = (run("interpreted"), run("compiled"));
+        // If a walk finds something, the counts include a part of other threads' walks.
+        let same = if one.1[5].is_null() { 0..7 } else { 5..7 };
+        assert_eq!((one.0, &one.1[same.clone()]), (other.0, &other.1[same]), "{arguments:?}");
+        one
+    };
+    for (name, text) in with_walks() {
+        let (code, figures, text) = walked(&text, &["20,300", "--seed", "7"]);
+        let [end, walks, steps, longest, deadlocks, ..] = &figures;
+        let numbers = [walks, steps, longest, deadlocks].map(|number| number.as_u64().unwrap());
+        assert_eq!((code, end.as_str(), numbers[0]), (Some(0), Some("complete"), 20), "{name} {text}");
+        // Each of `c`'s 256 tokens moves once, and each of the three of `p` three times; the others have no deadlock.
+        let expected = match name {
+            "256" => [5120, 256, 20],
+            "lying" => [180, 9, 20],
+            _ => [6000, 300, 0],
+        };
+        if name != "mixed" {
+            assert_eq!(numbers[1..], expected, "{name}");
+        }
+        assert_eq!(text.matches("NUPN").count(), usize::from(name == "lying"), "{text}");
+    }
+    // Deadlocks, goals and invariants, each with the path to it; the places' names are those of the net.
+    let lying = lying().text();
+    let (code, figures, _) = walked(&lying, &["5", "--deadlock"]);
+    assert_eq!((code, &figures[6]["length"]), (Some(1), &serde_json::json!(9)), "{figures:?}");
+    let moving = moving(10, 300).text();
+    for (option, condition) in [("--goal", "tokens(p3) == 2"), ("--invariant", "tokens(p3) < 2")] {
+        let (code, figures, _) = walked(&moving, &["1000,100", option, condition]);
+        assert_eq!((code, figures[0].as_str()), (Some(1), Some("found")), "{option}");
+        let is_longest = figures[6]["length"].as_u64().is_some_and(|length| (2..=100).contains(&length));
+        assert!(is_longest, "{option}: {figures:?}");
+    }
+    // A net without bounds ends the simulation with the reason.
+    let unbounded = Net::default().place("p", 1).place("q", 0).transition("t", &["p"], &["p", "q"]).text();
+    let (_folder, path) = written_as("net.pnml", &unbounded);
+    let output = explore(&path, ["--simulate", "2,1000"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(3) && text.contains("unbounded"), "{text}");
+}
