@@ -91,6 +91,7 @@ const MODULES: &[&[Test]] = &[
     suite::lookalikes::TESTS,
     suite::many_offers::TESTS,
     suite::memory_limits::TESTS,
+    suite::memory_limits::of_keys::TESTS,
     suite::nodes::TESTS,
     suite::numpy::TESTS,
     suite::overlapping_calls::TESTS,

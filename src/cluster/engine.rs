@@ -413,14 +413,20 @@ impl RankEngine {
     /// Makes room on all ranks. Returns the number of keys that were moved. If a rank could not make room, stores the reason.
     fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
         let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
-        let (size, mut own) = (raw.size(), None);
-        let mut moved = 0;
+        let size = raw.size();
+        let larger = |slots: u64, nodes: u64| Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) };
+        if let Maintenance::Grow { slots, nodes } = maintenance {
+            // One table that is full rejects vectors however large the others are. So none grows unless all may.
+            let own = raw.may_grow_with_others(larger(slots, nodes)).err();
+            let records = self.link.exchange_records(operation, self.link.record().failed(own.as_ref()))?;
+            if let Err(error) = agree(&records, own) {
+                answers.limit.get_or_insert(error);
+                return Ok(0);
+            }
+        }
+        let (mut own, mut moved) = (None, 0);
         let made = raw.keeping(&mut answers.fresh, || match maintenance {
-            Maintenance::Grow { slots, nodes } => raw.grow_by_itself(
-                CLUSTER_BATCH,
-                size,
-                Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) },
-            ),
+            Maintenance::Grow { slots, nodes } => raw.grow_with_others(CLUSTER_BATCH, size, larger(slots, nodes)),
             Maintenance::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
         });
         if let Err(error) = made {

@@ -97,8 +97,9 @@
 //! # Growth
 //!
 //! Tables with [`grows(true)`](crate::TableBuilder::grows) double on all ranks as soon as one would be too full, so that the
-//! shares stay as they were. If one cannot, no batch fails: vectors use the remaining slots, and [`Batch::error`] says which rank
-//! could not grow, and why.
+//! shares stay as they were. If one would take more than its [`memory`](crate::TableBuilder::memory), together with the larger
+//! table, none grows. If one cannot grow because its device has no memory, the others have grown. In both cases no batch fails:
+//! vectors use the remaining slots, and [`Batch::error`] says which rank could not grow, and why.
 //!
 //! # Failures
 //!

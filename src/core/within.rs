@@ -214,6 +214,25 @@ impl RawTable {
         self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
     }
 
+    /// Whether the table may grow to this size, as the tables of all ranks do together.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MemoryLimit`] if the old and the new table together take more than the table's limit.
+    pub(crate) fn may_grow_with_others(&self, to: Size) -> Result<()> {
+        let (taken, limit) = (self.bytes(), self.memory().bytes());
+        let is_beyond = |bytes: &Bytes| taken.saturating_add(bytes.new) > limit || bytes.full > limit;
+        match self.bytes_for(to).filter(is_beyond) {
+            Some(Bytes { new: needed, .. }) => Err(Error::MemoryLimit { taken, needed, limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// Grows to this size, or more if that size rejects stored vectors and [the limit](Self::may_grow_with_others) permits more.
+    pub(crate) fn grow_with_others(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
+        self.grow_by_itself_if(call, from, to, &|to| self.may_grow_with_others(to).is_ok())
+    }
+
     /// Number of vectors that the table holds when it has grown as far as the limit permits.
     pub(crate) fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
         let mut budget = self.budget(limit)?;

@@ -1,21 +1,34 @@
 //! Tables that grow within a limit of memory: they fill it, they never take more, and every outcome at the limit is true.
 
+use super::saved::saved;
 use crate::common::checker::{Checker, OrFail};
 use crate::common::kinds::Kind;
-use crate::common::vectors::{Pool, Random, distinct};
-use crate::common::{scaled, tests_of_all_kinds};
+use crate::common::spread::Spread;
+use crate::common::vectors::{Pool, Random, distinct, keys};
+use crate::common::{scaled, sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::thread;
-use warpset::{Device, Error, MemoryLimit, Outcome, Request, VectorTable, faults};
+use warpset::cluster::Builder;
+use warpset::{Device, Error, MemoryLimit, Outcome, Request, RootTable, VectorTable, faults};
 
 tests_of_all_kinds![
     tables_fill_their_memory,
     tiny_limits_are_kept,
     four_threads_reach_the_limit,
     each_allocation_of_the_last_growth_fails,
+    each_allocation_of_a_batch_at_the_limit_fails,
     tables_without_a_limit_grow_as_before,
     growth_by_hand_keeps_the_limit,
+    full_tables_are_read_saved_and_loaded,
+    ranks_keep_their_limits,
 ];
+
+/// Tests of tables of keys, which are no kind of vectors.
+pub mod of_keys {
+    use super::*;
+
+    tests![keys_fill_their_memory, keys_that_relocate_fill_their_memory];
+}
 
 /// On a GPU rows get memory in pages of 2 MiB, so that limits of a few pages cannot be filled.
 fn has_coarse_rows<S: Kind>(device: &Device) -> bool {
@@ -179,6 +192,148 @@ fn each_allocation_of_the_last_growth_fails<S: Kind>(device: &Device) {
             assert_eq!(table.get_many(&references).unwrap(), more, "{about}");
         }
     }
+}
+
+/// The batch that takes the rest of the memory, and rejects vectors: whatever fails, no outcome is wrong, the limit holds, and
+/// what is stored afterwards is the same as without faults but for some vectors at the limit.
+fn each_allocation_of_a_batch_at_the_limit_fails<S: Kind>(device: &Device) {
+    let width = if has_coarse_rows::<S>(device) { 256 } else { 4 };
+    let limit = 40_000 * width as u64;
+    let words = distinct(width, 0, if has_coarse_rows::<S>(device) { 30_000 } else { 12_000 });
+    let prepared = || {
+        let table = limited::<S>(device, width, 100, MemoryLimit::Reserved(limit));
+        table.find_or_put_many(&words[..50 * width]).unwrap().complete(&table).unwrap();
+        table
+    };
+    let request = || Request::new().outcomes(true).references(true);
+    let table = prepared();
+    let (batch, calls) = faults::count(|| table.find_or_put_many_with(&words, request()));
+    assert!(batch.unwrap().tally.full > 0, "the limit is reached");
+    let step = (calls / sized(300, 60, 15)).max(1);
+    for call in (0..calls).step_by(step as usize) {
+        for last in [call + 1, u64::MAX] {
+            let (table, about) = (prepared(), format!("calls {call} to {last} of {calls} fail"));
+            let (batch, _) = faults::fail(call..last, || table.find_or_put_many_with(&words, request()));
+            let contained = table.contains_many(&words).unwrap();
+            assert!(contained[..50].iter().all(|stored| *stored), "{about}: something is lost");
+            assert!(table.bytes() <= limit || has_coarse_rows::<S>(device), "{about}: {} bytes", table.bytes());
+            if let Ok(batch) = &batch {
+                for (at, outcome) in batch.outcomes.iter().enumerate() {
+                    let is_right = match outcome {
+                        Outcome::Full => at >= 50,
+                        Outcome::Seen => at < 50 && contained[at],
+                        Outcome::New => at >= 50 && contained[at],
+                    };
+                    assert!(is_right, "{about}: vector {at} is {outcome}");
+                }
+            }
+            // The table goes on: everything that is stored is Seen, and nothing is New twice.
+            let again = table.find_or_put_many(&words).unwrap();
+            let seen = |at: usize| again.outcomes[at] == Outcome::Seen;
+            assert!((0..contained.len()).all(|at| contained[at] == seen(at)), "{about}");
+            let stored = table.len().unwrap();
+            assert_eq!(stored, again.tally.seen + again.tally.new, "{about}");
+        }
+    }
+}
+
+/// A table that has rejected vectors at its limit gives all others back, and so does its file. The loaded table keeps the limit
+/// that it is given: the same one permits nothing more, and a larger one takes all vectors.
+fn full_tables_are_read_saved_and_loaded<S: Kind>(device: &Device) {
+    let (widths, limit) = widths_and_limit::<S>(device);
+    for &width in widths {
+        let table = limited::<S>(device, width, 500, MemoryLimit::Reserved(limit));
+        let words = distinct(width, 0, limit as usize / (2 * width));
+        let batch = table.find_or_put_many(&words).unwrap();
+        assert!(batch.tally.full > 0, "width {width}: the limit is reached");
+        let new: HashSet<&[u32]> = batch.positions(Outcome::New).map(|at| &words[at * width..][..width]).collect();
+        let is_whole = |table: &VectorTable<S>| {
+            let rows: Vec<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
+            assert_eq!(rows.len(), new.len(), "width {width}");
+            assert!(rows.iter().all(|row| new.contains(&row[..])), "width {width}: a vector that was not New");
+        };
+        is_whole(&table);
+        let file = saved(&table);
+        let loaded = VectorTable::<S>::load(device, &file[..]).unwrap();
+        is_whole(&loaded);
+        loaded.set_memory(MemoryLimit::Reserved(limit));
+        let again = loaded.find_or_put_many(&words).unwrap();
+        assert_eq!(again.tally.seen, new.len() as u64, "width {width}");
+        assert!(loaded.bytes() <= limit || has_coarse_rows::<S>(device), "width {width}: {} bytes", loaded.bytes());
+        let tally = again.tally;
+        assert!(tally.full == 0 || matches!(again.error, Some(Error::MemoryLimit { .. })), "width {width}: {:?}", again.error);
+        loaded.set_memory(MemoryLimit::Reserved(8 * limit));
+        let all = loaded.find_or_put_many(&words).unwrap();
+        assert_eq!((all.tally.full, all.error.is_none()), (0, true), "width {width}: {:?}", all.error);
+        assert_eq!(loaded.len().unwrap(), (words.len() / width) as u64, "width {width}");
+    }
+}
+
+/// The limit of each rank holds for its own table. All ranks stop growing when one has reached it, and each vector that is
+/// stored was New for one rank.
+fn ranks_keep_their_limits<S: Kind>(device: &Device) {
+    let width = if has_coarse_rows::<S>(device) { 256 } else { 4 };
+    let count = scaled(12_000, 3000);
+    let limit = (count * width) as u64;
+    let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true);
+    let set = Spread::new(device, 3, |table| Builder::new(table).round(500), table.memory(MemoryLimit::Reserved(limit))).unwrap();
+    let words = distinct(width, 0, count);
+    // The last rank may take more, but would only waste it.
+    set.all(|rank, table| table.local().set_memory(MemoryLimit::Reserved(if rank == 2 { 8 * limit } else { limit })));
+    let batches = set.all(|rank, table| table.find_or_put_many(if rank == 1 { &words } else { &[] }).unwrap());
+    assert!(batches.iter().all(|batch| batch.total == batches[1].tally));
+    assert!(batches[1].tally.full > 0, "the limit is reached: {:?}", batches[1].tally);
+    let is_limit = |error: &Option<Error>| matches!(error, Some(Error::MemoryLimit { limit: of, .. }) if *of == limit);
+    assert!(batches.iter().any(|batch| is_limit(&batch.error)), "{:?}", batches[1].error);
+    assert!(batches.iter().all(|batch| is_limit(&batch.error) || matches!(batch.error, Some(Error::Rank { .. }))));
+    let contained = set.all(|rank, table| table.contains_many(if rank == 1 { &words } else { &[] }).unwrap());
+    for (at, (stored, outcome)) in contained[1].iter().zip(&batches[1].outcomes).enumerate() {
+        assert_eq!(*stored, *outcome == Outcome::New, "vector {at} is {outcome}");
+    }
+    assert_eq!(set.agreed(|_, table| table.len().unwrap()), batches[1].total.new);
+    // A later batch makes none of them grow either.
+    set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words } else { &[] }).unwrap());
+    for bytes in set.all(|_, table| table.local().bytes()) {
+        assert!(bytes <= limit || has_coarse_rows::<S>(device), "{bytes} bytes");
+    }
+}
+
+/// Keys in compact slots, which share 15/16 of the limit, are stored up to 95 % of them, or 99 % if they relocate.
+fn keys_at_the_limit(device: &Device, cuckoo: bool) {
+    let limit = scaled(1 << 20, 300_000);
+    for (key_bits, slot_bits) in [(30, 32), (36, 32), (64, 64), (33, 64)] {
+        let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(500).cuckoo(cuckoo);
+        let table = builder.grows(true).memory(MemoryLimit::Reserved(limit)).build(device).unwrap();
+        let about = format!("{key_bits} bits in {slot_bits}, cuckoo {cuckoo}");
+        let keys = keys(key_bits, limit as usize / (slot_bits as usize / 8) * 5 / 4);
+        let mut new = HashSet::new();
+        let mut is_full = false;
+        for part in keys.chunks(2000) {
+            let batch = table.find_or_put_many(part).unwrap();
+            assert!(table.bytes() <= limit, "{about}: {} bytes", table.bytes());
+            new.extend(batch.positions(Outcome::New).map(|at| part[at]));
+            if batch.tally.full > 0 {
+                assert!(matches!(batch.error, Some(Error::MemoryLimit { limit: of, .. }) if of == limit), "{:?}", batch.error);
+                is_full = true;
+                break;
+            }
+        }
+        assert!(is_full, "{about}: more keys than the limit holds");
+        let used = new.len() as f64 * slot_bits as f64 / 8.0 / limit as f64;
+        assert!(used > 0.855, "{about}: {used:.3} of the limit is used, {:?}", table.stats().unwrap());
+        let stored: HashSet<u64> = table.iter().map(|row| row.unwrap().1).collect();
+        assert!(stored == new, "{about}: what is stored was New");
+        let again = table.find_or_put_many(&keys).unwrap();
+        assert_eq!(again.tally.seen, new.len() as u64, "{about}");
+    }
+}
+
+fn keys_fill_their_memory(device: &Device) {
+    keys_at_the_limit(device, false);
+}
+
+fn keys_that_relocate_fill_their_memory(device: &Device) {
+    keys_at_the_limit(device, true);
 }
 
 /// Memory that is free is far more than these tables need: each growth doubles them.

@@ -174,8 +174,7 @@ pub struct Options {
         value_enum,
         value_name = "WHAT",
         conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "fair", "export", "record", "checkpoint", "resume", "emit", "emit_buchi", "cycles",
-            "local_ranks", "rank", "ranks", "unreached", "coverage"
+            "ltl", "buchi", "ef", "livelock", "fair", "export", "record", "emit", "emit_buchi", "cycles", "unreached", "coverage"
         ],
         help_heading = "Checks"
     )]
@@ -495,15 +494,20 @@ impl Options {
             ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
         }
         if self.reduce.is_some() {
-            ensure!(!on_ranks, "--reduce cannot be combined with ranks: it needs a search in one table");
+            let is_gpu = self.engine == EngineKind::Gpu;
+            ensure!(
+                !on_ranks || !is_gpu,
+                "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
+            );
         }
         if self.exports_during_search() {
             let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
             ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
             return Ok(EngineKind::Interpreted);
         }
+        let on_threads = self.finds_on_threads() || (on_ranks && self.reduce.is_some());
         let engine = match self.engine {
-            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !self.finds_on_threads() => EngineKind::Gpu,
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
             other => other,
         };
         if engine == EngineKind::Gpu {

@@ -9,12 +9,12 @@ use crate::program;
 use anyhow::{Context, Result, ensure};
 use warpset_model::reduction::actions::Tests;
 use warpset_model::reduction::dependencies::Dependencies;
-use warpset_model::reduction::stubborn::{Kept, Stubborn, TRIAL};
+use warpset_model::reduction::stubborn::{Kept, STEPS_FOR_ONE, Stubborn, TRIAL};
 
 /// A reduction that was asked for.
 pub struct Reduction<'m> {
     pub kept: Kept,
-    /// Chooses the steps to take; `None` if a trial left nothing out, so that all steps are taken.
+    /// Chooses the steps to take; `None` if a trial left too little out, so that all steps are taken.
     pub stubborn: Option<Stubborn<'m>>,
 }
 
@@ -73,7 +73,7 @@ impl<'m> Reduction<'m> {
     pub fn remark(&self) -> String {
         match self.stubborn {
             Some(_) => format!("reduced: {}", self.word()),
-            None => format!("not reduced: no step could be left out in the first {TRIAL} states"),
+            None => format!("not reduced: fewer than 1 of {STEPS_FOR_ONE} steps could be left out in a trial of {TRIAL} states"),
         }
     }
 }

@@ -127,7 +127,6 @@ fn attempt(
     // A reduction that saves nothing leaves the choice of the engine free.
     let unreduced = Options { reduce: None, ..options.clone() };
     let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
-    #[cfg(feature = "cuda")]
     let stubborn = reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref());
     #[cfg(feature = "cuda")]
     let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, &checks, stubborn));
@@ -143,7 +142,7 @@ fn attempt(
         None => first_table::size(options, kind, &model.layout, &device, 1)?,
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
-    let identity = is_kept.then(|| Identity::of(model, &checks));
+    let identity = is_kept.then(|| Identity::of(model, &checks, stubborn));
     ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
     let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {

@@ -82,7 +82,18 @@ impl Task<'_> {
             let tables = rank_set.build(&builder, size.slots)?.into_iter().map(ranks::Table::erased).collect();
             time.table += start.elapsed();
             let outputs = self.outputs;
-            return spread::explore(tables, options, &interpreted, self.warnings, outputs, device, (engine, limits), time);
+            let reduction = self.reduction.as_ref();
+            return spread::explore(
+                tables,
+                options,
+                &interpreted,
+                reduction,
+                self.warnings,
+                outputs,
+                device,
+                (engine, limits),
+                time,
+            );
         }
         let (table, resumed) = match self.opened.take() {
             Some(opened) => opened.load(device, &interpreted, &limits).map(|(table, resumed)| (table, Some(resumed)))?,

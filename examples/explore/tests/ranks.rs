@@ -60,6 +60,32 @@ fn models_have_the_same_counts_on_any_number_of_ranks() {
     }
 }
 
+/// The choice of the steps is a function of the state, so ranks take the same ones.
+#[test]
+fn reduced_searches_are_the_same_on_any_number_of_ranks() {
+    for (name, question, reduction) in [
+        ("philosophers", &["--reduce", "deadlocks"][..], "deadlocks"),
+        ("crossing.exp", &["--reduce", "deadlocks"], "deadlocks"),
+        ("peterson", &["--reduce", "auto", "--deadlock"], "deadlocks"),
+        ("crossing.exp", &["--reduce", "goal", "--goal", "train_1 == 2 and train_2 == 2"], "goal"),
+    ] {
+        let (code, expected) = report(&model(name), question);
+        assert_eq!(expected["reduction"], reduction, "{name}: {expected}");
+        for ranks in ["2", "3"] {
+            for engine in ["auto", "interpreted", "compiled"] {
+                let arguments = [question, &["--local-ranks", ranks, "--engine", engine, "--capacity", "64"]].concat();
+                let (of_ranks, found) = report(&model(name), &arguments);
+                assert_eq!((of_ranks, &found["reduction"]), (code, &expected["reduction"]), "{name}: {found}");
+                assert_eq!(found["path"]["length"], expected["path"]["length"], "{name}: {found}");
+                // A search that ends at a violation depends on the order of the states.
+                if expected["complete"] == Value::Bool(true) {
+                    same(&found, &expected, &format!("{name} on {ranks} ranks, {engine}"));
+                }
+            }
+        }
+    }
+}
+
 /// A table without space for one state grows, or the search reports that it ended for memory. It used to report a complete search
 /// of no states.
 #[test]
@@ -313,6 +339,10 @@ fn what_ranks_do_not_do_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
+    // A search that is reduced: no step can be left out in the river.
+    let output = run(&model("philosophers"), &["--local-ranks", "2", "--engine", "gpu", "--reduce", "deadlocks"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("--reduce on ranks needs --engine interpreted"), "{text}");
 }
 
 /// Models of the BEEM benchmark: `WARPSET_BEEM` names the folder with `open.csv` and `open/`.

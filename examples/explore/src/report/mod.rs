@@ -241,10 +241,13 @@ impl Report<'_> {
         // The schedule of growth leaves a sixteenth of the memory unused, and the last slots are not filled.
         let of_states = 2.0 * stats.bytes as f64 * stats.fill() / 0.95 * 16.0 / 15.0;
         let needed = HumanBytes(of_states as u64 + 2 * lists);
-        let (taken, fill) = (HumanBytes(stats.bytes + lists), 100.0 * stats.fill());
+        let (taken, lists, fill) = (HumanBytes(stats.bytes), HumanBytes(lists), 100.0 * stats.fill());
+        let of_nodes = 100.0 * stats.nodes as f64 / stats.node_slots.max(1) as f64;
+        let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
+        // Lists may have been longest while the table was smaller.
         format!(
-            "{at}, where the table and lists of states take {taken} and the table is {fill:.0} % full; twice as many states need about \
-             --memory {needed}"
+            "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to {lists}; twice as many \
+             states need about --memory {needed}"
         )
     }
 
@@ -337,7 +340,7 @@ impl Report<'_> {
             (
                 "memory",
                 format!(
-                    "{} of table, {:.1} bytes a state, {:.0} % full; {} of lists of states",
+                    "{} of table, {:.1} bytes a state, {:.0} % full; up to {} of lists of states",
                     HumanBytes(stats.bytes),
                     stats.bytes_per_vector(),
                     100.0 * stats.fill(),

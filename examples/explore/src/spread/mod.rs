@@ -17,6 +17,8 @@ use crate::progress::ProgressLine;
 #[cfg(feature = "cuda")]
 use crate::ranks::with_workers;
 use crate::ranks::{Ranks, Table, Worker, on_threads_of};
+use crate::reduce::Reduction;
+use crate::reduced::Reduced;
 use crate::report::Time;
 use crate::stopping;
 use crate::successors::{Interpreted, Successors};
@@ -33,13 +35,15 @@ pub fn explore(
     tables: Vec<Table<Erased>>,
     options: &Options,
     interpreted: &Interpreted<'_>,
+    reduction: Option<&Reduction<'_>>,
     warnings: &Warnings,
     outputs: Outputs,
     device: &Device,
     (engine, limits): (EngineKind, Limits),
     mut time: Time,
 ) -> Result<u8> {
-    let task = Task { options, limits, interpreted, warnings, outputs, device };
+    let task = Task { options, limits, interpreted, reduction, warnings, outputs, device };
+    let stubborn = reduction.and_then(|reduction| reduction.stubborn.as_ref());
     let start = Instant::now();
     match engine {
         #[cfg(feature = "cuda")]
@@ -52,15 +56,19 @@ pub fn explore(
             task.search_and_report(ranks, &|| "compiled for the GPU".into(), time)
         }
         EngineKind::Compiled => {
-            let compiled = compile(options, interpreted, None)?;
+            let compiled = compile(options, interpreted, stubborn)?;
             time.compile = start.elapsed();
             task.on_threads(tables, &compiled, &|| "compiled".into(), time)
         }
         EngineKind::Auto => {
-            let source = Switching::new(interpreted, None);
+            let source = Switching::new(interpreted, stubborn);
             source.during(|| task.on_threads(tables, &source, &|| source.engine(), time))
         }
-        _ => task.on_threads(tables, interpreted, &|| "interpreted".into(), time),
+        _ => {
+            let reduced = stubborn.map(|stubborn| Reduced { interpreted, stubborn });
+            let source: &dyn Successors = reduced.as_ref().map_or(interpreted, |reduced| reduced);
+            task.on_threads(tables, source, &|| "interpreted".into(), time)
+        }
     }
 }
 
@@ -69,6 +77,7 @@ struct Task<'a> {
     /// Limits for one device.
     limits: Limits,
     interpreted: &'a Interpreted<'a>,
+    reduction: Option<&'a Reduction<'a>>,
     warnings: &'a Warnings,
     outputs: Outputs,
     device: &'a Device,
@@ -94,7 +103,7 @@ impl Task<'_> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, limits, interpreted, warnings, outputs, device } = self;
+        let Self { options, limits, interpreted, reduction, warnings, outputs, device } = self;
         // The memory limit is per device.
         let (own, others) = ranks.devices()?;
         let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
@@ -112,7 +121,10 @@ impl Task<'_> {
             return Err(no_room.into());
         }
         let start = Instant::now();
-        let surveyed = Survey::of(model).map(|survey| ranks.survey(&survey, stopping::asked)).transpose()?;
+        // The tokens and firings of a reduced search are not those of the net.
+        let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
+        let survey = Survey::of(model).filter(|_| !is_reduced);
+        let surveyed = survey.map(|survey| ranks.survey(&survey, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
         let numbers = ranks.numbers()?;
         let spec = ranks.spec()?;
@@ -133,7 +145,7 @@ impl Task<'_> {
             ranks: Some(numbers),
             checkpoints: None,
             known: None,
-            reduction: None,
+            reduction,
             exploration: &exploration,
             surveyed,
         };

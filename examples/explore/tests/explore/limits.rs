@@ -39,7 +39,7 @@ pub fn first_tables_fit_their_memory() {
             assert!(taken <= bytes, "{table}: {taken} of {bytes} bytes");
         }
         for (memory, capacity, text) in [
-            ("1k", "1000", "stopped at --memory 1000 B, where the table and lists of states take "),
+            ("1k", "1000", "stopped at --memory 1000 B, where the table takes "),
             ("100k", "10000", "stopped at --memory 97.66 KiB, where "),
         ] {
             let output = explore(&counters, ["--table", table, "--memory", memory, "--capacity", capacity]);

@@ -110,6 +110,7 @@ const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
     ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
     ("reduced_searches_say_so", reductions::reduced_searches_say_so),
+    ("reduced_searches_are_resumed", reductions::reduced_searches_are_resumed),
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),

@@ -1,4 +1,6 @@
-//! Random models for tests: texts that are valid by construction.
+//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO.
+
+pub mod slco;
 
 use proptest::prelude::*;
 use proptest::sample::select;

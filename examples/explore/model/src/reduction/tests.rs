@@ -7,7 +7,7 @@ use crate::dve::Dve;
 use crate::ir::network::{Component, Rule, Table};
 use crate::ir::{Model, Network, Source, Texts, Type, Variable};
 use crate::net::tests as nets;
-use crate::slco::{self, Slco};
+use crate::slco::Slco;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -87,7 +87,7 @@ const GOALS_OF_SLCO: [&str; 6] = [
 #[test]
 fn random_models_in_slco() {
     let (mut read, mut compared, mut whole, mut reduced, mut number) = (0, 0, 0, 0, 0);
-    with(models(), 4, &slco::random::model(), |text| {
+    with(models(), 4, &random::slco::model(), |text| {
         let Ok(slco) = Slco::read(source(&text)) else { return };
         read += 1;
         let dependencies = Dependencies::of(&slco.model, Tests::default(), false).unwrap();

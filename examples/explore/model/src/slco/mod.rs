@@ -28,8 +28,6 @@ mod declarations;
 mod expressions;
 mod grammar;
 mod names;
-#[cfg(test)]
-pub mod random;
 mod received;
 mod steps;
 #[cfg(test)]

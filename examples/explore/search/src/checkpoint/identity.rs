@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use flate2::Crc;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Debug, Write};
+use warpset_model::reduction::stubborn::Stubborn;
 
 /// Name of the part that encodes states.
 const STATES: &str = "variables";
@@ -25,10 +26,14 @@ pub struct Identity {
     conditions: Vec<String>,
     /// Checksum of the evaluated conditions: their texts do not contain the values of the model's constants.
     meaning: String,
+    /// Checksum of what chooses the steps of a reduced search.
+    reduction: Option<String>,
 }
 
 impl Identity {
-    pub fn of(model: &Model, checks: &Checks) -> Self {
+    /// Identity of a search. `stubborn` chooses its steps, if it is reduced.
+    pub fn of(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>) -> Self {
+        let reduction = stubborn.map(checksum_of_reduction);
         let parts = vec![
             (STATES, checksum_of_states(model)),
             ("processes", checksum(&(&model.processes, &model.channels))),
@@ -40,13 +45,13 @@ impl Identity {
         let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);
         let meaning = checksum(&conditions.clone().map(|condition| &condition.must_hold).collect::<Vec<_>>());
         let conditions = conditions.map(|condition| format!("{:?} {}", condition.role, condition.text)).collect();
-        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions, meaning }
+        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions, meaning, reduction }
     }
 
     pub fn json(&self) -> Value {
         let parts: Map<String, Value> = self.parts.iter().map(|(name, sum)| ((*name).into(), json!(sum))).collect();
         json!({ "name": self.name, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions,
-                "meaning": self.meaning })
+                "meaning": self.meaning, "reduction": self.reduction })
     }
 
     /// Returns an error that names the first difference from the saved identity.
@@ -77,6 +82,14 @@ impl Identity {
             saved["meaning"].as_str() == Some(&self.meaning),
             "a constant of the model used in the conditions (--invariant, --goal) has changed since it was written"
         );
+        let (before, now) = (saved["reduction"].as_str(), self.reduction.as_deref());
+        ensure!(
+            before.is_some() == now.is_some(),
+            "it was written {} a reduction, but this search runs {}",
+            with(before.is_some()),
+            with(now.is_some())
+        );
+        ensure!(before == now, "it was written with another reduction (--reduce), or by a version that chooses other steps");
         Ok(())
     }
 }
@@ -93,6 +106,18 @@ fn checksum_of_net(model: &Model) -> String {
 
 fn checksum_of_states(model: &Model) -> String {
     checksum(&(&model.variables, &model.layout))
+}
+
+/// Two searches with the same checksum choose the same steps in each state. One that goes on after another must: the path to a
+/// state is found only if the steps to it are chosen again.
+fn checksum_of_reduction(stubborn: &Stubborn) -> String {
+    let (mut sum, dependencies) = (Sum::default(), &stubborn.dependencies);
+    for row in dependencies.conflicts.iter().chain(&dependencies.enablers) {
+        sum.add(bytemuck::cast_slice(row.as_slice()));
+    }
+    write!(sum, "{:?} {:?}", dependencies.actions.tests, dependencies.tests).expect("it writes nowhere");
+    write!(sum, "{:?} {} {:?}", stubborn.goal, stubborn.keeps_deadlocks, stubborn.heuristics).expect("it writes nowhere");
+    sum.text()
 }
 
 /// Conditions as the command line shows them.

@@ -14,7 +14,7 @@
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
 //! | magic, version, bytes of the header | the layout of the file | `Reading::open` |
-//! | model, conditions, deadlocks | the next-state functions that get the states | `Identity::ensure_is` |
+//! | model, conditions, deadlocks, reduction | the next-state functions that get the states | `Identity::ensure_is` |
 //! | words | starts of states in the lists | `Opened::table_of`: the width of the model's states |
 //! | table | the kind of table to load | `Opened::table_of`; the library, which reads the table's own header |
 //! | states | counts | number of states stored in the table |

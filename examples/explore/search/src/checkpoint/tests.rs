@@ -26,7 +26,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
     let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let (folder, device) = (TempDir::new().unwrap(), Device::cpu_with_threads(2));
     let initial = dve.model.initial_state();
-    let identity = || Identity::of(&dve.model, &checks);
+    let identity = || Identity::of(&dve.model, &checks, None);
     let checkpoints = Checkpoints::new(schedule(&folder), identity(), TableKind::Tree, 0);
     let mut ends = Vec::new();
     for limits in limits {
@@ -153,7 +153,7 @@ fn constants_that_conditions_name_are_part_of_an_identity() {
              system async;"
         );
         let dve = read(&text);
-        Identity::of(&dve.model, &with_goal(&dve, "P.x > most", Checks::default()))
+        Identity::of(&dve.model, &with_goal(&dve, "P.x > most", Checks::default()), None)
     };
     let saved = identity(3).json();
     identity(3).ensure_is(&saved).unwrap();

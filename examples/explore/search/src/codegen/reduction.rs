@@ -22,7 +22,7 @@ use crate::ir::Model;
 use crate::ir::net::Holder;
 use std::fmt::Write;
 use warpset_model::reduction::actions::Test;
-use warpset_model::reduction::stubborn::{COST_OF_ENABLED, Goal, MOST_SEEDS, Stubborn};
+use warpset_model::reduction::stubborn::{Goal, Stubborn};
 
 /// Text that chooses the actions.
 const STUBBORN: &str = include_str!("stubborn.cuh");
@@ -197,8 +197,8 @@ impl Reduction {
             ("goal_at", goal_at),
             ("goal_end", goal_end),
             ("goal_depth", depth),
-            ("most_seeds", MOST_SEEDS),
-            ("cost_of_enabled", COST_OF_ENABLED),
+            ("most_seeds", stubborn.heuristics.most_seeds),
+            ("cost_of_enabled", stubborn.heuristics.cost_of_enabled),
         ] {
             writeln!(text, "constexpr u32 {name} = {value};").unwrap();
         }

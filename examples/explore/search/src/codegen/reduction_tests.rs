@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::Path;
 use warpset_model::reduction::stubborn::{Kept, Stubborn};
+use warpset_model::slco;
 use warpset_random_models as random;
 
 /// States of a model in which the choices are compared.
@@ -117,6 +118,21 @@ fn compiled_choices_of_random_models_in_dve_are_the_interpreters() {
         std::fs::write(&path, text).unwrap();
         // A few of the random texts are no models.
         warpset_model::dve::Dve::read(Source { name: "random".into(), text: text.clone() }).ok()?;
+        compare_text(&read_file(&path), &goals[number % 2..])
+    });
+    assert_some_is_left_out(numbers.collect());
+}
+
+#[test]
+fn compiled_choices_of_random_models_in_slco_are_the_interpreters() {
+    let goals = ["p.x = 2 and p.M0.C and (q.b or q.M0.B)", "q.a[1] > 2 or (p.x = 1 and (q.n < 0 or p.M0.B))"];
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<_> = values(&random::slco::model(), 14, models()).into_iter().enumerate().collect();
+    let numbers = texts.par_iter().map(|(number, text)| {
+        let path = folder.path().join(format!("{number}.slco"));
+        std::fs::write(&path, text).unwrap();
+        // A few of the random texts are no models.
+        slco::Slco::read(Source { name: "random".into(), text: text.clone() }).ok()?;
         compare_text(&read_file(&path), &goals[number % 2..])
     });
     assert_some_is_left_out(numbers.collect());

@@ -139,7 +139,9 @@ struct Choice {
             const bool is_failing = at < end && fails(own);
             EXPLORE_NO_UNROLL
             for (u32 owners = Lanes::ballot(is_failing); owners != 0; owners &= owners - 1) {
-                const u32 test = Lanes::shuffle(own, Lanes::lowest(owners)), cost = cost_of(actions + test, least);
+                const u32 test = Lanes::shuffle(own, Lanes::lowest(owners));
+                if (cost_of_enabled == 0) return test;
+                const u32 cost = cost_of(actions + test, least);
                 if (cost >= least) continue;
                 least = cost;
                 chosen = test;
