@@ -335,7 +335,8 @@ mod tests {
         pages.iter().filter(|page| **page & 1 != 0).count()
     }
 
-    /// The system's zeros are EMPTY nodes already. Slots have an EMPTY of their own, which is written.
+    /// The system's zeros are EMPTY nodes already. Slots have an EMPTY of their own, which is written. Where the nodes lie beside
+    /// the slots, a huge page of 512 pages may hold both.
     #[test]
     #[cfg_attr(miri, ignore = "it asks the system")]
     fn nodes_of_a_new_table_take_no_memory() {
@@ -346,9 +347,9 @@ mod tests {
             (provided(&store._slots), provided(store._nodes.as_ref().unwrap()))
         };
         let (slots, nodes) = count();
-        assert!(slots >= (1 << 19) / 65536 && nodes == 0, "pages of slots: {slots}, of nodes: {nodes}");
+        assert!(slots >= (1 << 19) / 65536 && nodes < 512, "pages of slots: {slots}, of nodes: {nodes}");
         table.find_or_put_many(&(0..800).collect::<Vec<u32>>()).unwrap().complete(&table).unwrap();
-        assert!(count().1 > 0);
+        assert!(count().1 > nodes);
         table.clear().unwrap();
         assert!(!table.contains_many(&[0, 1, 2, 3, 4, 5, 6, 7]).unwrap()[0] && table.nodes().unwrap() == 0);
     }
