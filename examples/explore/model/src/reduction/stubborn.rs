@@ -48,7 +48,7 @@ impl Default for Heuristics {
     }
 }
 
-/// States of a trial before a reduced search, in walks of [`WALK`] steps.
+/// States of a trial before a reduced search, in walks of `WALK` steps.
 pub const TRIAL: usize = 2_000;
 const WALK: usize = 200;
 
