@@ -143,7 +143,7 @@ fn programs_of_the_tests_and_examples_compile() {
             "kernels.cu",
             include_str!("../../../suite/kernels.cu"),
             &TABLE,
-            &["read_view", "offer", "make_batch", "make_successors", "put_successors", "make_numbers", "judge_numbers"],
+            &["read_view", "offer", "make_batch", "make_successors", "put_successors", "make_numbers", "judge_numbers", "mark"],
         ),
         ("blocks.cu", include_str!("../../../suite/blocks.cu"), &TABLE, &["put_by_blocks"]),
         ("puzzle.cu", include_str!("../../../../examples/custom_kernel/puzzle.cu"), &two, &["expand"]),
