@@ -35,7 +35,7 @@ fn key(number: u64) -> u64 {
 
 /// Half of the keys stay.
 fn stays(key: &u64) -> bool {
-    key % 2 == 0
+    key.is_multiple_of(2)
 }
 
 /// Seconds of some work: of the CPU if the device is one, of the clock else.
@@ -133,8 +133,15 @@ impl Fill<'_> {
             #[cfg(not(feature = "cuda"))]
             unreachable!("there is no GPU")
         } else {
-            let of_rows = time(self.device, || Ok(gone[0] = self.rows.retain(stays)?))?;
-            [of_rows, time(self.device, || Ok(gone[1] = self.bucket.retain(stays)?))?]
+            let of_rows = time(self.device, || {
+                gone[0] = self.rows.retain(stays)?;
+                Ok(())
+            })?;
+            let of_bucket = time(self.device, || {
+                gone[1] = self.bucket.retain(stays)?;
+                Ok(())
+            })?;
+            [of_rows, of_bucket]
         };
         assert_eq!(gone, [self.gone; 2]);
         Ok(times)
