@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bucket.hpp"
-#include "warpset/batch/filter.cuh"
+#include "filter.hpp"
 
 namespace warpset {
 

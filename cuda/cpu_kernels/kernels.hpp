@@ -34,7 +34,7 @@ struct View {
     Pairing pairing;  // tree tables only
     u32 slot_bits;    // compact and indexed tables only
     SlotsOf slots;    // other tables
-    u64* filter;      // bucket tables only: the filter, if this call uses it (warpset/batch/filter.cuh); otherwise null
+    u64* filter;      // bucket tables only: the filter, if this call uses it (filter.hpp); otherwise null
     u64 filter_words;
 
     template <class ViewOfKind>

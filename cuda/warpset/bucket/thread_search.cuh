@@ -3,7 +3,7 @@
 //
 // This header is for bucket tables; compact/search.cuh has the same for compact tables.
 //
-// A table may have a filter beside its slots, so that lookups of absent vectors read no slot: batch/filter.cuh.
+// A table may have a filter beside its slots, so that lookups of absent vectors read no slot: cuda/cpu_kernels/filter.hpp.
 //
 // Tried and dropped: tags that puts read, too. A tag is a byte per slot beside the table: 0, or bits of the hash of the slot's
 // vector. Rule: each call that returns New or Seen has written the tag or seen it. So a lookup that begins later may take a tag

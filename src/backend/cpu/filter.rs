@@ -1,6 +1,6 @@
 //! The filter of a bucket table: memory for it, and the rule that says which lookups may use it.
 //!
-//! A put call stores a vector in a slot first and sets its bits in the filter later (cuda/warpset/batch/filter.cuh). A lookup
+//! A put call stores a vector in a slot first and sets its bits in the filter later (cuda/cpu_kernels/filter.hpp). A lookup
 //! call that finds a bit unset answers Absent without reading a slot.
 //!
 //! # The rule

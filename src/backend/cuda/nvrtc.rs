@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 40] = [
+pub(crate) const HEADERS: [(&str, &str); 39] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -41,7 +41,6 @@ pub(crate) const HEADERS: [(&str, &str); 40] = [
     ("warpset/core/results.cuh", include_str!("../../../cuda/warpset/core/results.cuh")),
     ("warpset/bucket/builder.cuh", include_str!("../../../cuda/warpset/bucket/builder.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
-    ("warpset/batch/filter.cuh", include_str!("../../../cuda/warpset/batch/filter.cuh")),
     ("warpset/batch/columns.cuh", include_str!("../../../cuda/warpset/batch/columns.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
     ("warpset/cluster/partition.cuh", include_str!("../../../cuda/warpset/cluster/partition.cuh")),

@@ -285,9 +285,6 @@ struct Warp {
 #endif
     }
 
-    // Sets bits of a word of a filter (batch/filter.cuh).
-    static void set_bits_relaxed(u64* word, u64 bits) { __atomic_fetch_or(word, bits, __ATOMIC_RELAXED); }
-
     // Whether these consecutive chunks equal the words of a vector. All are looked at.
     template <class Chunk>
     static bool agree(const Chunk* chunks, const u32* words, u32 count)

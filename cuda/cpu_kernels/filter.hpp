@@ -69,10 +69,10 @@ struct ThreadSearch<FilteredTable<Shape>, Operation::FindOrPut> {
         u64 hashes[size];
         u32 count = 0;
 
-        // Relaxed: published by the end of the put call (src/backend/cpu/filter.rs).
+        // Other threads set bits of the same word. Relaxed: published by the end of the put call (src/backend/cpu/filter.rs).
         WARPSET_FN static void set(const Table& table, u64 hash)
         {
-            platform::Warp::set_bits_relaxed(table.word_of(hash), Table::bits_of(hash));
+            __atomic_fetch_or(table.word_of(hash), Table::bits_of(hash), __ATOMIC_RELAXED);
         }
 
         WARPSET_FN void add(const Table& table, u64 hash)
