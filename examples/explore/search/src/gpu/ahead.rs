@@ -2,7 +2,7 @@
 //!
 //! The search is guessed. A wrong guess costs only the time of threads that would have waited.
 
-use super::Sources;
+use super::program::Sources;
 use crate::codegen::ensure_fits;
 use crate::table_kind::TableKind;
 use warpset::gpu::Ahead;
@@ -47,5 +47,5 @@ fn table<S: Storage>(
     text: Option<String>,
 ) -> warpset::Result<()> {
     ahead.table(&builder, capability)?;
-    text.map_or(Ok(()), |text| ahead.source(&builder, capability, super::PROGRAM, &text))
+    text.map_or(Ok(()), |text| ahead.source(&builder, capability, super::program::PROGRAM, &text))
 }

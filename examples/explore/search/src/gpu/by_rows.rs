@@ -4,8 +4,9 @@
 //! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a path
 //! needs no second exploration.
 
+use super::kernel::allocate;
 use super::unlisted::Unlisted;
-use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
+use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
 use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};

@@ -1,8 +1,9 @@
 //! Checkpoints of the engine on the GPU. They are written between two launches: at the beginning of a level, or after a launch
 //! that found the table full. In the second case the level is repeated.
 
+use super::kernel::allocate;
 use super::unlisted::{Unlisted, in_pieces};
-use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState, allocate};
+use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
 use crate::exploration::{Counts, Found};
 use crate::growth::if_it_fits;
@@ -136,7 +137,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     }
 }
 
-impl super::Kernel {
+impl super::kernel::Kernel {
     /// States that a block takes at a time in a level of `states` states; explore.cu computes the same at the end of a level.
     fn tile(&self, states: usize) -> u64 {
         let (blocks, warps) = (self.launch.grid_dim.0 as usize, self.launch.block_dim.0 as usize / 32);

@@ -1,7 +1,8 @@
 //! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states in the table on
 //! the GPU. Beside the table it takes two bytes a slot and eight bytes a state.
 
-use super::{GpuEngine, Kernel, POLL_INTERVAL, SearchMemory, allocate};
+use super::kernel::{Kernel, allocate};
+use super::{GpuEngine, POLL_INTERVAL, SearchMemory};
 use crate::exploration::{End, Limits};
 use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WAY, Residue};
 use anyhow::{Context, Result, ensure};

@@ -1,6 +1,6 @@
 // The engine on the GPU: breadth-first search, level by level, in one kernel that the host launches rarely.
 //
-// The model's next-state functions (codegen), the options written by gpu/mod.rs and registers.cuh precede this text.
+// The model's next-state functions (codegen), the options written by gpu/program.rs and registers.cuh precede this text.
 //
 //   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
 //                                       ^ first     ^ last          ^ counts->new_references

@@ -13,7 +13,8 @@
 //! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
-use super::{GpuEngine, Kernel, NONE, SearchMemory, allocate, unless_memory_ends};
+use super::kernel::{Kernel, allocate, unless_memory_ends};
+use super::{GpuEngine, NONE, SearchMemory};
 use crate::exploration::{End, Found, Limits};
 use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;

@@ -11,7 +11,9 @@ mod ahead;
 mod by_rows;
 mod checkpoint;
 mod cycles;
+mod kernel;
 mod lasso;
+mod program;
 mod rank;
 #[cfg(test)]
 mod simulated;
@@ -21,16 +23,18 @@ mod unlisted;
 mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
+pub use kernel::unless_memory_ends;
+pub use program::{Sources, can_reduce};
 pub use rank::OnGpu;
 pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
+use kernel::{Kernel, allocate};
 use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
-use crate::checks::Checks;
-use crate::codegen::{Choosing, ensure_fits, generate, tables};
+use crate::codegen::ensure_fits;
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
@@ -42,54 +46,13 @@ use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Wa
 use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use std::time::Duration;
-use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
-use warpset::cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, LaunchConfig,
-    PushKernelArg, ValidAsZeroBits,
-};
+use warpset::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, PushKernelArg, ValidAsZeroBits};
 use warpset::gpu::{Counts as Offers, DeviceBatch};
-use warpset::{Request, Spec, Storage, VectorTable};
+use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
-use warpset_model::reduction::stubborn::Stubborn;
-
-const KERNEL: &str = include_str!("explore.cu");
-
-/// States in registers, for every kernel.
-const REGISTERS: &str = include_str!("registers.cuh");
-
-/// The choice of steps, for the kernels of reduced searches.
-const CHOOSING: &str = include_str!("choosing.cuh");
-
-/// Name of the program in messages of the compiler.
-const PROGRAM: &str = "explore.cu";
-
-/// Definitions that the generated functions and the kernel need.
-const SURROUNDINGS: &str = "\
-#define EXPLORE_FN __device__ __forceinline__
-#define EXPLORE_OUT_OF_LINE __device__ __noinline__
-#define EXPLORE_PART __device__ __noinline__
-#define EXPLORE_DATA __device__ constexpr
-#if WARPSET_WIDTH <= 64
-#define EXPLORE_UNROLL _Pragma(\"unroll\")
-#else  // no registers hold such states, and unrolled loops take seconds to compile
-#define EXPLORE_UNROLL _Pragma(\"unroll 4\")
-#endif
-#define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
-#define EXPLORE_ROWS_A_THREAD 4
-#define EXPLORE_BLOCKS(threads) (768 / threads)
-#ifndef EXPLORE_RANKS
-#define EXPLORE_RANKS 0
-#endif
-#ifndef EXPLORE_BY_ROWS
-#define EXPLORE_BY_ROWS 0
-#endif
-#ifndef EXPLORE_REGISTERS
-#define EXPLORE_REGISTERS 6
-#endif
-";
 
 /// Time after which the kernel returns so that the host can read its counts: often enough for a progress line, rarely enough to
 /// cost nothing.
@@ -152,69 +115,6 @@ unsafe impl ValidAsZeroBits for SearchState {}
 // SAFETY: `repr(C)` of integers without padding, as in explore.cu.
 unsafe impl DeviceRepr for KernelLimits {}
 
-/// Input of a program text.
-#[derive(Clone, Copy)]
-pub struct Sources<'a> {
-    pub model: &'a Model,
-    pub checks: &'a Checks,
-    /// Measures the time of the kernel.
-    pub timed: bool,
-    /// Chooses the steps of a reduced search.
-    pub stubborn: Option<&'a Stubborn<'a>>,
-}
-
-impl<'a> Sources<'a> {
-    /// All steps are taken, and no time is measured.
-    pub fn new(model: &'a Model, checks: &'a Checks) -> Self {
-        Self { model, checks, timed: false, stubborn: None }
-    }
-
-    /// Program text that explores an indexed table, with parents beside its rows.
-    pub fn by_rows(self) -> String {
-        format!("#define EXPLORE_BY_ROWS 1\n{}", self.text(false))
-    }
-
-    /// Program text that explores, for a table of the model's states and any GPU.
-    pub fn search(self) -> String {
-        let has_property = self.model.property.is_some();
-        let with_cycles = if has_property { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
-        self.text(false) + &with_cycles
-    }
-
-    /// Program text that goes back from a state to the initial one. It tries all steps: each way is one of the model.
-    pub fn walk(self) -> String {
-        Self { timed: false, stubborn: None, ..self }.text(true)
-    }
-
-    /// Program text for one rank of several.
-    pub fn rank(self) -> String {
-        format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
-    }
-
-    /// The tables that the text reads; at least one word.
-    fn tables(self) -> Vec<u32> {
-        let mut tables = tables(self.model, self.stubborn.map(Choosing::by_lanes));
-        tables.resize(tables.len().max(1), 0);
-        tables
-    }
-
-    fn text(self, walks_back: bool) -> String {
-        let Self { model, checks, timed, stubborn } = self;
-        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-        let generated = generate(model, &conditions, stubborn.map(Choosing::by_lanes));
-        let (walks_back, choosing) = (u8::from(walks_back), stubborn.map_or("", |_| CHOOSING));
-        format!(
-            "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
-             {generated}{REGISTERS}{choosing}{KERNEL}"
-        )
-    }
-}
-
-/// Whether a GPU can choose the steps: whether the tables have a moderate size.
-pub fn can_reduce(stubborn: &Stubborn) -> bool {
-    Choosing::by_lanes(stubborn).fits()
-}
-
 /// Message for an initial state that cannot be put into a table as new.
 fn not_empty_or_too_small<S: Storage>(table: &VectorTable<S>) -> String {
     let (slots, is_tree) = (table.slots(), table.spec().is_tree());
@@ -255,15 +155,6 @@ pub struct GpuEngine<'a, S: Storage> {
     /// Where the search is saved, and the search to resume.
     checkpoints: Option<&'a Checkpoints>,
     resumed: Option<Resumed>,
-}
-
-/// The program text, compiled for tables of one spec.
-struct Kernel {
-    module: Arc<CudaModule>,
-    function: CudaFunction,
-    read_states: CudaFunction,
-    launch: LaunchConfig,
-    spec: Spec,
 }
 
 /// State of the search, in device memory.
@@ -756,102 +647,6 @@ impl SearchState {
 /// Number of states in `order` at which a table should grow. The table also stores the states dropped from `order`.
 fn states_for(slots: u64, dropped: u64) -> u64 {
     ((slots as f64 * GROW_AT_FILL) as u64).saturating_sub(dropped)
-}
-
-impl Kernel {
-    fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
-        Self::of(table.compile(PROGRAM, text)?, name, stream, table.spec())
-    }
-
-    /// Loads one of the functions of a compiled text.
-    fn of(module: Arc<CudaModule>, name: &str, stream: &Arc<CudaStream>, spec: Spec) -> Result<Self> {
-        // Some of the calls below do not bind the context themselves, and each rank of several has a thread and a GPU of its own.
-        stream.context().bind_to_thread()?;
-        let (threads, shared) = describe(&module, stream)?;
-        let (function, read_states) = (module.load_function(name)?, module.load_function("read_states")?);
-        function.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)?;
-        let resident = function.occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)?;
-        ensure!(
-            resident > 0,
-            "no block of {threads} threads with {shared} bytes of shared memory fits a multiprocessor of this GPU"
-        );
-        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-        let blocks = resident * stream.context().attribute(multiprocessors)? as u32;
-        let launch = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
-        Ok(Self { module, function, read_states, launch, spec })
-    }
-
-    /// Marks for each thread of a reduced search; one word if they are in shared memory. Takes `old` if that is large enough.
-    fn marks(&self, stream: &Arc<CudaStream>, old: Option<CudaSlice<u32>>) -> Result<CudaSlice<u32>> {
-        let count = self.module.load_function("count_marks")?;
-        let mut words = stream.alloc_zeros::<u32>(1)?;
-        let mut launch = stream.launch_builder(&count);
-        launch.arg(&mut words);
-        // SAFETY: the address of a number, which one thread writes.
-        unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
-        let a_thread = u64::from(stream.clone_dtoh(&words)?[0]);
-        let threads = u64::from(self.launch.grid_dim.0) * u64::from(self.launch.block_dim.0);
-        if let Some(old) = old.filter(|old| old.len() as u64 >= a_thread * threads) {
-            return Ok(old);
-        }
-        Ok(allocate::<u32>(stream, (a_thread * threads).max(1))?.ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?)
-    }
-
-    /// The words of states, one after another; `None` if there is no memory for them.
-    fn states<S: Storage>(
-        &self,
-        table: &VectorTable<S>,
-        stream: &Arc<CudaStream>,
-        references: &CudaView<'_, u64>,
-    ) -> Result<Option<CudaSlice<u32>>> {
-        let count = references.len() as u64;
-        let Some(mut words) = allocate::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
-        let view = table.kernel_argument()?;
-        let mut launch = stream.launch_builder(&self.read_states);
-        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_states` in its order; there are `count` references to stored states, and `words` has
-        // room for as many states; the view is valid: the table grows only after the stream has been waited for (below, and in
-        // `read`).
-        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
-        stream.synchronize()?;
-        Ok(Some(words))
-    }
-}
-
-/// Allocates `count` numbers; `None` if there is no memory. The caller must write each before reading it.
-fn allocate<T: DeviceRepr>(stream: &Arc<CudaStream>, count: u64) -> Result<Option<CudaSlice<T>>> {
-    // SAFETY: the caller writes an element before it is read.
-    match unsafe { stream.alloc::<T>(count as usize) } {
-        Ok(memory) => Ok(Some(memory)),
-        Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Turns an error about GPU memory into `None`.
-pub fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
-    let is_memory = |error: &Error| {
-        error.chain().any(|cause| match cause.downcast_ref::<DriverError>() {
-            Some(DriverError(code)) => *code == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-            None => matches!(cause.downcast_ref(), Some(warpset::Error::OutOfMemory { .. })),
-        })
-    };
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if is_memory(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Threads of a block, and the bytes of shared memory that it needs.
-fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, u32)> {
-    let describe = module.load_function("describe")?;
-    let (mut threads, mut shared) = (stream.alloc_zeros::<u32>(1)?, stream.alloc_zeros::<u32>(1)?);
-    let mut launch = stream.launch_builder(&describe);
-    launch.arg(&mut threads).arg(&mut shared);
-    // SAFETY: two addresses of a number each, which one thread writes.
-    unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
-    Ok((stream.clone_dtoh(&threads)?[0], stream.clone_dtoh(&shared)?[0]))
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
-use super::{KernelLimits, NONE, SearchState, Sources, allocate};
+use super::kernel::{Kernel, allocate};
+use super::program::Sources;
+use super::{KernelLimits, NONE, SearchState};
 use crate::checks::Violation;
 use crate::codegen::ensure_fits;
 use crate::exploration::{Found, Limits};
@@ -41,9 +43,9 @@ pub struct OnGpu<'a> {
     text: String,
     /// Tables of the model's network; one word if it has no network.
     tables: CudaSlice<u32>,
-    kernel: super::Kernel,
+    kernel: Kernel,
     /// Kernel of the search for a path, compiled when it is first needed.
-    walk: Option<super::Kernel>,
+    walk: Option<Kernel>,
     stream: Arc<CudaStream>,
     /// Most steps of a state.
     most_steps: u64,
@@ -79,7 +81,7 @@ impl<'a> OnGpu<'a> {
         let sources = Sources::new(model, interpreted.checks);
         let text = sources.rank();
         let stream = context.new_stream()?;
-        let kernel = super::Kernel::load(table, &text, "expand_states", &stream)?;
+        let kernel = Kernel::load(table, &text, "expand_states", &stream)?;
         let most_steps = count_steps(&kernel, &stream)?;
         let width = table.width() as u64;
         let (order, free) = (order_of(table, &stream)?, table.device().free_memory()?);
@@ -180,7 +182,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         }
         let table = table.local();
         if table.spec() != self.kernel.spec {
-            self.kernel = super::Kernel::load(table, &self.text, "expand_states", &self.stream)?;
+            self.kernel = Kernel::load(table, &self.text, "expand_states", &self.stream)?;
         }
         let LaunchConfig { grid_dim, block_dim, .. } = self.kernel.launch;
         let (blocks, tile) = shape(count, grid_dim.0.into(), block_dim.0.into(), self.most_steps, self.offer_capacity());
@@ -293,7 +295,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
             let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk();
-            self.walk = Some(super::Kernel::load(table, &text, "find_predecessor", &self.stream)?);
+            self.walk = Some(Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
         let walk = self.walk.as_ref().expect("it has just been compiled");
         let mut path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
@@ -337,7 +339,7 @@ pub fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: 
     (count.div_ceil(tile).min(most_blocks), tile)
 }
 
-fn count_steps(kernel: &super::Kernel, stream: &Arc<CudaStream>) -> Result<u64> {
+fn count_steps(kernel: &Kernel, stream: &Arc<CudaStream>) -> Result<u64> {
     let function = kernel.module.load_function("count_steps")?;
     let mut most = stream.alloc_zeros::<u64>(1)?;
     let mut launch = stream.launch_builder(&function);

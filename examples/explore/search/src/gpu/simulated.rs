@@ -1,8 +1,9 @@
 //! Tests of a rank's kernel on the simulated GPU of tests/simt. The system's C++ compiler compiles it with the code of a model.
 //! Its results must equal the interpreter's, and it must have no data races.
 
+use super::program::Sources;
 use super::rank::{rows_for, rows_of_tile, shape};
-use super::{KernelLimits, NONE, SearchState, Sources};
+use super::{KernelLimits, NONE, SearchState};
 use crate::checks::{Checks, Role, Violation};
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
 use crate::interpreter::Interpreter;

@@ -1,7 +1,7 @@
 //! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves
 //! the GPU.
 
-use super::allocate;
+use super::kernel::allocate;
 use crate::ir::net::{Firing, FiringGroup, Test};
 use crate::stopping::Stop;
 use anyhow::{Context, Result};

@@ -1,6 +1,6 @@
 // Random walks on the GPU: a walk per thread, without a table.
 //
-// The model's next-state functions and walk.cuh (codegen), the definitions of gpu/mod.rs and registers.cuh precede this text.
+// The model's next-state functions and walk.cuh (codegen), the definitions of gpu/program.rs and registers.cuh precede this text.
 //
 // A thread takes one walk after another, each as simulation.rs defines it. It chooses the next step in two passes over all
 // choices of all units: the first one counts the steps, the second one stops at the chosen one. So successors take no memory. A

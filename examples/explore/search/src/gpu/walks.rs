@@ -1,6 +1,6 @@
 //! Random walks on a GPU: a walk per thread ([`simulation`](crate::simulation)).
 
-use super::{REGISTERS, SURROUNDINGS};
+use super::program::{REGISTERS, SURROUNDINGS};
 use crate::checks::Checks;
 use crate::codegen::{WALK, ensure_fits, generate, tables};
 use crate::ir::Model;

@@ -1,0 +1,106 @@
+//! Texts of the programs that search on a GPU.
+
+use super::cycles;
+use crate::checks::Checks;
+use crate::codegen::{Choosing, generate, tables};
+use crate::ir::Model;
+use warpset_model::reduction::stubborn::Stubborn;
+
+const KERNEL: &str = include_str!("explore.cu");
+
+/// States in registers, for every kernel.
+pub(super) const REGISTERS: &str = include_str!("registers.cuh");
+
+/// The choice of steps, for the kernels of reduced searches.
+const CHOOSING: &str = include_str!("choosing.cuh");
+
+/// Name of the program in messages of the compiler.
+pub(super) const PROGRAM: &str = "explore.cu";
+
+/// Definitions that the generated functions and the kernel need.
+pub(super) const SURROUNDINGS: &str = "\
+#define EXPLORE_FN __device__ __forceinline__
+#define EXPLORE_OUT_OF_LINE __device__ __noinline__
+#define EXPLORE_PART __device__ __noinline__
+#define EXPLORE_DATA __device__ constexpr
+#if WARPSET_WIDTH <= 64
+#define EXPLORE_UNROLL _Pragma(\"unroll\")
+#else  // no registers hold such states, and unrolled loops take seconds to compile
+#define EXPLORE_UNROLL _Pragma(\"unroll 4\")
+#endif
+#define EXPLORE_NO_UNROLL _Pragma(\"unroll 1\")
+#define EXPLORE_ROWS_A_THREAD 4
+#define EXPLORE_BLOCKS(threads) (768 / threads)
+#ifndef EXPLORE_RANKS
+#define EXPLORE_RANKS 0
+#endif
+#ifndef EXPLORE_BY_ROWS
+#define EXPLORE_BY_ROWS 0
+#endif
+#ifndef EXPLORE_REGISTERS
+#define EXPLORE_REGISTERS 6
+#endif
+";
+
+/// Input of a program text.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    pub model: &'a Model,
+    pub checks: &'a Checks,
+    /// Measures the time of the kernel.
+    pub timed: bool,
+    /// Chooses the steps of a reduced search.
+    pub stubborn: Option<&'a Stubborn<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    /// All steps are taken, and no time is measured.
+    pub fn new(model: &'a Model, checks: &'a Checks) -> Self {
+        Self { model, checks, timed: false, stubborn: None }
+    }
+
+    /// Program text that explores an indexed table, with parents beside its rows.
+    pub fn by_rows(self) -> String {
+        format!("#define EXPLORE_BY_ROWS 1\n{}", self.text(false))
+    }
+
+    /// Program text that explores, for a table of the model's states and any GPU.
+    pub fn search(self) -> String {
+        let has_property = self.model.property.is_some();
+        let with_cycles = if has_property { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+        self.text(false) + &with_cycles
+    }
+
+    /// Program text that goes back from a state to the initial one. It tries all steps: each way is one of the model.
+    pub fn walk(self) -> String {
+        Self { timed: false, stubborn: None, ..self }.text(true)
+    }
+
+    /// Program text for one rank of several.
+    pub fn rank(self) -> String {
+        format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
+    }
+
+    /// The tables that the text reads; at least one word.
+    pub(super) fn tables(self) -> Vec<u32> {
+        let mut tables = tables(self.model, self.stubborn.map(Choosing::by_lanes));
+        tables.resize(tables.len().max(1), 0);
+        tables
+    }
+
+    fn text(self, walks_back: bool) -> String {
+        let Self { model, checks, timed, stubborn } = self;
+        let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+        let generated = generate(model, &conditions, stubborn.map(Choosing::by_lanes));
+        let (walks_back, choosing) = (u8::from(walks_back), stubborn.map_or("", |_| CHOOSING));
+        format!(
+            "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
+             {generated}{REGISTERS}{choosing}{KERNEL}"
+        )
+    }
+}
+
+/// Whether a GPU can choose the steps: whether the tables have a moderate size.
+pub fn can_reduce(stubborn: &Stubborn) -> bool {
+    Choosing::by_lanes(stubborn).fits()
+}
