@@ -14,9 +14,6 @@ use warpset::cudarc::driver::{
 };
 use warpset::{Reference, Storage, VectorTable};
 
-pub const FLAGS: &str = include_str!("residue.cuh");
-pub const KERNELS: &str = include_str!("residue.cu");
-
 /// Memory allocated in advance is at most 1 / `SHARE` of the free memory.
 const SHARE: u64 = 8;
 

@@ -1,6 +1,5 @@
 //! Texts of the programs that search on a GPU.
 
-use super::cycles;
 use crate::checks::Checks;
 use crate::codegen::{Choosing, generate, tables};
 use crate::ir::Model;
@@ -13,6 +12,10 @@ pub(super) const REGISTERS: &str = include_str!("registers.cuh");
 
 /// The choice of steps, for the kernels of reduced searches.
 const CHOOSING: &str = include_str!("choosing.cuh");
+
+/// The search for accepting cycles: what a state's flags say, and the kernels.
+const RESIDUE_FLAGS: &str = include_str!("residue.cuh");
+const RESIDUE_KERNELS: &str = include_str!("residue.cu");
 
 /// Name of the program in messages of the compiler.
 pub(super) const PROGRAM: &str = "explore.cu";
@@ -67,7 +70,7 @@ impl<'a> Sources<'a> {
     /// Program text that explores, for a table of the model's states and any GPU.
     pub fn search(self) -> String {
         let has_property = self.model.property.is_some();
-        let with_cycles = if has_property { [cycles::FLAGS, cycles::KERNELS].concat() } else { String::new() };
+        let with_cycles = if has_property { [RESIDUE_FLAGS, RESIDUE_KERNELS].concat() } else { String::new() };
         self.text(false) + &with_cycles
     }
 
