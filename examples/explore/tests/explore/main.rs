@@ -226,9 +226,10 @@ fn main() -> ExitCode {
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
     for (test, variable, of_folder) in OF_FOLDERS {
+        let name = format!("folders::{test}");
         match std::env::var_os(variable).map(PathBuf::from) {
-            Some(folder) => trials.push(trial(test.into(), Box::new(move || of_folder(&folder)))),
-            None => trials.push(skipped(test.into(), "its variable does not name a folder of models (.ci/run)")),
+            Some(folder) => trials.push(trial(name, Box::new(move || of_folder(&folder)))),
+            None => trials.push(skipped(name, "its variable does not name a folder of models (.ci/run)")),
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
