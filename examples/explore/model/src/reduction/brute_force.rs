@@ -4,10 +4,12 @@ use super::dependencies::{Dependencies, describe_test};
 use super::stubborn::{Kept, Scratch, Stubborn, Value, evaluate, term_of};
 use crate::checks::Checks;
 use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};
-use crate::ir::Model;
+use crate::ir::expression::Binary;
+use crate::ir::{Expression, Model, Span, Unary};
 use crate::terms::Term;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
+use warpset_random::Random;
 
 type State = Vec<u32>;
 type Steps = Rc<Vec<(Step, State)>>;
@@ -205,4 +207,72 @@ pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(us
         }
     }
     Ok(Some((whole.states, left)))
+}
+
+/// All states, if there are at most `most` and no fault.
+fn states_of(model: &Model, most: usize) -> Option<Vec<State>> {
+    let mut space = Space::of(model);
+    let mut known = BTreeSet::from([model.initial_state()]);
+    let mut states = vec![model.initial_state()];
+    let mut next = 0;
+    while let Some(state) = states.get(next).cloned() {
+        next += 1;
+        for (_, successor) in space.steps(&state)?.iter() {
+            if known.insert(successor.clone()) {
+                states.push(successor.clone());
+            }
+        }
+        if states.len() > most {
+            return None;
+        }
+    }
+    Some(states)
+}
+
+/// What holds in a state: the location of each process, the value of each variable and element, and the tokens of each place.
+fn facts(model: &Model, state: &State) -> Vec<Expression> {
+    let is = |of, value| Expression::binary(Binary::Equal, of, Expression::Constant(value), Span::default());
+    let at = (0..model.processes.len()).map(|process| Expression::At { process, location: model.location(state, process) });
+    if let Some(net) = &model.net {
+        let tokens = |place| is(net.tokens_of(place), net.tokens(&model.layout, state, place) as i32);
+        return at.chain((0..net.places.len()).map(tokens)).collect();
+    }
+    let values = model.variables.iter().enumerate().flat_map(|(number, variable)| {
+        let of = move |element: usize| match variable.is_array {
+            false => Expression::Variable(number),
+            true => Expression::Element {
+                array: number,
+                index: Box::new(Expression::Constant(element as i32)),
+                span: Span::default(),
+            },
+        };
+        (0..variable.initial.len()).map(move |element| is(of(element), model.value(state, number, element)))
+    });
+    at.chain(values).collect()
+}
+
+/// Goals drawn from the states of a model; none if it has a fault or more than `most` states. The first is a whole state. The
+/// others are drawn from up to three facts of one state, of two states, which may exclude each other, and their opposites.
+pub fn drawn_goals(model: &Model, random: &mut Random, most: usize) -> Vec<Expression> {
+    let Some(states) = states_of(model, most) else { return Vec::new() };
+    let mut draw = |from: &[Expression], count: usize| -> Vec<Expression> {
+        let count = count.min(from.len());
+        (0..count).map(|_| from[random.below(from.len())].clone()).collect()
+    };
+    // The states are in the order of their depths: the last ones are far away.
+    let [middle, last] = [&states[states.len() / 2], &states[states.len() - 1]].map(|state| facts(model, state));
+    let [of_middle, of_last, others] = [draw(&middle, 3), draw(&last, 3), draw(&last, 2)];
+    let mixed = [draw(&middle, 1), draw(&last, 1)].concat();
+    let opposites = others.into_iter().map(|fact| Expression::unary(Unary::Not, fact)).collect();
+    [
+        (last, Binary::And),
+        (of_middle, Binary::And),
+        (of_last, Binary::And),
+        (mixed.clone(), Binary::And),
+        (mixed, Binary::Or),
+        (opposites, Binary::And),
+    ]
+    .into_iter()
+    .filter_map(|(facts, operator)| Expression::joined(facts, operator, Span::default()))
+    .collect()
 }

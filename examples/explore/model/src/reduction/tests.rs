@@ -1,5 +1,5 @@
 use super::actions::Tests;
-use super::brute_force::{check, compare};
+use super::brute_force::{check, compare, drawn_goals, search};
 use super::dependencies::Dependencies;
 use crate::assembly::{Parts, assembled};
 use crate::checks::{Checks, Role};
@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::Arc;
+use warpset_random::Random;
 use warpset_random_models as random;
 
 /// States of a random model that are looked at.
@@ -37,6 +38,34 @@ fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S:
     for _ in 0..count {
         test(strategy.new_tree(&mut runner).expect("a value").current());
     }
+}
+
+/// Compares searches for goals that are drawn from the states of the models of a strategy. `model` reads a text, `seed` is that of
+/// all draws.
+fn drawn_goals_are_kept<S: Strategy>(seed: u8, strategy: &S, model: impl Fn(S::Value) -> Option<Model>) {
+    let (mut compared, mut reached, mut random) = (0, 0, Random::new(u64::from(seed)));
+    with(models() / 2, seed, strategy, |value| {
+        let Some(model) = model(value) else { return };
+        for goal in drawn_goals(&model, &mut random, STATES) {
+            let mut checks = Checks::default();
+            checks.add(Role::Goal, String::new(), goal.clone());
+            match compare(&model, &checks, STATES) {
+                Ok(answers) => compared += u32::from(answers.is_some()),
+                Err(what) => panic!("{what}: {goal:?}\n{}{model:?}", model.source.text),
+            }
+            reached += u32::from(search(&model, &checks, None, STATES).is_some_and(|answer| answer.first_violation.is_some()));
+        }
+    });
+    println!("{compared} goals, {reached} of them are reached");
+    assert!(compared > 100 && reached < compared && reached > compared / 2, "{compared} goals, {reached} are reached");
+}
+
+#[test]
+fn drawn_goals_of_random_models_are_kept() {
+    drawn_goals_are_kept(11, &random::model(), |text| Dve::read(source(&text)).ok().map(|dve| dve.model));
+    drawn_goals_are_kept(12, &random::slco::model(), |text| Slco::read(source(&text)).ok().map(|slco| slco.model));
+    drawn_goals_are_kept(13, &network(), Some);
+    drawn_goals_are_kept(14, &nets::nets(), |text| Some(nets::read(&text).model));
 }
 
 /// Goals of random models in DVE; many are reached and some never are.
