@@ -96,8 +96,8 @@ fn prime_buckets(slots: u64, slots_per_bucket: u32) -> u64 {
     buckets
 }
 
-/// Bases of the test of Miller and Rabin that find each composite number below 3.3 x 10^24 (Sorenson, Webster: Strong pseudoprimes to
-/// twelve prime bases, 2015).
+/// Bases of the test of Miller and Rabin. They find each composite number below 3.3 x 10^24 (Sorenson, Webster: Strong
+/// pseudoprimes to twelve prime bases, 2015).
 const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
 
 /// Whether `n` is a prime, by the test of Miller and Rabin.
@@ -162,7 +162,7 @@ mod tests {
         for prime in [(1 << 31) - 1, (1 << 32) - 5, u64::MAX - 58] {
             assert!(is_prime(prime), "{prime}");
         }
-        // Composite numbers that pass for primes with the first 4, 5, 7, 8 and 9 bases, squares of primes, and a Carmichael number.
+        // Composite numbers that pass for primes with the first 4, 5, 7, 8 and 9 bases, squares of primes, a Carmichael number.
         let strong = [3_215_031_751, 2_152_302_898_747, 341_550_071_728_321, 3_825_123_056_546_413_051];
         for composite in strong.into_iter().chain([65_537 * 65_537, 2_147_483_647 * 2_147_483_647, 825_265, u64::MAX]) {
             assert!(!is_prime(composite), "{composite}");

@@ -229,7 +229,8 @@ fn states_of(model: &Model, most: usize) -> Option<Vec<State>> {
     Some(states)
 }
 
-/// What holds in a state: the location of each process, the value of each variable and element, and the tokens of each place.
+/// Conditions that hold in a state: the location of each process, the value of each variable and element, the tokens of each
+/// place.
 fn facts(model: &Model, state: &State) -> Vec<Expression> {
     let is = |of, value| Expression::binary(Binary::Equal, of, Expression::Constant(value), Span::default());
     let at = (0..model.processes.len()).map(|process| Expression::At { process, location: model.location(state, process) });

@@ -40,8 +40,8 @@ fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S:
     }
 }
 
-/// Compares searches for goals that are drawn from the states of the models of a strategy. `model` reads a text, `seed` is that of
-/// all draws.
+/// Compares searches for goals that are drawn from states, for each model of a strategy. `model` reads a value of the strategy,
+/// all draws have the seed `seed`.
 fn drawn_goals_are_kept<S: Strategy>(seed: u8, strategy: &S, model: impl Fn(S::Value) -> Option<Model>) {
     let (mut compared, mut reached, mut random) = (0, 0, Random::new(u64::from(seed)));
     with(models() / 2, seed, strategy, |value| {
