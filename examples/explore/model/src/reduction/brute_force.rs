@@ -120,7 +120,8 @@ pub struct Answer {
     /// Level of the first deadlock, and of the first state that violates a condition.
     pub first_deadlock: Option<usize>,
     pub first_violation: Option<usize>,
-    pub states: usize,
+    /// Level by level.
+    pub states: Vec<State>,
 }
 
 /// Searches breadth-first, with the steps that `stubborn` chooses or with all. `None` if a fault or more than `most` states are
@@ -165,12 +166,12 @@ pub fn search(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>, most:
         if known.len() > most {
             return None;
         }
+        answer.states.append(&mut level);
         if next.is_empty() {
             break;
         }
         level = next;
     }
-    answer.states = known.len();
     Some(answer)
 }
 
@@ -182,7 +183,7 @@ pub fn search(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>, most:
 /// A difference between the answers.
 pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(usize, usize)>, String> {
     let Some(whole) = search(model, checks, None, most) else { return Ok(None) };
-    let mut left = whole.states;
+    let mut left = whole.states.len();
     for (deadlocks, goals) in [(true, false), (false, true), (true, true)] {
         if goals && checks.conditions.is_empty() {
             continue;
@@ -193,7 +194,7 @@ pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(us
             return Err(format!("{kept:?}: the reduced search has a fault or more states"));
         };
         if deadlocks && !goals {
-            left = reduced.states;
+            left = reduced.states.len();
         }
         // Behind a goal nothing is kept: a search ends there.
         let kept_deadlocks = deadlocks && (!goals || whole.first_violation.is_none());
@@ -206,27 +207,7 @@ pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(us
             return Err(format!("{kept:?}: depths of the first violation, whole and reduced: {depths:?}"));
         }
     }
-    Ok(Some((whole.states, left)))
-}
-
-/// All states, if there are at most `most` and no fault.
-fn states_of(model: &Model, most: usize) -> Option<Vec<State>> {
-    let mut space = Space::of(model);
-    let mut known = BTreeSet::from([model.initial_state()]);
-    let mut states = vec![model.initial_state()];
-    let mut next = 0;
-    while let Some(state) = states.get(next).cloned() {
-        next += 1;
-        for (_, successor) in space.steps(&state)?.iter() {
-            if known.insert(successor.clone()) {
-                states.push(successor.clone());
-            }
-        }
-        if states.len() > most {
-            return None;
-        }
-    }
-    Some(states)
+    Ok(Some((whole.states.len(), left)))
 }
 
 /// Conditions that hold in a state: the location of each process, the value of each variable and element, the tokens of each
@@ -252,15 +233,15 @@ fn facts(model: &Model, state: &State) -> Vec<Expression> {
     at.chain(values).collect()
 }
 
-/// Goals drawn from the states of a model; none if it has a fault or more than `most` states. The first is a whole state. The
-/// others are drawn from up to three facts of one state, of two states, which may exclude each other, and their opposites.
+/// Goals drawn from the states of a model; none if it has a fault or more than `most` states. One goal is a whole state, two are
+/// up to three facts of a state, two join facts of two states (both together may be impossible), one joins opposites of facts.
 pub fn drawn_goals(model: &Model, random: &mut Random, most: usize) -> Vec<Expression> {
-    let Some(states) = states_of(model, most) else { return Vec::new() };
+    let Some(Answer { states, .. }) = search(model, &Checks::default(), None, most) else { return Vec::new() };
     let mut draw = |from: &[Expression], count: usize| -> Vec<Expression> {
         let count = count.min(from.len());
         (0..count).map(|_| from[random.below(from.len())].clone()).collect()
     };
-    // The states are in the order of their depths: the last ones are far away.
+    // States are in the order of their depths.
     let [middle, last] = [&states[states.len() / 2], &states[states.len() - 1]].map(|state| facts(model, state));
     let [of_middle, of_last, others] = [draw(&middle, 3), draw(&last, 3), draw(&last, 2)];
     let mixed = [draw(&middle, 1), draw(&last, 1)].concat();

@@ -276,7 +276,7 @@ pub fn of_contest(folder: &Path) {
     assert!(compared > 10, "only {compared} nets were compared");
 }
 
-/// Compares the verdicts of formulas of nets with at most 20,000 markings, or 1,000 for LTL, whose products are larger than the
+/// Compares the verdicts of formulas of nets with at most 20,000 markings, or 5,000 for LTL, whose products are larger than the
 /// nets. `WARPSET_NETS_STATES` is another number for both. Each processor takes one file after another.
 pub fn formulas_of_contest(folder: &Path) {
     let mut expected: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
@@ -286,7 +286,7 @@ pub fn formulas_of_contest(folder: &Path) {
     }
     let markings = rows(folder, "open.csv").into_iter().filter_map(|row| Some((row[0].clone(), row[2].parse::<u64>().ok()?)));
     let markings: BTreeMap<String, u64> = markings.collect();
-    let most = |examination: &str| variable("WARPSET_NETS_STATES", if examination.starts_with("LTL") { 1_000 } else { 20_000 });
+    let most = |examination: &str| variable("WARPSET_NETS_STATES", if examination.starts_with("LTL") { 5_000 } else { 20_000 });
     expected.retain(|(net, examination), _| markings.get(net).is_some_and(|markings| *markings <= most(examination)));
     let (files, compared) = (Mutex::new(expected.iter()), AtomicUsize::new(0));
     let next = || files.lock().unwrap().next();
