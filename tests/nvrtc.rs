@@ -1,4 +1,4 @@
-//! Compiles kernels with NVRTC: no GPU is needed. All kernels that the tests use are compiled for one compute capability, and a
+//! Compiles kernels with NVRTC: no GPU is needed. Kernels of every kind that tests use are compiled for one compute capability, a
 //! selection for others. One compilation runs per core (`--test-threads`): NVRTC compiles concurrently.
 //!
 //! Without NVRTC the tests are skipped with a message; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.

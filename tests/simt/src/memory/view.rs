@@ -26,8 +26,21 @@ impl View {
         }
     }
 
+    /// Raises every cell of `other`, in one pass: both lists are in the order of cells.
     pub fn join(&mut self, other: &View) {
-        other.0.iter().for_each(|&(cell, moment)| self.raise(cell, moment));
+        let (mut at, mut new) = (0, Vec::new());
+        for &(cell, moment) in &other.0 {
+            at += self.0[at..].partition_point(|entry| entry.0 < cell);
+            match self.0.get_mut(at) {
+                Some(entry) if entry.0 == cell => entry.1 = entry.1.max(moment),
+                _ => new.push((cell, moment)),
+            }
+        }
+        if !new.is_empty() {
+            // The two parts are sorted, which the standard library's stable sort merges in linear time.
+            self.0.append(&mut new);
+            self.0.sort_by_key(|entry| entry.0);
+        }
     }
 }
 
@@ -101,12 +114,19 @@ impl Lane {
     }
 
     pub fn acquire(&mut self, released: &Knowledge) {
-        Rc::make_mut(&mut self.base).join(released);
+        // A lane's clock passes a time of another lane only by a release of that lane at that time or later, which had all that
+        // the other one had seen. So clocks alone tell whether anything is new.
+        if !released.clock.iter().enumerate().all(|(lane, &time)| self.knows(lane, time)) {
+            Rc::make_mut(&mut self.base).join(released);
+        }
     }
 
     /// Keeps knowledge that a relaxed load saw released; it takes effect only after a fence.
     pub fn remember(&mut self, released: &Rc<Knowledge>) {
-        self.unfenced.push(released.clone());
+        // A lane that reads a wide row meets the same release at every word.
+        if !self.unfenced.iter().any(|earlier| Rc::ptr_eq(earlier, released)) {
+            self.unfenced.push(released.clone());
+        }
     }
 
     pub fn acquire_fence(&mut self) {
