@@ -711,7 +711,7 @@ fn recorded_state_vectors_have_their_distinct_counts() {
         println!("skipped: WARPSET_TRACES is not set");
         return;
     };
-    for (model, vectors, distinct, width, nodes) in [
+    let traces = [
         ("adding.4", 1_000_000, 675_078, 2, 0),
         ("lamport.5", 1_000_000, 334_674, 3, 54_602),
         ("peterson.4", 1_000_000, 320_304, 5, 174_890),
@@ -719,7 +719,8 @@ fn recorded_state_vectors_have_their_distinct_counts() {
         ("rether.4", 1_000_000, 763_892, 10, 230_527),
         ("plc.4", 600_000, 371_831, 19, 32_613),
         ("leader_election.4", 300_000, 63_947, 37, 235_175),
-    ] {
+    ];
+    let check = |(model, vectors, distinct, width, nodes)| {
         let path = Path::new(&folder).join(format!("{model}.npz"));
         for (device, table) in devices().into_iter().flat_map(|device| TABLES.map(|table| (device, table))) {
             let report = json_on(device, [path.as_os_str(), "--verify".as_ref(), "--table".as_ref(), table.as_ref()]);
@@ -730,7 +731,9 @@ fn recorded_state_vectors_have_their_distinct_counts() {
             let (found, nodes) = (report["nodes"].as_u64().unwrap(), if table == "tree" { nodes } else { 0 });
             assert!(found <= nodes && found + 10 >= nodes, "{found} instead of {nodes} nodes: {report}");
         }
-    }
+    };
+    // The program reads a trace and compares it with a set by one thread.
+    std::thread::scope(|scope| traces.into_iter().for_each(|trace| drop(scope.spawn(move || check(trace)))));
 }
 
 /// Outcomes and stored vectors equal those of one table.

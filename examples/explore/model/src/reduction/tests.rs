@@ -26,14 +26,23 @@ fn read(text: &str) -> Dve {
     Dve::read(source(text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Number of models of each kind: 250 unless `WARPSET_REDUCED_MODELS` says otherwise.
-fn models() -> u32 {
-    std::env::var("WARPSET_REDUCED_MODELS").ok().and_then(|count| count.parse().ok()).unwrap_or(250)
+fn from_environment(variable: &str) -> Option<u32> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Calls `test` with values of a strategy that depend only on `seed`.
+/// Number of models of each kind: 250 unless `WARPSET_REDUCED_MODELS` says otherwise.
+fn models() -> u32 {
+    from_environment("WARPSET_REDUCED_MODELS").unwrap_or(250)
+}
+
+/// Calls `test` with values of a strategy that depend only on `seed` and on `WARPSET_REDUCED_SEED`, by which several processes
+/// take different models.
 fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S::Value)) {
-    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut seeds = [seed; 32];
+    for (byte, of_run) in seeds.iter_mut().zip(from_environment("WARPSET_REDUCED_SEED").unwrap_or(0).to_le_bytes()) {
+        *byte ^= of_run;
+    }
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seeds);
     let mut runner = TestRunner::new_with_rng(Config::default(), random);
     for _ in 0..count {
         test(strategy.new_tree(&mut runner).expect("a value").current());
