@@ -9,7 +9,7 @@ use crate::common::{scaled, sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::thread;
 use warpset::cluster::Builder;
-use warpset::{Device, Error, MemoryLimit, Outcome, Request, RootTable, VectorTable, faults};
+use warpset::{Device, Error, MemoryLimit, Outcome, Request, RootTable, Tree, VectorTable, faults};
 
 tests_of_all_kinds![
     tables_fill_their_memory,
@@ -23,11 +23,11 @@ tests_of_all_kinds![
     ranks_keep_their_limits,
 ];
 
-/// Tests of tables of keys, which are no kind of vectors.
+/// Tests of tables of keys, which are no kind of vectors, and of trees.
 pub mod of_keys {
     use super::*;
 
-    tests![keys_fill_their_memory, keys_that_relocate_fill_their_memory];
+    tests![keys_fill_their_memory, keys_that_relocate_fill_their_memory, nodes_run_out_before_a_vector_is_stored];
 }
 
 /// On a GPU rows get memory in pages of 2 MiB, so that limits of a few pages cannot be filled.
@@ -87,6 +87,16 @@ fn tables_fill_their_memory<S: Kind>(device: &Device) {
         let stored: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
         assert_eq!(table.find_or_put_many(&stored).unwrap().tally.seen, new, "width {width}");
     }
+}
+
+/// Nothing is known of what vectors share when the table takes all of its memory. A vector has 254 nodes here.
+fn nodes_run_out_before_a_vector_is_stored(device: &Device) {
+    let (width, limit) = (256, 30_000);
+    let table = limited::<Tree>(device, width, 1, MemoryLimit::Reserved(limit));
+    let batch = table.find_or_put_many(&distinct(width, 0, 100)).unwrap();
+    let stats = table.stats().unwrap();
+    assert!(batch.tally.full > 0 && stats.bytes <= limit, "{stats:?}");
+    assert!(stats.nodes as f64 * 8.0 > 0.75 * limit as f64, "{stats:?}");
 }
 
 /// Limits from nothing on, of both kinds, and tables that are larger than their limit from the beginning.
