@@ -394,6 +394,7 @@ proptest! {
 #[test]
 fn nvrtc_takes_the_kernels() {
     use crate::gpu;
+    use rayon::prelude::*;
     use warpset::gpu::{Program, compile};
     use warpset::{BucketTable, Error, IndexedTable, TreeTable};
     use warpset_model::reduction::stubborn::{Kept, Stubborn};
@@ -423,7 +424,9 @@ fn nvrtc_takes_the_kernels() {
             Err(error) => panic!("survey: {error}"),
         }
     }
-    for (checks, model) in models.chain(of_networks) {
+    // NVRTC compiles several programs at a time.
+    let models: Vec<_> = models.chain(of_networks).collect();
+    models.into_par_iter().for_each(|(checks, model)| {
         let name = &model.source.name;
         let width = model.layout.words;
         let timed = gpu::Sources { timed: true, ..gpu::Sources::new(&model, &checks) };
@@ -459,7 +462,7 @@ fn nvrtc_takes_the_kernels() {
                 }
             }
         }
-    }
+    });
 }
 
 /// A process of `transitions` transitions in `states` states; the transitions are internal, or send to another process.
