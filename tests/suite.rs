@@ -2,8 +2,8 @@
 //! CPU with several, and once for each GPU. Without a GPU it is also listed as a skipped test, and the last line of the output
 //! counts the skipped ones; a selection of the GPU tests then runs on a simulated device (`simulated`).
 //!
-//! `WARPSET_TEST_FULL=1` makes sizes full, as in CI, but not on one CPU thread; `WARPSET_TEST_FAST=1` makes them small, for runs
-//! under compute-sanitizer. `--include-ignored` makes skipped tests fail: use it on machines that must have a GPU.
+//! `WARPSET_TEST_FULL=1` makes sizes full, as in CI; `WARPSET_TEST_FAST=1` makes them small, for runs under compute-sanitizer.
+//! `--include-ignored` makes skipped tests fail: use it on machines that must have a GPU.
 
 mod common;
 
@@ -165,10 +165,7 @@ fn main() -> ExitCode {
 
 fn trial(machine: &Machine, test: &'static Test) -> Trial {
     let (device, name) = (machine.device.clone(), format!("{}::{}", machine.name, test.label()));
-    // One thread takes the same paths as several, which have full sizes, and is never interrupted there.
-    let one_thread = machine.name == "cpu1";
     Trial::test(name.clone(), move || {
-        common::never_full(one_thread);
         guarded(name, || (test.run)(&device));
         Ok(())
     })

@@ -69,20 +69,10 @@ pub fn fast() -> bool {
     *FAST.get_or_init(|| std::env::var_os("WARPSET_TEST_FAST").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
-thread_local! {
-    static NEVER_FULL: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// Chooses whether tests of the calling thread have usual sizes even where the environment asks for full ones.
-pub fn never_full(never: bool) {
-    NEVER_FULL.set(never);
-}
-
 /// Whether sizes must be full: `WARPSET_TEST_FULL=1`, as in CI.
 pub fn full() -> bool {
     static FULL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    let full = *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()));
-    full && !NEVER_FULL.get()
+    *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()))
 }
 
 /// Whether the GPUs are simulated devices (`tests/device`): `WARPSET_SIMULATED_DEVICE`.

@@ -94,7 +94,7 @@ const INDEXED: [(usize, u32); 17] = [
 ];
 
 /// Every width has its own layout. With chunks of 8 bytes, vectors of these widths have one chunk, several and very many, each
-/// with and without a shorter last chunk; chunks are dealt to 1, 2, 4, 8, 16 and 32 lanes.
+/// with and without a shorter last chunk.
 fn widths(capability: (u32, u32)) -> Vec<usize> {
     let wide = [19, 20, 24, 31, 32, 33, 37, 40, 47, 63, 64, 65, 100, 127, 128, 129, 192, 255, 256];
     match capability {

@@ -268,8 +268,8 @@ impl Walker for CompiledWalks<'_> {
 }
 
 /// Jump threading takes GCC most of the time in the functions that choose stubborn sets (at.4: 2.7 s, 0.56 s without it). The
-/// search is as fast without it (at.4 3.5 and 3.7 s, iprotocol.3 0.1 s, elevator2.3 4.1 and 4.6 s on one thread). Full searches
-/// keep it (lamport.6: 2.3 s, 2.9 s without). Clang ignores the flag.
+/// search takes a little longer without it (one thread, means of two: at.4 3.5 and 3.7 s, elevator2.3 4.1 and 4.6 s). Full
+/// searches keep it (lamport.6: 2.3 s, 2.9 s without).
 const WITHOUT_THREADING: &str = "-fno-thread-jumps";
 
 fn optimisation(interpreted: &Interpreted) -> &'static str {
@@ -292,8 +292,8 @@ fn library(
     let of_walks = if is_for_walks { walks(model) } else { String::new() };
     std::fs::write(&text, generate(model, &conditions, stubborn.map(Choosing::by_threads)) + WALK + &of_walks)?;
     std::fs::write(&harness, EXPAND)?;
-    let flags = if stubborn.is_some() { &[optimisation, WITHOUT_THREADING][..] } else { &[optimisation] };
-    if !compile(&harness, &library, flags, is_stopped)? {
+    let of_gcc = stubborn.map(|_| WITHOUT_THREADING);
+    if !compile(&harness, &library, optimisation, of_gcc, is_stopped)? {
         return Ok(None);
     }
     // SAFETY: the library was just compiled, and does nothing when it is loaded.
@@ -310,20 +310,28 @@ fn most_steps(library: &Library) -> Result<usize> {
     Ok(unsafe { library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?() } as usize)
 }
 
-/// Compiles the source. Returns false if it was stopped.
-fn compile(source: &Path, library: &Path, flags: &[&str], is_stopped: &dyn Fn() -> bool) -> Result<bool> {
+/// Compiles the source, with the option `of_gcc` unless the compiler is Clang. Returns false if it was stopped.
+fn compile(
+    source: &Path,
+    library: &Path,
+    optimisation: &str,
+    of_gcc: Option<&str>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<bool> {
     let folder = source.parent().context("a file is in a folder")?;
     let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
     let compilers = named.as_deref().map_or(COMPILERS.map(OsStr::new).to_vec(), |compiler| vec![compiler]);
     for compiler in &compilers {
         let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
         let mut command = Command::new(compiler);
-        command.args(["-std=c++17", "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]).args(flags);
+        command.args(["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]);
         if counts_bits() {
             command.arg("-mpopcnt");
         }
         if String::from_utf8_lossy(&about.stdout).contains("clang") {
             command.arg(BRACKETS_OF_CLANG);
+        } else {
+            command.args(of_gcc);
         }
         // Temporary files of a stopped compiler are removed with the folder.
         command.arg("-o").args([library, source]).env("TMPDIR", folder);
