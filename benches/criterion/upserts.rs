@@ -65,7 +65,7 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    /// Puts `keys` into the indexed table, which is empty, and changes a value of each. Returns the sum of all values.
+    /// Puts all keys into the indexed table, which is empty, and changes a value of each. Returns the sum of all values.
     fn put(&self, change: impl FnOnce(&mut Values<u32>) -> Result<()>) -> Result<(f64, u64)> {
         self.table.clear()?;
         let mut values = self.table.by_reference::<u32>()?;
