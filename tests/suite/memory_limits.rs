@@ -20,7 +20,7 @@ tests_of_all_kinds![
     tables_without_a_limit_grow_as_before,
     growth_by_hand_keeps_the_limit,
     full_tables_are_read_saved_and_loaded,
-    ranks_keep_their_limits,
+    ranks_fill_and_keep_their_limits,
 ];
 
 /// Tests of tables of keys, which are no kind of vectors, and of trees.
@@ -279,9 +279,9 @@ fn full_tables_are_read_saved_and_loaded<S: Kind>(device: &Device) {
     }
 }
 
-/// The limit of each rank holds for its own table. All ranks stop growing when one has reached it, and each vector that is
-/// stored was New for one rank.
-fn ranks_keep_their_limits<S: Kind>(device: &Device) {
+/// The limit of each rank holds for its own table. All ranks stop growing when one has reached it, which then is full of vectors,
+/// and each vector that is stored was New for one rank.
+fn ranks_fill_and_keep_their_limits<S: Kind>(device: &Device) {
     let width = if has_coarse_rows::<S>(device) { 256 } else { 4 };
     let count = scaled(12_000, 3000);
     let limit = (count * width) as u64;
@@ -303,8 +303,9 @@ fn ranks_keep_their_limits<S: Kind>(device: &Device) {
     assert_eq!(set.agreed(|_, table| table.len().unwrap()), batches[1].total.new);
     // A later batch makes none of them grow either.
     set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words } else { &[] }).unwrap());
-    for bytes in set.all(|_, table| table.local().bytes()) {
+    for (bytes, used) in set.all(|_, table| (table.local().bytes(), used(table.local(), limit))) {
         assert!(bytes <= limit || has_coarse_rows::<S>(device), "{bytes} bytes");
+        assert!(used > 0.8 || has_coarse_rows::<S>(device), "{used:.3} of the limit is used, {bytes} bytes are taken");
     }
 }
 
