@@ -391,7 +391,7 @@ mod tests {
     fn lengths_are_remembered_for_forecasts_unless_vectors_may_have_been_rejected() {
         let table = CompactTreeTable::builder(8).capacity(1 << 12).nodes(1 << 14).seed(3).build(&Device::cpu()).unwrap();
         for part in random_vectors(3000).chunks(8 * 100) {
-            table.find_or_put_many(part).unwrap();
+            let _ = table.find_or_put_many(part).unwrap();
             table.len().unwrap();
         }
         let (counts, [vectors, nodes]) = (table.raw.earlier_counts(), table.raw.stored("len").unwrap());

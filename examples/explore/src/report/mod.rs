@@ -9,6 +9,7 @@ use crate::coverage::Unreached;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
+use crate::first_table::FEW_STATES;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
@@ -240,7 +241,9 @@ impl Report<'_> {
             return format!("{at} of each device");
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
-        let needed = |bytes| format!("; twice as many states need about --memory {}", HumanBytes(bytes));
+        let twice = 2 * self.counts().states;
+        let in_proportion = if twice < FEW_STATES { limit.saturating_mul(2) } else { 0 };
+        let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes.max(in_proportion)));
         let needed = self.memory_for_twice.map(needed).unwrap_or_default();
         let (taken, lists, fill) = (HumanBytes(stats.bytes), HumanBytes(lists), 100.0 * stats.fill());
         let of_nodes = 100.0 * stats.nodes as f64 / stats.node_slots.max(1) as f64;

@@ -52,11 +52,11 @@ pub fn first_tables_fit_their_memory() {
 /// A search that stops at its limit of memory says how much twice as many states need. With that they are found.
 pub fn memory_that_is_said_to_be_needed_suffices() {
     let counter = |at: usize| {
-        format!("process P{at} {{ state a; init a; trans a -> a {{ guard n[{at}] < 9; effect n[{at}] = n[{at}] + 1; }}; }}\n")
+        let steps = format!("guard n[{at}] < 9; effect n[{at}] = n[{at}] + 1, m[{at}] = n[{at}] * 1000003;");
+        format!("process P{at} {{ state a; init a; trans a -> a {{ {steps} }}; }}\n")
     };
-    let (_folder, path) = written(&format!("int n[5];\n{}system async;\n", (0..5).map(counter).collect::<String>()));
-    for table in TABLES {
-        let memory = if table == "bucket" || table == "indexed" { "400k" } else { "200k" };
+    let (_folder, path) = written(&format!("int n[5], m[5];\n{}system async;\n", (0..5).map(counter).collect::<String>()));
+    for (table, memory) in [("bucket", "900k"), ("tree", "500k"), ("tree-compact", "300k"), ("indexed", "900k")] {
         let run = |memory: &str| {
             let options = ["--table", table, "--engine", "interpreted", "--memory", memory];
             let (_, report) = json(&path, &options);
