@@ -182,13 +182,10 @@ impl<V: Pod> Array<V> {
             return Ok(());
         }
         // Each reference once: if two lanes write the same value, the last writer is undefined.
-        let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
+        let (distinct, places) = Places::of(references, numbers)?;
         let mut changed = if reads { gather(&*memory.values, &sized, &distinct)? } else { zeroed(distinct.len())? };
         for (at, of) in references.iter().enumerate() {
-            let place = distinct.binary_search(&of.slot()).expect("it is one of them");
-            change(at, &mut changed[place]);
+            change(at, &mut changed[places.place(of.slot(), &distinct)]);
         }
         memory.values.scatter(&*sized.store, &distinct, size_of::<V>(), bytemuck::cast_slice(&changed))
     }
@@ -221,6 +218,46 @@ impl<V: Pod> Array<V> {
         let result = update(&mut copied);
         memory.values.write(bytemuck::cast_slice(&copied))?;
         Ok(result)
+    }
+}
+
+/// Where the values of references are in a copy that has each of them once.
+enum Places {
+    /// For each number: its place plus one, or zero if no reference has it.
+    ByNumber(Vec<u32>),
+    /// The numbers are sorted.
+    BySearch,
+}
+
+impl Places {
+    /// Returns the distinct numbers of references below `numbers`, too. Numbers that are close together get an array, in which a
+    /// place is found by one access: 1.6 million references a second were updated on a GPU when all places were searched for.
+    fn of(references: &[Reference], numbers: u64) -> Result<(Vec<u64>, Self)> {
+        let given = references.len() as u64;
+        if numbers > given.saturating_mul(8) || given > u64::from(u32::MAX) {
+            let mut distinct: Vec<u64> = references.iter().map(|of| of.slot()).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            return Ok((distinct, Self::BySearch));
+        }
+        let mut places = zeroed::<u32>(numbers as usize)?;
+        let mut distinct = Vec::new();
+        for of in references {
+            let place = &mut places[of.slot() as usize];
+            if *place == 0 {
+                distinct.push(of.slot());
+                *place = distinct.len() as u32;
+            }
+        }
+        Ok((distinct, Self::ByNumber(places)))
+    }
+
+    /// Place of a number that is among `distinct`.
+    fn place(&self, number: u64, distinct: &[u64]) -> usize {
+        match self {
+            Self::ByNumber(places) => places[number as usize] as usize - 1,
+            Self::BySearch => distinct.binary_search(&number).expect("it is one of them"),
+        }
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::set::Set;
 use super::vectors::Pool;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use warpset::{Batch, Outcome, Reference};
+use warpset_random::Mixed;
 
 /// Promises of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +109,8 @@ pub struct Checker<'a, S: Set> {
     may_reject: bool,
     /// For each position in the pool: the vector's reference, if it is stored.
     places: Vec<Option<Reference>>,
+    /// For each reference of a stored vector: its position.
+    owners: HashMap<Reference, usize, Mixed>,
     rejected: Vec<bool>,
     /// Slots and bytes: one of them differs once the table has grown. (More slots may fit the existing block, and nodes are not
     /// slots.)
@@ -119,7 +122,7 @@ impl<'a, S: Set> Checker<'a, S> {
     pub fn new(set: &'a S, pool: &'a Pool) -> Self {
         assert_eq!(set.width(), pool.width());
         let (places, rejected) = (vec![None; pool.len()], vec![false; pool.len()]);
-        Self { set, pool, may_reject: false, places, rejected, size: (set.slots(), set.bytes()) }
+        Self { set, pool, may_reject: false, places, owners: HashMap::default(), rejected, size: (set.slots(), set.bytes()) }
     }
 
     /// Checker of an empty set that may be too small.
@@ -172,16 +175,21 @@ impl<'a, S: Set> Checker<'a, S> {
 
     /// Counts the outcomes of each vector: exactly one New if the vector is new to the set, none if it was stored.
     fn judge_outcomes(&mut self, positions: &[usize], batch: &Batch) -> Checked {
-        let mut counts: HashMap<usize, [u64; 3]> = HashMap::new();
+        let mut counts = vec![[0u64; 3]; self.pool.len()];
         let mut tally = [0; 3];
         for (&at, &outcome) in positions.iter().zip(&batch.outcomes) {
             let kind = outcome as usize - 1;
-            counts.entry(at).or_default()[kind] += 1;
+            counts[at][kind] += 1;
             tally[kind] += 1;
         }
         let said = [batch.tally.new, batch.tally.seen, batch.tally.full];
         ensure!(said == tally, Tally, "the tally says {said:?} New, Seen and Full; the outcomes are {tally:?}");
-        for (at, [new, seen, full]) in counts {
+        for &at in positions {
+            // Each vector once.
+            let [new, seen, full] = std::mem::take(&mut counts[at]);
+            if new + seen + full == 0 {
+                continue;
+            }
             let vector = Words(self.pool.vector(at));
             if self.places[at].is_some() {
                 ensure!(
@@ -212,32 +220,32 @@ impl<'a, S: Set> Checker<'a, S> {
             ensure!(reference.is_some(), SameReference, "{vector} is {outcome:?}, but has no reference");
             let known = self.places[at].is_none() || self.places[at] == *reference;
             ensure!(known, SameReference, "{vector} is at {reference:?}, and was at {:?}", self.places[at]);
-            self.places[at] = *reference;
+            self.set_place(at, *reference)?;
         }
-        self.judge_distinct_places()
+        Ok(())
+    }
+
+    /// Records where a vector is stored, which must be where no other vector is.
+    fn set_place(&mut self, at: usize, place: Option<Reference>) -> Checked {
+        self.places[at] = place;
+        let Some(place) = place else { return Ok(()) };
+        let owner = *self.owners.entry(place).or_insert(at);
+        let (one, other) = (Words(self.pool.vector(owner)), Words(self.pool.vector(at)));
+        ensure!(owner == at, OwnReference, "{one} and {other} are both at {place:?}");
+        Ok(())
     }
 
     /// The table moved its vectors: locates them again.
     fn relearn_places(&mut self) -> Checked {
         let located = self.set.locate(self.pool.words());
-        for (at, (place, now)) in self.places.iter_mut().zip(located).enumerate() {
+        self.owners.clear();
+        for (at, now) in located.into_iter().enumerate() {
             let vector = Words(self.pool.vector(at));
-            let stored = place.is_some();
+            let stored = self.places[at].is_some();
             ensure!(stored == now.is_some(), Locate, "{vector}, stored: {stored}, is located at {now:?}");
-            *place = now;
+            self.set_place(at, now)?;
         }
         self.size = (self.set.slots(), self.set.bytes());
-        self.judge_distinct_places()
-    }
-
-    fn judge_distinct_places(&self) -> Checked {
-        let mut owners = HashMap::new();
-        for (at, place) in self.places.iter().enumerate().filter_map(|(at, place)| Some((at, (*place)?))) {
-            if let Some(other) = owners.insert(place, at) {
-                let (one, other) = (Words(self.pool.vector(other)), Words(self.pool.vector(at)));
-                ensure!(false, OwnReference, "{one} and {other} are both at {place:?}");
-            }
-        }
         Ok(())
     }
 
@@ -245,6 +253,7 @@ impl<'a, S: Set> Checker<'a, S> {
     pub fn clear(&mut self) -> Checked {
         self.set.clear();
         self.places.fill(None);
+        self.owners.clear();
         self.rejected.fill(false);
         self.check()
     }
@@ -301,12 +310,16 @@ impl<'a, S: Set> Checker<'a, S> {
 
     fn check_contents(&self) -> Checked {
         let rows = self.set.rows();
-        let mut given = HashSet::new();
+        let mut given = vec![false; self.pool.len()];
         for (reference, vector) in &rows {
             let (at, vector) = (self.pool.position(vector), Words(vector));
             ensure!(at.is_some(), Contents, "{vector} at {reference:?} was never offered");
             let at = at.unwrap_or_default();
-            ensure!(given.insert(at), Contents, "{vector} is given twice, the second time at {reference:?}");
+            ensure!(
+                !std::mem::replace(&mut given[at], true),
+                Contents,
+                "{vector} is given twice, the second time at {reference:?}"
+            );
             ensure!(
                 self.places[at] == Some(*reference),
                 Contents,
@@ -315,7 +328,7 @@ impl<'a, S: Set> Checker<'a, S> {
             );
         }
         // Each row is a different stored vector, so as many rows as stored vectors are all of them.
-        let mut missing = self.stored().into_iter().filter(|at| !given.contains(at)).map(|at| Words(self.pool.vector(at)));
+        let mut missing = self.stored().into_iter().filter(|at| !given[*at]).map(|at| Words(self.pool.vector(at)));
         if let Some(one) = missing.next() {
             ensure!(false, Contents, "{one} is not given, nor are {} other stored vectors", missing.count());
         }

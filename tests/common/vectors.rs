@@ -1,6 +1,7 @@
 //! Vectors to offer, and pseudorandom numbers that are the same in every run.
 
 use std::collections::{HashMap, HashSet};
+use warpset_random::Mixed;
 pub use warpset_random::{Random, mix};
 
 /// Widths of the property tests: all to 40, where the layouts differ most, and some around powers of two.
@@ -92,13 +93,13 @@ impl Family {
 pub struct Pool {
     width: usize,
     words: Vec<u32>,
-    positions: HashMap<Box<[u32]>, usize>,
+    positions: HashMap<Box<[u32]>, usize, Mixed>,
 }
 
 impl Pool {
     /// The vectors given, each once.
     pub fn new(width: usize, vectors: impl IntoIterator<Item = Vec<u32>>) -> Self {
-        let mut pool = Self { width, words: Vec::new(), positions: HashMap::new() };
+        let mut pool = Self { width, words: Vec::new(), positions: HashMap::default() };
         for vector in vectors {
             assert_eq!(vector.len(), width);
             if !pool.positions.contains_key(&vector[..]) {
@@ -168,7 +169,7 @@ pub fn mask(key_bits: u32) -> u64 {
 
 /// `count` distinct keys of `key_bits` bits; the smallest and the largest are among them.
 pub fn keys(key_bits: u32, count: usize) -> Vec<u64> {
-    let mut met = HashSet::new();
+    let mut met = HashSet::<u64, Mixed>::default();
     let some = [0, mask(key_bits), 1, mask(key_bits) - 1, 1 << (key_bits - 1)];
     some.into_iter().chain((0..).map(|n| mix(n) & mask(key_bits))).filter(|key| met.insert(*key)).take(count).collect()
 }

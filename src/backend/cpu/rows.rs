@@ -124,6 +124,11 @@ impl RowStore for CpuStore {
             self.threads,
         )?;
         let before = self.row_counts()?;
+        // Nothing is put meanwhile, so all rows are stored if they are as many. Then none is looked for in the old index, which
+        // would be a random access to memory for each.
+        if before.stored == before.given {
+            self.set_dense(before.given);
+        }
         let mut slots = allocate(slot_bytes)?;
         let rows = self.rows.as_mut().expect("an indexed table has rows");
         let view = parameters.view(&Addresses {

@@ -218,6 +218,11 @@ impl RowStore for CudaStore {
         self.gpu.synchronize()?;
         let kernels = self.shared.kernels(parameters.spec)?;
         let before = self.row_counts()?;
+        // Nothing is put meanwhile, so all rows are stored if they are as many. Then none is looked for in the old index, which
+        // would be a random access to memory for each.
+        if before.stored == before.given {
+            self.set_dense(before.given);
+        }
         let slot_bytes = parameters.slot_bytes(&kernels.geometry);
         let slots = DeviceMemory::new(&self.gpu, slot_bytes)?;
         slots.zero_async(0, slot_bytes as usize, self.stream())?;

@@ -1,11 +1,13 @@
 //! Random numbers for tests, benches and examples: SplitMix64 (Steele, Lea and Flood 2014), determined by a seed.
 //!
-//! Tests need many numbers, and this package is optimised in debug builds too, where the generators of `rand` take most of a
-//! test's time.
+//! Tests need many numbers and hashes, and this package is optimised in debug builds too, where the generators of `rand` and the
+//! standard library's hasher take most of a test's time.
 
 mod draw;
+mod hasher;
 
 pub use draw::draw;
+pub use hasher::{Mixed, Mixer};
 
 /// Increment of SplitMix64's state: 2^64 divided by the golden ratio, odd.
 pub const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
