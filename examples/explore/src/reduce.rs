@@ -73,7 +73,9 @@ impl<'m> Reduction<'m> {
     pub fn remark(&self) -> String {
         match self.stubborn {
             Some(_) => format!("reduced: {}", self.word()),
-            None => format!("not reduced: fewer than 1 of {STEPS_FOR_ONE} steps could be left out in a trial of {TRIAL} states"),
+            None => format!(
+                "not reduced: fewer than 1 of {STEPS_FOR_ONE} steps could be left out in a trial of at most {TRIAL} states"
+            ),
         }
     }
 }

@@ -9,6 +9,7 @@ mod claiming;
 mod command_line;
 mod findings;
 mod formulas;
+mod goals;
 mod languages;
 mod limits;
 mod lists;
@@ -53,7 +54,7 @@ const ABOUT_RUNS: [&str; 6] = [
 
 /// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
-    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || test != OF_ANY_TABLE)
+    (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || !OF_ANY_TABLE.contains(&test))
 }
 
 /// A test of a place, by its name.
@@ -94,21 +95,24 @@ const EVERYWHERE: [OfPlace; 31] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 6] = [
+const ON_GPUS: [OfPlace; 8] = [
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
+    ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),
     ("cycles_are_measured", findings::cycles_are_measured),
     ("large_networks_have_their_closed_counts", languages::large_networks),
     ("reduced_searches_on_a_gpu_are_those_of_threads", reductions::reduced_searches_on_a_gpu_are_those_of_threads),
     ("large_nets_are_reduced_on_a_gpu", reductions::large_nets_are_reduced_on_a_gpu),
-    (OF_ANY_TABLE, simulation::walks_on_a_gpu_are_those_of_threads),
+    (OF_ANY_TABLE[0], simulation::walks_on_a_gpu_are_those_of_threads),
+    (OF_ANY_TABLE[1], reductions::full_memory_of_a_gpu_leaves_the_choice_to_threads),
 ];
 
-/// A test for GPUs that does not depend on the table: it runs with one.
-const OF_ANY_TABLE: &str = "walks_on_a_gpu_are_those_of_threads";
+/// Tests for GPUs that do not depend on the table: they run with one.
+const OF_ANY_TABLE: [&str; 2] = ["walks_on_a_gpu_are_those_of_threads", "full_memory_of_a_gpu_leaves_the_choice_to_threads"];
 
 const ONCE: &[(&str, fn())] = &[
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
     ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
+    ("drawn_goals_are_found_at_their_depths", goals::drawn_goals_are_found_at_their_depths),
     ("reduced_searches_say_so", reductions::reduced_searches_say_so),
     ("reduced_searches_are_resumed", reductions::reduced_searches_are_resumed),
     ("what_a_reduction_does_not_keep_is_refused", reductions::what_a_reduction_does_not_keep_is_refused),

@@ -130,6 +130,40 @@ pub fn large_nets_are_reduced_on_a_gpu(place: TableOnDevice) {
     compare_with_threads(place, &path, &["--goal", "tokens(b0) == 1 and tokens(b100) == 1 and tokens(b500) == 1"]);
 }
 
+/// Transitions that all want the token of one place have a table of conflicts that exceeds the memory of a simulated device. Then
+/// CPU threads choose the steps, and the report has the reason. A real device has more memory.
+pub fn full_memory_of_a_gpu_leaves_the_choice_to_threads(place: TableOnDevice) {
+    let names: Vec<String> = (0..1500).map(|at| format!("t{at}")).collect();
+    let transitions: Vec<&str> = names.iter().map(String::as_str).collect();
+    let arcs: Vec<_> = transitions.iter().flat_map(|id| [("shared", *id, 1), (*id, "done", 1)]).collect();
+    let net = crate::nets::net(
+        &[("shared", 1), ("done", 0), ("x", 3), ("y", 0)],
+        &[&transitions[..], &["move"]].concat(),
+        &[&arcs[..], &[("x", "move", 1), ("move", "y", 1)]].concat(),
+    );
+    let (_folder, path) = crate::written_as("net.pnml", &net);
+    let search = |memory: &str, more: &[&str]| {
+        let mut command = std::process::Command::new(crate::EXPLORE);
+        command.arg(&path).args(["--device", place.device, "--table", place.table, "--capacity", "64", "--json"]).args(more);
+        crate::only_object(&command.env("WARPSET_SIMULATED_MEMORY", memory).output().expect("the checker starts"))
+    };
+    let engine = |report: &Value| report["engine"].as_str().unwrap_or("").to_owned();
+    let on_gpu = "compiled for the GPU";
+    let question = ["--reduce", "goal", "--goal", "tokens(done) == 1 and tokens(y) == 3"];
+    // Without the tables the memory suffices, and more memory suffices for them.
+    let (whole, large) = (search(SMALL_MEMORY, &question[2..]), search("64M", &question));
+    assert_eq!([&whole, &large].map(engine), [on_gpu, on_gpu], "{whole} {large}");
+    let small = search(SMALL_MEMORY, &question);
+    let is_simulated = std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some();
+    let reason = ", since the GPU has no memory for the reduction's tables";
+    assert_eq!(engine(&small).ends_with(reason), is_simulated, "{small}");
+    assert_eq!([&whole, &large, &small].map(depth), [Some(4); 3], "{whole} {large} {small}");
+    assert_eq!((&small["reduction"], &small["complete"]), (&"goal".into(), &large["complete"]));
+}
+
+/// Memory of a simulated device with room for a small table, but not for tables of a reduction.
+const SMALL_MEMORY: &str = "1M";
+
 pub fn reduced_nets_find_the_same() {
     let (_folder, path) = crate::written_as("net.pnml", &philosophers(5));
     for question in [
@@ -169,7 +203,7 @@ pub fn reduced_searches_say_so() {
     let (_, report) = json(&path, &["--reduce", "deadlocks"]);
     assert_eq!((&report["states"], &report["reduction"]), (&10.into(), &Value::Null), "{report}");
     let output = explore(&path, ["--reduce", "deadlocks"]);
-    let why = "10 (not reduced: fewer than 1 of 10 steps could be left out in a trial of 2000 states)";
+    let why = "10 (not reduced: fewer than 1 of 10 steps could be left out in a trial of at most 2000 states)";
     assert!(String::from_utf8_lossy(&output.stdout).contains(why), "{output:?}");
     // Two counters without an end. In the first model the second counter stops after one step, so few steps of a long walk can be
     // left out.

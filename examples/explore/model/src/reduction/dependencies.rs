@@ -21,6 +21,15 @@ use anyhow::Result;
 use fixedbitset::FixedBitSet;
 use std::fmt::Write;
 
+/// Knowledge of the values in the states in which actions are enabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// The intervals of reachable values, narrowed by guards; invariants of nets.
+    Values,
+    /// The types of variables, and constants. Measurements compare what the values bring.
+    Types,
+}
+
 /// The actions of a model and how they depend on each other.
 #[derive(Clone, Debug)]
 pub struct Dependencies {
@@ -41,13 +50,22 @@ impl Dependencies {
     /// # Errors
     ///
     /// The model is too large, or has no independent steps.
-    pub fn of(model: &Model, mut tests: Tests, explains: bool) -> Result<Self> {
+    pub fn of(model: &Model, tests: Tests, explains: bool) -> Result<Self> {
+        Self::knowing(Knowledge::Values, model, tests, explains)
+    }
+
+    /// As [`Dependencies::of`], with this knowledge.
+    ///
+    /// # Errors
+    ///
+    /// The model is too large, or has no independent steps.
+    pub fn knowing(knowledge: Knowledge, model: &Model, mut tests: Tests, explains: bool) -> Result<Self> {
         let actions = Actions::of(model, &mut tests)?;
         if let Some(net) = &model.net {
-            return Ok(of_net(model, net, actions, tests.all, explains));
+            return Ok(of_net(knowledge, model, net, actions, tests.all, explains));
         }
-        let mut search =
-            Search { runs: Runs::of(model), actions, tests: tests.all, enabled: Vec::new(), reasons: explains.then(String::new) };
+        let (runs, reasons) = (Runs::of(model, knowledge), explains.then(String::new));
+        let mut search = Search { runs, actions, tests: tests.all, enabled: Vec::new(), reasons };
         let count = search.actions.all.len();
         search.enabled = (0..count).map(|action| search.alone(action)).collect();
         let conflicts = search.conflicts();
@@ -58,9 +76,9 @@ impl Dependencies {
 }
 
 /// The dependencies of a net's transitions.
-fn of_net(model: &Model, net: &Net, actions: Actions, tests: Vec<Test>, explains: bool) -> Dependencies {
+fn of_net(knowledge: Knowledge, model: &Model, net: &Net, actions: Actions, tests: Vec<Test>, explains: bool) -> Dependencies {
     let mut reasons = explains.then(String::new);
-    let arcs = Arcs::of(net);
+    let arcs = Arcs::of(net, knowledge);
     let name = |action| actions.describe(model, action);
     let conflicts = arcs.conflicts(|one, other, place| {
         if let Some(reasons) = &mut reasons {

@@ -1,6 +1,7 @@
 //! Runs actions on intervals instead of values, to find what they may read and write, and how they may change a test.
 
 use super::actions::{Action, Actions, Test};
+use super::dependencies::Knowledge;
 use crate::ir::bounds::Intervals;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::facts::{Facts, wrapped};
@@ -22,6 +23,7 @@ pub struct Cells {
 pub struct Known {
     pub facts: Facts,
     at: Vec<(ProcessId, LocationId)>,
+    of: Knowledge,
 }
 
 /// Result of running an action on the states that fit some knowledge.
@@ -133,7 +135,7 @@ impl Known {
         match test {
             Test::Holds(expression) => match self.simplified(expression) {
                 Expression::Constant(value) => (value != 0) == truth,
-                simplified => self.facts.assume(&simplified, truth),
+                simplified => self.of == Knowledge::Types || self.facts.assume(&simplified, truth),
             },
             // Components are compared state by state (rules.rs).
             Test::Ready { .. } => true,
@@ -147,12 +149,24 @@ impl Known {
 pub struct Runs<'m> {
     pub model: &'m Model,
     pub cells: Cells,
+    knowledge: Knowledge,
     intervals: Intervals<'m>,
 }
 
 impl<'m> Runs<'m> {
-    pub fn of(model: &'m Model) -> Self {
-        Self { model, cells: Cells::of(model), intervals: Intervals::of(model) }
+    pub fn of(model: &'m Model, knowledge: Knowledge) -> Self {
+        Self { model, cells: Cells::of(model), knowledge, intervals: Intervals::of(model) }
+    }
+
+    /// Facts about the states in which processes are in these locations; `None` if there are none.
+    fn facts_at(&self, at: &[(ProcessId, LocationId)]) -> Option<Facts> {
+        match self.knowledge {
+            Knowledge::Values => self.intervals.facts_at(at.iter().copied()),
+            Knowledge::Types => {
+                let values = self.model.variables.iter().map(|variable| Range::of_type(variable.ty));
+                Some(Facts { values: values.collect(), elements: Vec::new() })
+            }
+        }
     }
 
     /// Knowledge of all reachable states in which these actions are enabled; `None` if there is no such state.
@@ -167,7 +181,7 @@ impl<'m> Runs<'m> {
                 }
             }
         }
-        let mut known = Known { facts: self.intervals.facts_at(at.iter().copied())?, at };
+        let mut known = Known { facts: self.facts_at(&at)?, at, of: self.knowledge };
         // A second round uses what the first one has found.
         let numbers = || together.iter().flat_map(|action| &actions.tests[*action]);
         let is_possible = numbers().chain(numbers()).all(|test| known.assume(&tests[*test], true));

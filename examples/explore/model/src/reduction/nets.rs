@@ -2,12 +2,13 @@
 //!
 //! Firings only add and subtract tokens, so two orders of the same firings lead to the same marking. Transitions accord if
 //! neither can disable the other. Transition t disables u at place p only if t leaves fewer tokens there than it takes, and fewer
-//! than u needs; see [`disables`]. Transitions that no marking enables together accord, too; place invariants show that.
+//! than u needs. Transitions that no marking enables together accord, too; place invariants show that.
 //!
 //! A test on the tokens of one place becomes true only by transitions that add tokens there (or take some), and a comparison of
 //! sums of tokens only by those that change the difference of its sides in the right direction.
 
 use super::actions::{Test, Tests};
+use super::dependencies::Knowledge;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::net::{Holder, Net, PlaceId, Transition};
 use crate::ir::{Expression, TransitionId, VariableId};
@@ -37,51 +38,54 @@ pub fn tests_of(net: &Net, transition: TransitionId, tests: &mut Tests) -> Vec<u
 }
 
 impl<'n> Arcs<'n> {
-    pub fn of(net: &'n Net) -> Self {
+    pub fn of(net: &'n Net, knowledge: Knowledge) -> Self {
         let mut weights = vec![Vec::new(); net.places.len()];
-        for (number, invariant) in net.invariants.iter().enumerate() {
+        let invariants = if knowledge == Knowledge::Values { &net.invariants[..] } else { &[] };
+        for (number, invariant) in invariants.iter().enumerate() {
             invariant.weights.iter().for_each(|(place, weight)| weights[*place].push((number, *weight)));
         }
         let mut arcs = Self { net, weights, possible: Vec::new() };
-        arcs.possible = net.transitions.iter().map(|transition| arcs.may_be_enabled(&transition.takes)).collect();
+        let mut sums = vec![0; net.invariants.len()];
+        let takes = |transition: &'n Transition| transition.takes.iter().copied();
+        arcs.possible = net.transitions.iter().map(|transition| arcs.may_be_enabled(takes(transition), &mut sums)).collect();
         arcs
     }
 
-    /// Whether invariants allow a marking with these tokens.
-    fn may_be_enabled(&self, tokens: &[(PlaceId, u32)]) -> bool {
-        let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
-        tokens.iter().all(|(place, count)| {
-            let has_enough = self.net.places[*place].holder != Holder::Constant || self.net.places[*place].initial >= *count;
+    /// Whether invariants allow a marking with these tokens. `sums`: a zero for each invariant, as before after the call.
+    fn may_be_enabled(&self, tokens: impl Iterator<Item = (PlaceId, u32)> + Clone, sums: &mut [u64]) -> bool {
+        let is_possible = tokens.clone().all(|(place, count)| {
+            let has_enough = self.net.places[place].holder != Holder::Constant || self.net.places[place].initial >= count;
             has_enough
-                && self.weights[*place].iter().all(|(invariant, weight)| {
-                    let sum = sums.entry(*invariant).or_default();
-                    *sum = sum.saturating_add(weight.saturating_mul((*count).into()));
+                && self.weights[place].iter().all(|(invariant, weight)| {
+                    let sum = &mut sums[*invariant];
+                    *sum = sum.saturating_add(weight.saturating_mul(count.into()));
                     *sum <= self.net.invariants[*invariant].tokens
                 })
-        })
+        });
+        tokens.for_each(|(place, _)| self.weights[place].iter().for_each(|(invariant, _)| sums[*invariant] = 0));
+        is_possible
     }
 
     /// By transition, the transitions that do not accord with it. Calls `explain` for each pair, with the place of the conflict.
     pub fn conflicts(&self, mut explain: impl FnMut(TransitionId, TransitionId, PlaceId)) -> Vec<FixedBitSet> {
         let transitions = &self.net.transitions;
-        let mut takers: Vec<Vec<TransitionId>> = vec![Vec::new(); self.net.places.len()];
+        // Transitions that take tokens from a place: how many they take, and how many they put.
+        let mut takers: Vec<Vec<(TransitionId, u32, u32)>> = vec![Vec::new(); self.net.places.len()];
         for (id, transition) in transitions.iter().enumerate().filter(|(id, _)| self.possible[*id]) {
-            transition.takes.iter().for_each(|(place, _)| takers[*place].push(id));
+            transition.takes.iter().for_each(|(place, taken)| takers[*place].push((id, *taken, transition.put(*place))));
         }
+        let mut sums = vec![0; self.net.invariants.len()];
         let count = transitions.len();
         let mut conflicts = vec![FixedBitSet::with_capacity(count); count];
         let mut apart = vec![FixedBitSet::with_capacity(count); count];
         for (place, takers) in takers.iter().enumerate() {
-            for &one in takers {
-                if transitions[one].put(place) >= transitions[one].taken(place) {
-                    continue;
-                }
-                for &other in takers.iter().filter(|other| **other != one) {
-                    let is_known = conflicts[one].contains(other) || apart[one].contains(other);
-                    if is_known || !disables(&transitions[one], &transitions[other], place) {
+            // Only one that leaves fewer tokens than it takes, and fewer than the other needs, disables the other.
+            for &(one, _, put) in takers.iter().filter(|(_, taken, put)| put < taken) {
+                for &(other, ..) in takers.iter().filter(|(other, needed, _)| *other != one && put < *needed) {
+                    if conflicts[one].contains(other) || apart[one].contains(other) {
                         continue;
                     }
-                    let are_together = self.may_be_enabled(&both(&transitions[one], &transitions[other]));
+                    let are_together = self.may_be_enabled(both(&transitions[one], &transitions[other]), &mut sums);
                     let matrix = if are_together { &mut conflicts } else { &mut apart };
                     matrix[one].insert(other);
                     matrix[other].insert(one);
@@ -133,21 +137,11 @@ impl<'n> Arcs<'n> {
     }
 }
 
-/// Whether a transition may disable another one at a place from which both take tokens: in some marking with enough tokens there
-/// for each of them, the first leaves too few for the second.
-fn disables(one: &Transition, other: &Transition, place: PlaceId) -> bool {
-    let (taken, put, needed) = (one.taken(place), one.put(place), other.taken(place));
-    put < taken && put < needed
-}
-
 /// The tokens that two transitions need together, to be enabled in one marking.
-fn both(one: &Transition, other: &Transition) -> Vec<(PlaceId, u32)> {
-    let mut tokens: BTreeMap<PlaceId, u32> = one.takes.iter().copied().collect();
-    for (place, count) in &other.takes {
-        let needed = tokens.entry(*place).or_default();
-        *needed = (*needed).max(*count);
-    }
-    tokens.into_iter().collect()
+fn both<'t>(one: &'t Transition, other: &'t Transition) -> impl Iterator<Item = (PlaceId, u32)> + Clone + 't {
+    let of_one = one.takes.iter().map(|(place, count)| (*place, (*count).max(other.taken(*place))));
+    let of_other = other.takes.iter().copied().filter(|(place, _)| one.taken(*place) == 0);
+    of_one.chain(of_other)
 }
 
 /// How a sum is compared with 0.

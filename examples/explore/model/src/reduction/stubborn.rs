@@ -21,7 +21,7 @@
 //! The choice is a function of the state alone, so every engine and every search takes the same steps.
 
 use super::actions::{Test, Tests};
-use super::dependencies::Dependencies;
+use super::dependencies::{Dependencies, Knowledge};
 use super::nets;
 use crate::checks::Checks;
 use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};
@@ -57,6 +57,9 @@ pub const STEPS_FOR_ONE: usize = 10;
 
 /// The trial ends after a walk if it has left out one step in this many.
 const CLEARLY: usize = 5;
+
+/// The trial ends after this number of states if nothing could be left out in any of them.
+const VAIN: usize = 2 * WALK;
 
 /// The questions that a reduced search still answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +127,15 @@ impl<'m> Stubborn<'m> {
     ///
     /// The model cannot be reduced; the error says why.
     pub fn of(model: &'m Model, checks: &Checks, kept: Kept) -> Result<Self> {
+        Self::knowing(Knowledge::Values, model, checks, kept)
+    }
+
+    /// As [`Stubborn::of`], with dependencies that rest on this knowledge.
+    ///
+    /// # Errors
+    ///
+    /// The model cannot be reduced; the error says why.
+    pub fn knowing(knowledge: Knowledge, model: &'m Model, checks: &Checks, kept: Kept) -> Result<Self> {
         if model.property.is_some() {
             bail!("it has a property of runs, and a reduction would lose runs that violate it");
         }
@@ -134,7 +146,7 @@ impl<'m> Stubborn<'m> {
             // The unmet parts of one goal are tried; of several goals, only the smallest part of each.
             if violated.len() == 1 { violated.remove(0) } else { Goal::Any(violated) }
         });
-        Ok(Self::with(model, Dependencies::of(model, tests, false)?, kept, goal))
+        Ok(Self::with(model, Dependencies::knowing(knowledge, model, tests, false)?, kept, goal))
     }
 
     fn with(model: &'m Model, dependencies: Dependencies, kept: Kept, goal: Option<Goal>) -> Self {
@@ -154,7 +166,9 @@ impl<'m> Stubborn<'m> {
         values.resize(self.terms.len(), None);
         steps.iter().for_each(|step| enabled.insert(self.dependencies.actions.of_step(*step)));
         let mut choice = Choice { of: self, state, enabled, values, waiting };
-        let mut fewest = usize::MAX;
+        // A set with all enabled actions leaves nothing out.
+        let all = choice.enabled.count_ones(..);
+        let mut fewest = all;
         let seeds: Vec<FixedBitSet> = match &self.goal {
             Some(goal) => choice.seeds(goal),
             None => {
@@ -180,7 +194,7 @@ impl<'m> Stubborn<'m> {
                 }
             }
         }
-        if fewest == usize::MAX {
+        if fewest == all {
             best.clone_from(enabled);
         }
         best
@@ -211,7 +225,8 @@ impl<'m> Stubborn<'m> {
                 true => self.model.initial_state(),
                 false => steps.swap_remove((random >> 33) as usize % steps.len()).1,
             };
-            if number % WALK == 0 && CLEARLY * left_out >= all && left_out > 0 {
+            let is_clear = number % WALK == 0 && CLEARLY * left_out >= all && left_out > 0;
+            if is_clear || (number == VAIN && left_out == 0) {
                 break;
             }
         }
@@ -433,7 +448,11 @@ fn enabled(model: &Model, label: usize, truth: bool, tests: &mut Tests) -> Goal 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::Role;
+    use crate::dve::Dve;
+    use crate::ir::Source;
     use crate::reduction::actions::conjuncts;
+    use crate::reduction::brute_force::search;
 
     #[test]
     fn conjunctions_are_split() {
@@ -444,5 +463,102 @@ mod tests {
         assert_eq!(conjuncts(&both), [variable(0), variable(1), variable(2)]);
         let neither = Expression::unary(Unary::Not, Expression::binary(Binary::Or, variable(0), variable(1), span));
         assert_eq!(conjuncts(&neither), [0, 1].map(|of| Expression::unary(Unary::Not, variable(of))));
+    }
+
+    /// Four independent counters; two processes count the second one. Nothing changes `z`.
+    const COUNTERS: &str = "byte a, b, c, d, z;
+        process A { state s; init s; trans s -> s { guard a < 9; effect a = a + 1; }; }
+        process B { state s; init s; trans s -> s { guard b < 9; effect b = b + 1; }; }
+        process B2 { state s; init s; trans s -> s { guard b < 9; effect b = b + 1; }; }
+        process C { state s; init s; trans s -> s { guard c < 9; effect c = c + 1; }; }
+        process D { state s; init s; trans s -> s { guard d < 9; effect d = d + 1; }; }
+        system async;";
+
+    fn counters() -> Dve {
+        Dve::read(Source { name: "counters".into(), text: COUNTERS.into() }).unwrap()
+    }
+
+    fn asking(dve: &Dve, goal: &str) -> Checks {
+        let mut checks = Checks::default();
+        let source = Source { name: "goal".into(), text: goal.into() };
+        checks.add(Role::Goal, goal.into(), dve.condition(&source).unwrap().0);
+        checks
+    }
+
+    /// Steps for one unmet part of a conjunction are taken, for the part with the fewest. Of a disjunction, the steps
+    /// for all parts are.
+    #[test]
+    fn steps_towards_an_unmet_part_are_chosen() {
+        let dve = counters();
+        let kept = Kept { deadlocks: false, goals: true };
+        let interpreter = Interpreter::new(&dve.model);
+        for (goal, values, expected) in [
+            ("a == 3 and b == 5", [0, 0, 0], "A"),
+            ("b == 5 and a == 3", [0, 0, 0], "A"),
+            // The first part is met.
+            ("a == 3 and b == 5", [3, 0, 0], "B B2"),
+            ("a == 3 and b == 5 and c == 1", [3, 0, 0], "C"),
+            ("a == 3 or c == 5", [0, 0, 0], "A C"),
+            ("a == 3 or (b == 1 or c == 5)", [0, 0, 0], "A B B2 C"),
+            ("(a == 3 or c == 5) and d == 1", [0, 0, 0], "D"),
+            ("(a == 3 or c == 5) and (b == 1 or c == 1 or d == 1)", [0, 0, 0], "A C"),
+            ("(a == 3 or c == 5) and (b == 1 or d == 1)", [3, 0, 0], "B B2 D"),
+            ("not (a < 3 or c < 2)", [0, 0, 0], "A"),
+            ("not (a < 3 or c < 2)", [3, 0, 0], "C"),
+            ("not (a < 3 and c < 2)", [0, 0, 0], "A C"),
+            // One unmet part of each conjunction in a disjunction.
+            ("(a == 3 and b == 5) or (c == 1 and b == 1)", [0, 0, 0], "A C"),
+            ("(a == 3 and b == 5) or (c == 1 and d == 1)", [3, 0, 1], "B B2 D"),
+            // The second part never becomes true, whatever is done for the first.
+            ("a == 3 and z == 1", [0, 0, 0], ""),
+            ("a == 3 or z == 1", [0, 0, 0], "A"),
+        ] {
+            let checks = asking(&dve, goal);
+            let stubborn = Stubborn::of(&dve.model, &checks, kept).unwrap();
+            let mut state = dve.model.initial_state();
+            for (variable, value) in values.into_iter().enumerate() {
+                let field = dve.model.layout.variables[variable].unwrap();
+                field.set(&mut state, 0, value);
+            }
+            let mut steps = Vec::new();
+            interpreter.steps(&state, &mut StepScratch::default(), |step, _| steps.push(step)).unwrap();
+            assert_eq!(steps.len(), 5, "all steps are enabled");
+            let mut scratch = Scratch::default();
+            let chosen = stubborn.choose(&state, &steps, &mut scratch);
+            let of = |step: &&Step| chosen.contains(stubborn.dependencies.actions.of_step(**step));
+            let name = |step: &Step| match step {
+                Step::Transition { id, .. } => dve.model.processes[dve.model.transitions[*id].process].name.clone(),
+                _ => unreachable!("a model of processes"),
+            };
+            let names: Vec<String> = steps.iter().filter(of).map(name).collect();
+            assert_eq!(names.join(" "), expected, "{goal} in {values:?}");
+        }
+    }
+
+    /// A search that leaves out a part of a disjunction, or an enabler of a goal's part, misses the goal.
+    #[test]
+    fn parts_of_a_goal_that_are_left_out_are_missed() {
+        let dve = counters();
+        let kept = Kept { deadlocks: false, goals: true };
+        let depth = |checks: &Checks, stubborn: Option<&Stubborn>| {
+            search(&dve.model, checks, stubborn, 1_000_000).expect("no fault, and few states").first_violation
+        };
+        let checks = asking(&dve, "a == 3 or c == 1");
+        let mut stubborn = Stubborn::of(&dve.model, &checks, kept).unwrap();
+        assert_eq!([depth(&checks, None), depth(&checks, Some(&stubborn))], [Some(1); 2]);
+        let Some(Goal::Any(mut parts)) = stubborn.goal.take() else { panic!("a disjunction") };
+        parts.truncate(1);
+        stubborn.goal = parts.pop();
+        assert_eq!(depth(&checks, Some(&stubborn)), Some(3), "only steps for the first part are taken");
+        let checks = asking(&dve, "c == 2 and b == 3");
+        let right = Stubborn::of(&dve.model, &checks, kept).unwrap();
+        assert_eq!([depth(&checks, None), depth(&checks, Some(&right))], [Some(5); 2]);
+        let Some(Goal::All(parts)) = &right.goal else { panic!("a conjunction") };
+        for part in parts {
+            let Goal::Test(test) = part else { panic!("a test") };
+            let mut wrong = right.clone();
+            wrong.dependencies.enablers[*test].clear();
+            assert_eq!(depth(&checks, Some(&wrong)), None, "no step is known to lead to a part");
+        }
     }
 }

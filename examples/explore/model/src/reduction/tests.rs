@@ -1,6 +1,6 @@
 use super::actions::Tests;
 use super::brute_force::{check, compare, drawn_goals, search};
-use super::dependencies::Dependencies;
+use super::dependencies::{Dependencies, Knowledge};
 use crate::assembly::{Parts, assembled};
 use crate::checks::{Checks, Role};
 use crate::dve::Dve;
@@ -95,6 +95,10 @@ fn random_models_in_dve() {
         let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
         if let Err(what) = check(&dve.model, &dependencies, STATES) {
             panic!("{what}\n{text}");
+        }
+        if number % 5 == 0 {
+            let of_types = Dependencies::knowing(Knowledge::Types, &dve.model, Tests::default(), false).unwrap();
+            check(&dve.model, &of_types, STATES).unwrap_or_else(|what| panic!("{what}\n{text}"));
         }
         let mut checks = Checks::default();
         let goal = source(GOALS[number % GOALS.len()]);
@@ -338,6 +342,8 @@ fn invariants_of_nets_are_used() {
         let dependencies = Dependencies::of(&net.model, Tests::default(), true).unwrap();
         check(&net.model, &dependencies, STATES).unwrap();
         assert!(dependencies.reasons.unwrap().contains("may make true\tt\ttokens(b) >= 1"));
+        let of_types = Dependencies::knowing(Knowledge::Types, &net.model, Tests::default(), false).unwrap();
+        assert!(of_types.conflicts[0].contains(1), "invariants are not used");
         dependencies.conflicts[0].contains(1)
     };
     assert_eq!([0, 1].map(conflicts), [false, true], "with one token and with two");
@@ -376,13 +382,21 @@ fn independent_processes_are_ordered() {
 
 #[test]
 fn intervals_and_constants_are_used() {
-    let bits = |declarations: &str, one: &str, other: &str| {
+    let mut fewer = 0;
+    let mut bits = |declarations: &str, one: &str, other: &str| {
         let process =
             |name: &str, transition: &str| format!("process {name} {{ state s; init s; trans s -> s {{ {transition} }}; }}\n");
         let text = format!("{declarations}\n{}{}system async;", process("A", one), process("B", other));
         let dve = read(&text);
         let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
         check(&dve.model, &dependencies, 5000).unwrap();
+        // Types alone allow no less.
+        let of_types = Dependencies::knowing(Knowledge::Types, &dve.model, Tests::default(), false).unwrap();
+        check(&dve.model, &of_types, 5000).unwrap();
+        let sets = |of: &Dependencies| [&of.conflicts[..], &of.enablers].concat();
+        assert!(sets(&dependencies).iter().zip(&sets(&of_types)).all(|(few, many)| few.is_subset(many)), "{text}");
+        fewer += sets(&of_types).iter().map(|set| set.count_ones(..)).sum::<usize>()
+            - sets(&dependencies).iter().map(|set| set.count_ones(..)).sum::<usize>();
         dependencies.conflicts[0].contains(1)
     };
     for (declarations, one, other, conflict) in [
@@ -404,6 +418,7 @@ fn intervals_and_constants_are_used() {
     ] {
         assert_eq!(bits(declarations, one, other), conflict, "{declarations} {one} {other}");
     }
+    assert!(fewer > 0, "values exclude nothing");
 }
 
 #[test]

@@ -181,16 +181,16 @@ struct OneLane {
 // Memory of a thread.
 struct Work {
     explore::u32* enabled;    // actions with a step
-    explore::u32* sets;       // three sets of a choice
+    explore::u32* sets;       // four sets of a choice
     explore::u32* failing;    // expressions that are false
     explore::GoalWork goal;
 
-    static constexpr explore::u32 words = 4 * explore::action_words + explore::failing_words + explore::GoalWork::words;
+    static constexpr explore::u32 words = 5 * explore::action_words + explore::failing_words + explore::GoalWork::words;
 
     explicit Work(explore::u32* memory)
         : enabled(memory),
           sets(enabled + explore::action_words),
-          failing(sets + 3 * explore::action_words),
+          failing(sets + 4 * explore::action_words),
           goal(failing + explore::failing_words)
     {
     }
@@ -214,7 +214,8 @@ u64 keep_chosen(const explore::u32* tables, const State& from, State* rows, expl
         find_failing(tables, from, work.failing);
         u32* const sets = work.sets;
         Choice<OneLane, State> choice{tables,          from,   work.failing,          work.goal,
-                                      {work.enabled}, {sets}, {sets + action_words}, {sets + 2 * action_words}};
+                                      {work.enabled}, {sets}, {sets + action_words}, {sets + 2 * action_words},
+                                      {sets + 3 * action_words}};
         if (choice.choose()) chosen = choice.best.words;
     }
     u64 kept = first;

@@ -6,7 +6,7 @@
 //! ```text
 //! tests_of_actions   by action, the place of its tests' numbers; then one for the end; then the numbers
 //! rows               the place of each row; then one for the end; then for each block of a row its number, and a word for each
-//!                    lane of a group (the conflicts of each action, then the enablers of each test)
+//!                    lane of a group (the conflicts of each action; the enablers of each test; the actions that have each test)
 //! tests              by test in tables, four words
 //! steps              by process: by location, the place of its actions; then one for the end; then the actions, by choice. Of a
 //!                    small net, one such list: by firing, its transition. Actions of a net are numbered as its transitions.
@@ -57,12 +57,45 @@ impl<'a> Choosing<'a> {
     /// Whether the rows are small enough for a GPU.
     pub fn fits(&self) -> bool {
         let dependencies = &self.stubborn.dependencies;
-        let rows = dependencies.conflicts.iter().chain(&dependencies.enablers);
-        let blocks_of_row = |actions: &mut dyn Iterator<Item = usize>| {
+        let sets = dependencies.conflicts.iter().chain(&dependencies.enablers);
+        let words_of_row = |actions: &mut dyn Iterator<Item = usize>| {
             let mut last = None;
-            actions.filter(|action| last.replace(action / 32 / self.lanes) != Some(action / 32 / self.lanes)).count()
+            let blocks = actions.filter(|action| {
+                let block = action / 32 / self.lanes;
+                last.replace(block) != Some(block)
+            });
+            (1 + self.lanes) * blocks.count()
         };
-        rows.map(|row| (1 + self.lanes) * blocks_of_row(&mut row.ones())).sum::<usize>() <= MOST_ROW_WORDS
+        let of_sets: usize = sets.map(|set| words_of_row(&mut set.ones())).sum();
+        let of_tests: usize = having(self.stubborn).iter().map(|having| words_of_row(&mut having.iter().copied())).sum();
+        of_sets + of_tests <= MOST_ROW_WORDS
+    }
+}
+
+/// By test, the actions that have it, ascending; none if only one has it: a test is settled when an action that has it is looked
+/// at, so that the others need not be.
+fn having(stubborn: &Stubborn) -> Vec<Vec<usize>> {
+    let dependencies = &stubborn.dependencies;
+    let mut having = vec![Vec::new(); dependencies.tests.len()];
+    for (action, tests) in dependencies.actions.tests.iter().enumerate() {
+        tests.iter().for_each(|test| having[*test].push(action));
+    }
+    having.iter_mut().filter(|actions| actions.len() == 1).for_each(Vec::clear);
+    having
+}
+
+/// Appends a row: for each block that is not empty its number, and a word for each lane.
+fn put_row(actions: impl Iterator<Item = usize>, lanes: usize, to: &mut Vec<u32>) {
+    let mut last = None;
+    for action in actions {
+        let (block, lane) = (action / 32 / lanes, action / 32 % lanes);
+        if last != Some(block) {
+            to.push(block as u32);
+            to.resize(to.len() + lanes, 0);
+        }
+        last = Some(block);
+        let begin = to.len() - lanes;
+        to[begin + lane] |= 1 << (action % 32);
     }
 }
 
@@ -137,19 +170,11 @@ impl Reduction {
         let tests_of_actions_at = words.next();
         words.lists(actions, |action, to| to.extend(dependencies.actions.tests[action].iter().map(|test| new_number[*test])));
         let rows_at = words.next();
-        words.lists(actions + tests, |row, to| {
-            let set = if row < actions { &dependencies.conflicts[row] } else { &dependencies.enablers[order[row - actions]] };
-            let mut last = None;
-            for action in set.ones() {
-                let (block, lane) = (action / 32 / lanes, action / 32 % lanes);
-                if last != Some(block) {
-                    to.push(block as u32);
-                    to.resize(to.len() + lanes, 0);
-                }
-                last = Some(block);
-                let begin = to.len() - lanes;
-                to[begin + lane] |= 1 << (action % 32);
-            }
+        let having = having(stubborn);
+        words.lists(actions + 2 * tests, |row, to| match row.checked_sub(actions) {
+            None => put_row(dependencies.conflicts[row].ones(), lanes, to),
+            Some(test) if test < tests => put_row(dependencies.enablers[order[test]].ones(), lanes, to),
+            Some(test) => put_row(having[order[test - tests]].iter().copied(), lanes, to),
         });
         let tests_at = words.next();
         order[expressions..].iter().for_each(|test| words.all.extend(in_table(model, &dependencies.tests[*test])));
@@ -186,6 +211,7 @@ impl Reduction {
             String::from("// Chooses steps: codegen/reduction.rs.\n#define EXPLORE_REDUCES 1\n\nnamespace explore {\n\n");
         for (name, value) in [
             ("actions", actions),
+            ("tests", tests),
             ("action_words", actions.div_ceil(32)),
             ("lanes", lanes),
             ("expressions", expressions),

@@ -43,6 +43,7 @@ struct Choice {
     Words enabled;         // actions with a step
     Words set, best;       // the set that is tried, and the best one
     Words waiting;         // actions of the set whose rows are still to be added
+    Words settled;         // disabled actions for which the set has all enablers of a test that fails: they never wait
     u32 taken = 0;         // enabled actions of the set
     u32 urgent = 0;        // those of them that wait
     u32 tried = 0;         // enabled actions before this one were tried as seeds
@@ -66,6 +67,7 @@ struct Choice {
             for (u32 block = 0; block < blocks; ++block) {
                 set.put(block, 0);
                 waiting.put(block, 0);
+                settled.put(block, 0);
             }
             taken = urgent = 0;
             low = blocks;
@@ -104,6 +106,7 @@ struct Choice {
                 // No test of it fails: that is known only after a fault. Everything may be needed then.
                 if (test == nothing) return false;
                 row = actions + test;
+                if (cost_of_enabled != 0) settle(row + tests);
             }
             add_row(row);
         }
@@ -177,6 +180,19 @@ struct Choice {
         for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count) add(tables[at], tables[at + 1 + Lanes::lane()]);
     }
 
+    // Settles the actions of a row, which have the test whose enablers are about to be added. The set then contains what any of
+    // them needs: a test of it costs nothing. So it need not be looked at.
+    EXPLORE_FN void settle(u32 row)
+    {
+        const u32 end = tables[rows_of_actions_at + row + 1];
+        EXPLORE_NO_UNROLL
+        for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count) {
+            const u32 block = tables[at], bits = tables[at + 1 + Lanes::lane()];
+            settled.put(block, settled.get(block) | bits);
+            waiting.put(block, waiting.get(block) & ~bits);
+        }
+    }
+
     EXPLORE_FN void add_seed(const u32* seed)
     {
         EXPLORE_NO_UNROLL
@@ -198,7 +214,7 @@ struct Choice {
         const u32 fresh = bits & ~set.get(block);
         if (Lanes::ballot(fresh != 0) == 0) return;
         set.put(block, set.get(block) | fresh);
-        waiting.put(block, waiting.get(block) | fresh);
+        waiting.put(block, waiting.get(block) | (fresh & ~settled.get(block)));
         if (block < low) low = block;
         const u32 ready = fresh & enabled.get(block);
         if (Lanes::ballot(ready != 0) == 0) return;

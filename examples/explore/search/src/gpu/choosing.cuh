@@ -118,7 +118,7 @@ EXPLORE_PART void choose_for_warp(const u32* tables, const State& state, u32* ma
         if (Group::sum(steps) < (has_goal && !keeps_deadlocks ? 1 : 2)) continue;
         State from = state;
         from.words.top += static_cast<i32>(member) - static_cast<i32>(Group::lane());
-        Choice<Group, State> choice{tables, from, own + action_words, GoalWork(goal), enabled, {}, {}, {}};
+        Choice<Group, State> choice{tables, from, own + action_words, GoalWork(goal), enabled, {}, {}, {}, {}};
         if (!choice.choose()) continue;
         EXPLORE_NO_UNROLL
         for (u32 block = 0; block < Group::blocks; ++block) {
