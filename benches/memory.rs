@@ -2,15 +2,18 @@
 //!
 //! *Doubling* is a table that doubles before a batch could fill it beyond 85 %, for as long as the old and the new table fit the
 //! limit together, and is then filled until a vector is rejected. *Schedule* is a table with `grows(true)` and
-//! `memory(MemoryLimit::Reserved(limit))`. *Share* is the memory of the stored vectors alone (slots, nodes, rows) / limit.
-//! *Ratio* is the time of the schedule / the time of a table that has the final number of slots and nodes from the beginning, for
-//! the same vectors. Vectors are put by batches of 2^16 on all cores of the CPU. They are the first ones of a sequence of
-//! distinct vectors whose words have 2^6 to 2^16 values.
+//! `memory(MemoryLimit::Reserved(limit))`. *Share* is the memory of the stored vectors alone (slots, nodes, rows) / limit. It is
+//! the fill *of slots* and *of nodes*, and the share of the limit that the table has *allocated*.
 //!
-//! `cargo bench --bench memory` prints a Markdown table. WARPSET_BENCH_LOG2 sets another power of two for the limit in bytes; the
-//! default is 30.
+//! *CPU* is the CPU time of the schedule, of all threads, and *ratio* that time / the CPU time of a table that has the final
+//! number of slots and nodes from the beginning, for the same vectors. It includes the time in which the system provides memory,
+//! and other work on the machine changes it less than the time that passes. Vectors are put by batches of 2^16 on all cores of
+//! the CPU. They are the first ones of a sequence of distinct vectors whose words have 2^6 to 2^16 values.
+//!
+//! `cargo bench --bench memory` prints a Markdown table. `cargo bench --bench memory -- tree 'bucket 4'` has only the rows that
+//! begin like this. WARPSET_BENCH_LOG2 sets another power of two for the limit in bytes; the default is 30.
 
-use std::time::Instant;
+use cpu_time::ProcessTime;
 use warpset::{
     Bucket, CompactTree, Device, Indexed, MemoryLimit, Outcome, Root, Stats, Storage, TableBuilder, Tree, VectorTable,
 };
@@ -39,7 +42,7 @@ fn vectors(width: usize, first: u64, words: &mut Vec<u32>) {
     }
 }
 
-/// Vectors stored, and seconds.
+/// Vectors stored, and seconds of CPU time.
 struct Filled {
     stored: u64,
     seconds: f64,
@@ -51,7 +54,7 @@ fn fill<S: Storage>(table: &VectorTable<S>, most: u64, grow: impl Fn(&VectorTabl
     let (mut words, mut seconds, mut first) = (Vec::new(), 0.0, 0);
     loop {
         vectors(table.width(), first, &mut words);
-        let start = Instant::now();
+        let start = ProcessTime::now();
         grow(table)?;
         let batch = table.find_or_put_many(&words)?;
         seconds += start.elapsed().as_secs_f64();
@@ -77,39 +80,50 @@ fn compare<S: Storage>(
     limit: u64,
     with_nodes: impl Fn(TableBuilder<S>, u64) -> TableBuilder<S>,
 ) -> Result<()> {
+    let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    if filters.peek().is_some() && !filters.any(|filter| format!("{name} {width}").starts_with(&filter)) {
+        return Ok(());
+    }
     let device = Device::cpu();
     let builder = |slots: u64, nodes: u64| with_nodes(VectorTable::<S>::builder(width).capacity(slots).seed(1), nodes);
     let (slots, nodes) = (1 << 16, 1 << 13);
-    let doubling = builder(slots, nodes).build(&device)?;
-    let doubled = fill(&doubling, u64::MAX, |table| {
-        while 3 * table.bytes() <= limit && (table.len()? + BATCH) as f64 > 0.85 * table.slots() as f64 {
-            table.grow(2 * table.slots())?;
-        }
-        let has_nodes = table.node_slots() > 0;
-        let nodes = table.nodes()? + 2 * BATCH;
-        while has_nodes && 3 * table.bytes() <= limit && nodes as f64 > 0.85 * table.node_slots() as f64 {
-            table.reserve_nodes(2 * table.node_slots())?;
-        }
-        Ok(())
-    })?;
-    let of_doubled = share(&doubling, &doubled, limit);
-    drop(doubling);
+    let doubled = || -> Result<String> {
+        let doubling = builder(slots, nodes).build(&device)?;
+        let doubled = fill(&doubling, u64::MAX, |table| {
+            while 3 * table.bytes() <= limit && (table.len()? + BATCH) as f64 > 0.85 * table.slots() as f64 {
+                table.grow(2 * table.slots())?;
+            }
+            let has_nodes = table.node_slots() > 0;
+            let nodes = table.nodes()? + 2 * BATCH;
+            while has_nodes && 3 * table.bytes() <= limit && nodes as f64 > 0.85 * table.node_slots() as f64 {
+                table.reserve_nodes(2 * table.node_slots())?;
+            }
+            Ok(())
+        })?;
+        Ok(format!("{:.2} | {:.0} %", doubled.stored as f64 / 1e6, 100.0 * share(&doubling, &doubled, limit)))
+    };
+    let of_doubled = if std::env::var_os("WARPSET_BENCH_DOUBLING").is_some_and(|value| value == "no") {
+        "- | -".to_string()
+    } else {
+        doubled()?
+    };
     let table = builder(slots, nodes).grows(true).memory(MemoryLimit::Reserved(limit)).build(&device)?;
     let grown = fill(&table, u64::MAX, |_| Ok(()))?;
     assert!(table.bytes() <= limit);
     let of_grown = share(&table, &grown, limit);
     let (slots, nodes) = (table.slots(), table.node_slots());
     drop(table);
-    let start = Instant::now();
+    let start = ProcessTime::now();
     let right = builder(slots, nodes.max(1)).build(&device)?;
     let building = start.elapsed().as_secs_f64();
     let filled = fill(&right, grown.stored, |_| Ok(()))?;
     println!(
-        "| {name} | {width} | {:.2} | {:.0} % | {:.2} | {:.0} % | {:.1} | {:.2} |",
-        doubled.stored as f64 / 1e6,
-        100.0 * of_doubled,
+        "| {name} | {width} | {of_doubled} | {:.2} | {:.0} % | {:.1} % | {} | {:.1} % | {:.1} | {:.2} |",
         grown.stored as f64 / 1e6,
         100.0 * of_grown,
+        100.0 * grown.stats.fill(),
+        if nodes > 0 { format!("{:.1} %", 100.0 * grown.stats.nodes as f64 / nodes as f64) } else { "-".into() },
+        100.0 * grown.stats.bytes as f64 / limit as f64,
         grown.seconds,
         grown.seconds / (filled.seconds + building),
     );
@@ -120,8 +134,10 @@ fn main() -> Result<()> {
     let log2 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(30), |text| text.parse::<u32>())?;
     let limit = 1u64 << log2;
     println!("limit of 2^{log2} bytes, {}; vectors in millions\n", Device::cpu());
-    println!("| table | words | doubling: stored | share | schedule: stored | share | seconds | ratio |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| table | words | doubling: stored | share | schedule: stored | share | of slots | of nodes | allocated | CPU s | ratio |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     compare::<Bucket>("bucket", 2, limit, |builder, _| builder)?;
     compare::<Bucket>("bucket", 4, limit, |builder, _| builder)?;
     compare::<Bucket>("bucket", 8, limit, |builder, _| builder)?;

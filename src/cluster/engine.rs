@@ -23,6 +23,7 @@ use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::relocation::another_pass_helps;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
+use crate::core::within::Proposal;
 use crate::layout::SearchMode;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::rank::Stream;
@@ -121,7 +122,7 @@ pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
 /// Measure by which ranks gain free slots, equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maintenance {
-    /// Multiply the numbers of slots and nodes by these factors.
+    /// Multiply the numbers of slots and nodes by these factors, or take the rest of the memory if one rank must.
     Grow { slots: u64, nodes: u64 },
     /// Keys of cuckoo tables are moved.
     Relocate,
@@ -415,18 +416,23 @@ impl RankEngine {
         let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let size = raw.size();
         let larger = |slots: u64, nodes: u64| Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) };
+        let mut proposals = Vec::new();
         if let Maintenance::Grow { slots, nodes } = maintenance {
             // One table that is full rejects vectors however large the others are. So none grows unless all may.
-            let own = raw.may_grow_with_others(larger(slots, nodes)).err();
-            let records = self.link.exchange_records(operation, self.link.record().failed(own.as_ref()))?;
+            let (own, values) = match raw.propose(larger(slots, nodes)) {
+                Ok(proposal) => (None, proposal.values()),
+                Err(error) => (Some(error), [0; 2]),
+            };
+            let records = self.link.exchange_records(operation, self.link.record().values(values).failed(own.as_ref()))?;
             if let Err(error) = agree(&records, own) {
                 answers.limit.get_or_insert(error);
                 return Ok(0);
             }
+            proposals.extend(records.iter().map(|record| Proposal::of_values([record.head.values[0], record.head.values[1]])));
         }
         let (mut own, mut moved) = (None, 0);
         let made = raw.keeping(&mut answers.fresh, || match maintenance {
-            Maintenance::Grow { slots, nodes } => raw.grow_with_others(CLUSTER_BATCH, size, larger(slots, nodes)),
+            Maintenance::Grow { slots, nodes } => raw.grow_with_others(CLUSTER_BATCH, size, larger(slots, nodes), &proposals),
             Maintenance::Relocate => raw.relocate(CLUSTER_BATCH).map(|keys| moved = keys),
         });
         if let Err(error) = made {

@@ -97,9 +97,10 @@
 //! # Growth
 //!
 //! Tables with [`grows(true)`](crate::TableBuilder::grows) double on all ranks as soon as one would be too full, so that the
-//! shares stay as they were. If one would take more than its [`memory`](crate::TableBuilder::memory), together with the larger
-//! table, none grows. If one cannot grow because its device has no memory, the others have grown. In both cases no batch fails:
-//! vectors use the remaining slots, and [`Batch::error`] says which rank could not grow, and why.
+//! shares stay as they were. If one must take all the rest of its [`memory`](crate::TableBuilder::memory) instead, all grow by
+//! the same factor, the largest that every limit permits. If that is less than 1.25, none grows. If one cannot grow because its
+//! device has no memory, the others have grown. In both cases no batch fails: vectors use the remaining slots, and
+//! [`Batch::error`] says which rank could not grow, and why.
 //!
 //! # Failures
 //!

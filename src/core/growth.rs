@@ -2,6 +2,7 @@
 
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
+use super::schedule::nodes_of_next;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::upsert::Beside;
 use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
@@ -17,6 +18,9 @@ use std::sync::atomic::Ordering;
 
 /// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
+
+/// Fill of the nodes that vectors which are put at once may be expected to reach.
+const FILL_OF_NODES: f64 = 0.925;
 
 /// Load factor at which cuckoo tables grow. Their searches stay short.
 pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
@@ -58,7 +62,8 @@ impl Rejected {
 impl RawTable {
     /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new, and
     /// the numbers of vectors and nodes before they are put. Grows until that is a fair share, as far as the memory permits. How
-    /// many nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too.
+    /// many nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too. While it
+    /// may grow, fewer vectors are put if nodes would run out otherwise, by the number that the last vectors needed.
     pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> (usize, Option<[u64; 2]>) {
         let mut before = None;
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
@@ -67,15 +72,13 @@ impl RawTable {
             let size = self.size();
             before = first_error.keep(self.stored(FIND_OR_PUT));
             let Some([stored, nodes]) = before else { break };
-            if size.nodes > 0 {
-                self.remember([stored, nodes]);
-            }
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
                 Growth::of_nodes(size)
             } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
-                return ((offered as u64).min(free) as usize, before);
+                let with_nodes = if may_double { self.vectors_with_nodes(size, [stored, nodes]) } else { u64::MAX };
+                return ((offered as u64).min(free).min(with_nodes) as usize, before);
             } else {
                 Growth::of_slots(size)
             };
@@ -92,6 +95,18 @@ impl RawTable {
             }
         }
         (offered, before)
+    }
+
+    /// Number of vectors that leave some nodes free, if each needs as many nodes as the last ones, or the most if there are none.
+    ///
+    /// A vector that finds no node has searched a thousand buckets or more. When trees of 8 words were put by 2^16 into a table
+    /// with 2^13 nodes, these searches took a quarter of the time until 64 MiB were full.
+    fn vectors_with_nodes(&self, size: Size, now: [u64; 2]) -> u64 {
+        let most = self.width().saturating_sub(2) as f64;
+        let of_next = nodes_of_next(&self.earlier_counts(), now).unwrap_or(most).min(most);
+        let free = (size.nodes as f64 * FILL_OF_NODES - now[1] as f64).max(0.0);
+        // Equal vectors need no more nodes, and there should not be many parts.
+        ((free / of_next) as u64).max(size.slots / 32).max(1)
     }
 
     /// Offers the rejected vectors of a batch again, after relocating keys or growing. `tally` is the sum of the outcomes so far.
@@ -351,6 +366,38 @@ mod tests {
             assert_eq!((table.raw.size(), table.len().unwrap()), (from, offered));
             assert!(table.locate_many(&stored).unwrap() == before, "references are good, and every key is there");
         }
+    }
+
+    /// Vectors of 8 random words: each has 6 nodes.
+    fn random_vectors(count: u32) -> Vec<u32> {
+        (0..8 * count).map(|word| (word + 1).wrapping_mul(0x9e37_79b1).rotate_left(word % 31)).collect()
+    }
+
+    /// One batch is put in parts, and so grows nodes before they run out. Each part tells forecasts how many nodes vectors need.
+    #[test]
+    fn batches_are_put_in_parts_that_find_nodes() {
+        let table = CompactTreeTable::builder(8).capacity(1 << 15).nodes(1 << 10).seed(3).grows(true);
+        let table = table.build(&Device::cpu_with_threads(1)).unwrap();
+        let batch = table.find_or_put_many(&random_vectors(10_000)).unwrap();
+        assert_eq!((batch.tally.new, batch.tally.full), (10_000, 0));
+        let counts = table.raw.earlier_counts();
+        assert!(counts.len() >= 5, "{counts:?}");
+        // Before each growth some nodes were free. A vector that is rejected leaves nodes that the next table does not have.
+        assert!(counts.iter().all(|[vectors, nodes]| *nodes == 6 * vectors), "{counts:?}");
+    }
+
+    /// A table that the caller grows is asked for its length between batches.
+    #[test]
+    fn lengths_are_remembered_for_forecasts_unless_vectors_may_have_been_rejected() {
+        let table = CompactTreeTable::builder(8).capacity(1 << 12).nodes(1 << 14).seed(3).build(&Device::cpu()).unwrap();
+        for part in random_vectors(3000).chunks(8 * 100) {
+            let _ = table.find_or_put_many(part).unwrap();
+            table.len().unwrap();
+        }
+        let (counts, [vectors, nodes]) = (table.raw.earlier_counts(), table.raw.stored("len").unwrap());
+        assert!(vectors < 3000 && nodes as f64 > 0.94 * table.node_slots() as f64, "{vectors}, {nodes}");
+        let [last, of_nodes] = *counts.last().unwrap();
+        assert!(counts.len() > 10 && last > 2000 && of_nodes == 6 * last, "{counts:?}");
     }
 
     /// All slots and all nodes are taken, and only more nodes are requested. Roots then have more bits, so they need other slots.

@@ -17,4 +17,4 @@ pub(crate) mod stats;
 pub(crate) mod table;
 mod upsert;
 pub(crate) mod values;
-mod within;
+pub(crate) mod within;

@@ -38,11 +38,14 @@ pub(super) enum Taste {
     Late,
 }
 
+/// Share of a reserved limit that the last table takes, at least, if the first one is small.
+pub(super) const LAST_SHARE: f64 = 15.0 / 16.0;
+
 impl Taste {
     /// Fraction of the largest possible table that doubling must leave possible.
     fn least_share(self) -> f64 {
         match self {
-            Self::Early => 15.0 / 16.0,
+            Self::Early => LAST_SHARE,
             Self::Late => 2.0 / 3.0,
         }
     }
@@ -79,7 +82,8 @@ impl Schedule<'_> {
         (self.bytes)(to).is_some_and(|bytes| self.fits_beside(self.held, bytes))
     }
 
-    fn doubles(&self, doubled: Size) -> bool {
+    /// Whether doubling leaves enough of the memory for the last table.
+    pub(super) fn doubles(&self, doubled: Size) -> bool {
         let Some(bytes) = (self.bytes)(doubled).filter(|bytes| self.fits_beside(self.held, *bytes)) else { return false };
         // Far from the limit the answer needs no search.
         if bytes.until_next <= self.limit / 64 {
@@ -101,7 +105,7 @@ impl Schedule<'_> {
     }
 
     /// Largest size, within 1/1,000, of a table that can be made while `held` bytes are taken.
-    fn largest(&self, held: u64) -> Option<Size> {
+    pub(super) fn largest(&self, held: u64) -> Option<Size> {
         // A slot has two bytes or more. From above, because tables of more slots may have smaller ones.
         let mut slots = NonZeroU64::new((self.limit.saturating_sub(held) / 2).min(crate::layout::limits::MAX_CAPACITY))?;
         loop {
@@ -147,6 +151,14 @@ pub(super) fn remember(earlier: &mut Vec<[u64; 2]>, now: [u64; 2]) {
     if earlier.last().is_none_or(|last| now[0] as f64 >= 1.1 * last[0] as f64) {
         earlier.push(now);
     }
+}
+
+/// Nodes of each further vector, if it has as many as those since an `earlier` size, at least the last eighth of all. `None` if
+/// there are no vectors.
+pub(super) fn nodes_of_next(earlier: &[[u64; 2]], now: [u64; 2]) -> Option<f64> {
+    let before = earlier.iter().rev().find(|earlier| earlier[0] < now[0] - now[0] / 8).unwrap_or(&[0, 0]);
+    let since = |which: usize| now[which].saturating_sub(before[which]) as f64;
+    (now[0] > 0).then(|| since(1) / since(0))
 }
 
 /// Number of nodes of a table with `vectors` vectors, after that of its nodes now and at `earlier` sizes, as (vectors, nodes).
@@ -505,6 +517,15 @@ mod tests {
                 remember(&mut earlier, *now);
             }
         }
+    }
+
+    #[test]
+    fn the_last_vectors_say_how_many_nodes_the_next_ones_need() {
+        assert_eq!(nodes_of_next(&[], [0, 0]), None);
+        assert_eq!(nodes_of_next(&[[0, 0]], [10, 30]), Some(3.0));
+        // The last size is too near.
+        assert_eq!(nodes_of_next(&[[0, 0], [50, 100], [99, 180]], [100, 200]), Some(2.0));
+        assert_eq!(nodes_of_next(&[[0, 0], [50, 190]], [100, 200]), Some(0.2));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::calls::Calls;
 use super::lock::{Alone, Shared, TableLock};
 use super::schedule::remember;
 use super::stats::Stats;
+use super::within::NEARLY_FULL;
 use crate::backend::{Launch, Rank, Store};
 use crate::host::Workers;
 use crate::host::zeroed;
@@ -37,7 +38,7 @@ pub(crate) struct RawTable {
     pub(super) cannot_grow_at: AtomicU64,
     /// Memory that the table may take as it grows by itself.
     pub(super) memory: Mutex<MemoryLimit>,
-    /// Trees only: numbers of vectors and nodes that the table had before batches and after growths, the last ones last.
+    /// Trees only: numbers of vectors and nodes when they were asked for, and after growths, the last ones last.
     pub(super) counts: Mutex<Vec<[u64; 2]>>,
     /// Set if the table was loaded, and its slots are arranged as in the saved table.
     pub(crate) loaded: Option<Loaded>,
@@ -221,9 +222,17 @@ impl RawTable {
         (slot < slots).then(|| generation.reference(slot))
     }
 
-    /// Numbers of stored vectors and nodes.
+    /// Numbers of stored vectors and nodes. Remembers them for forecasts.
     pub(crate) fn stored(&self, call: &'static str) -> Result<[u64; 2]> {
-        self.ready(call)?.stored()
+        let sized = self.ready(call)?;
+        let counts = sized.stored()?;
+        let Size { slots, nodes } = self.size_of(&sized);
+        // A full table may have rejected vectors, whose nodes belong to no stored vector.
+        let is_free = |taken: u64, of: u64| taken as f64 <= NEARLY_FULL * of as f64;
+        if sized.spec.is_tree() && is_free(counts[0], slots) && is_free(counts[1], nodes) {
+            self.remember(counts);
+        }
+        Ok(counts)
     }
 
     /// Remembers these numbers of vectors and nodes for forecasts, unless another thread is doing so.

@@ -1,7 +1,7 @@
 //! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
 
 use super::growth::GROW_AT_FILL;
-use super::schedule::{Bytes, Schedule, Taste, forecast_nodes, nodes_of_stored};
+use super::schedule::{Bytes, LAST_SHARE, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 const FULL: f64 = 0.95;
 
 /// Fill from which a table is nearly full, so that a growth by little is better than none.
-const NEARLY_FULL: f64 = 0.94;
+pub(super) const NEARLY_FULL: f64 = 0.94;
 
 /// Nodes that a table gets, as a multiple of those forecast. If a tenth of the nodes is missing, a tenth of the slots stays
 /// empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches 0.89 to 1.48 of the nodes were
@@ -89,6 +89,26 @@ impl Growth {
     fn smallest(&self) -> Size {
         let more = |lacks: bool, now: u64| if lacks { ((now as f64 * self.least) as u64).max(now + 1) } else { now };
         Size { slots: more(self.lacks_slots, self.from.slots), nodes: more(self.lacks_nodes, self.from.nodes).min(MAX_NODES) }
+    }
+}
+
+/// Growth that the limit of one rank's table permits, when the tables of all ranks have to grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Proposal {
+    /// Whether its own schedule would double it. Otherwise it would take all the rest of its memory.
+    doubles: bool,
+    /// Factor by which its slots may grow, at most.
+    factor: f64,
+}
+
+impl Proposal {
+    /// As two numbers of a record.
+    pub(crate) fn values(self) -> [u64; 2] {
+        [u64::from(self.doubles), self.factor.to_bits()]
+    }
+
+    pub(crate) fn of_values(values: [u64; 2]) -> Self {
+        Self { doubles: values[0] != 0, factor: f64::from_bits(values[1]) }
     }
 }
 
@@ -219,12 +239,43 @@ impl RawTable {
         self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
     }
 
+    /// Returns the growth that the limit of this table permits, when the tables of all ranks have to grow, to `doubled` if all
+    /// can.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MemoryLimit`] if the table may not grow by enough.
+    pub(crate) fn propose(&self, doubled: Size) -> Result<Proposal> {
+        let (size, budget) = (self.size(), self.budget(self.memory())?);
+        let by_doubling = Proposal { doubles: true, factor: doubled.slots as f64 / size.slots as f64 };
+        // Ranks may share a device. Each of them would take all of its memory.
+        if budget.is_of_device {
+            return self.may_grow_with_others(doubled).map(|()| by_doubling);
+        }
+        let growth = Growth::of(size, doubled.slots > size.slots, doubled.nodes > size.nodes).expect("it lacks slots or nodes");
+        let growth = Growth { doubled, ..growth }.at_least(WORTH_WHILE);
+        let may = self.with_schedule(&budget, None, |schedule| {
+            let rest = schedule.largest(budget.held).map(|to| Size { slots: to.slots.max(size.slots), ..to });
+            let rest = rest.filter(|to| schedule.fits(*to) && growth.helps(*to));
+            let factor = rest.map(|to| to.slots as f64 / size.slots as f64);
+            match schedule.doubles(doubled) {
+                true => Some(Proposal {
+                    factor: factor.map_or(by_doubling.factor, |rest| rest.max(by_doubling.factor)),
+                    ..by_doubling
+                }),
+                false => factor.map(|factor| Proposal { doubles: false, factor }),
+            }
+        })?;
+        let needed = || self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
+        may.ok_or_else(|| Error::MemoryLimit { taken: budget.held, needed: needed(), limit: budget.limit })
+    }
+
     /// Whether the table may grow to this size, as the tables of all ranks do together.
     ///
     /// # Errors
     ///
     /// [`Error::MemoryLimit`] if the old and the new table together take more than the table's limit.
-    pub(crate) fn may_grow_with_others(&self, to: Size) -> Result<()> {
+    fn may_grow_with_others(&self, to: Size) -> Result<()> {
         let (taken, limit) = (self.bytes(), self.memory().bytes());
         let is_beyond = |bytes: &Bytes| taken.saturating_add(bytes.new) > limit || bytes.full > limit;
         match self.bytes_for(to).filter(is_beyond) {
@@ -233,8 +284,17 @@ impl RawTable {
         }
     }
 
-    /// Grows to this size, or more if that size rejects stored vectors and [the limit](Self::may_grow_with_others) permits more.
-    pub(crate) fn grow_with_others(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
+    /// Grows as the [proposals](Self::propose) of all ranks permit: to `doubled`, or by the least of the factors, so that the
+    /// rank with the least memory fills it. If that size rejects stored vectors, the table grows to more if its limit permits.
+    pub(crate) fn grow_with_others(&self, call: &'static str, from: Size, doubled: Size, proposals: &[Proposal]) -> Result<()> {
+        let mut to = doubled;
+        if !proposals.iter().all(|proposal| proposal.doubles) {
+            let factor = proposals.iter().map(|proposal| proposal.factor).fold(f64::INFINITY, f64::min);
+            let slots = NonZeroU64::new((from.slots as f64 * factor) as u64).unwrap_or(NonZeroU64::MIN);
+            let budget = self.budget(self.memory())?;
+            let Size { slots, nodes } = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
+            to = Size { slots: slots.max(from.slots), nodes };
+        }
         self.grow_by_itself_if(call, from, to, &|to| self.may_grow_with_others(to).is_ok())
     }
 
@@ -255,5 +315,17 @@ impl RawTable {
             (size, budget.held) = (next, bytes.until_next);
         }
         Ok((size.slots as f64 * FULL) as u64)
+    }
+
+    /// Least [`MemoryLimit::Reserved`] within which a table that begins small holds this number of vectors. `None` if there is no
+    /// table for them.
+    pub(crate) fn memory_for(&self, vectors: u64) -> Result<Option<u64>> {
+        let limit = u64::MAX;
+        let budget = Budget { limit, taste: Taste::Early, held: 0, is_of_device: false };
+        let slots = NonZeroU64::new((vectors as f64 / FULL).ceil() as u64).unwrap_or(NonZeroU64::MIN);
+        let size = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
+        // While the last table is made, the one before takes up to a sixteenth. The rows of an index are in one place.
+        let with_last = |bytes: Bytes| if self.spec().is_indexed() { bytes.full } else { (bytes.new as f64 / LAST_SHARE) as u64 };
+        Ok(self.bytes_for(size).map(|bytes| with_last(bytes).max(bytes.full)))
     }
 }

@@ -182,7 +182,7 @@ mod tests {
         fn functions_spread_as_their_hashes_do(bits in 8u32..=64, odd: [u64; 4], few in 0u32..3) {
             // Factors of few bits, and steps that divide the range, spread badly now and then.
             let [m0, m1, m2, step] = odd.map(|factor| factor >> (few * 20) | 1);
-            let step = if few == 0 { step } else { (u64::MAX >> (64 - bits)) / u64::from(few + 1) | 1 };
+            let step = if few == 0 { step } else { ((u64::MAX >> (64 - bits)) / u64::from(few + 1)) | 1 };
             let family = Permutation::<u64>::new(bits, [m0, m1, m2], step);
             let reached = |functions: u32| -> u32 {
                 let buckets = |key: u64| (0..functions).fold(0u64, |set, function| set | 1 << (family.hash(function, key) >> (bits - 6)));

@@ -482,6 +482,27 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.vectors_within(limit)
     }
 
+    /// Bytes that a table with the options of this one needs as its [`MemoryLimit::Reserved`] to hold this number of vectors, if
+    /// it begins small. `None` if no table has that many. In a tree table this is a forecast, as that of
+    /// [`vectors_within`](Self::vectors_within).
+    ///
+    /// ```
+    /// # use warpset::{BucketTable, Device, MemoryLimit};
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// let table = BucketTable::builder(2).capacity(1000).build(&Device::cpu())?;
+    /// let bytes = table.memory_for(1_000_000)?.unwrap();
+    /// assert!((8_000_000..9_200_000).contains(&bytes));
+    /// assert!(table.vectors_within(MemoryLimit::Reserved(bytes))? >= 990_000);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Errors that the device reports.
+    pub fn memory_for(&self, vectors: u64) -> Result<Option<u64>> {
+        self.raw.memory_for(vectors)
+    }
+
     /// Number of slots for nodes: 0 in a table without trees.
     ///
     /// ```

@@ -36,6 +36,8 @@ pub struct Extras {
     pub exported: Option<Result<Exported>>,
     /// Number of states that the memory holds, by what is known at the end.
     pub states_in_memory: Option<u64>,
+    /// Bytes that twice as many states need, by what is known at the end.
+    pub memory_for_twice: Option<u64>,
 }
 
 /// Results of an exploration, for the report.
@@ -122,7 +124,7 @@ impl Ending<'_> {
             coverage.map(|coverage| coverage.unreached(model))
         });
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
-        let Extras { measurements, mut exported, states_in_memory } = extras;
+        let Extras { measurements, mut exported, states_in_memory, memory_for_twice } = extras;
         if let Some(output) = outputs.export {
             let drawn = dot::text(interpreter, found_run.as_ref());
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
@@ -154,6 +156,7 @@ impl Ending<'_> {
             unwritten,
             memory: options.memory,
             states_in_memory,
+            memory_for_twice,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
             coverage,

@@ -27,6 +27,17 @@ const SHARE: u64 = 4;
 /// A tree table has one node per this many slots: state vectors have far fewer nodes than states.
 const SLOTS_A_NODE: u64 = 8;
 
+/// On a CPU the first table takes one part in this many of the memory. Growth needs the old and the new table at once, and such a
+/// first table leaves nearly all memory for the last one.
+const FIRST_SHARE: u64 = 32;
+
+/// A table that would have fewer slots than these does not grow to fill its memory, but begins with it: lists of states are long
+/// in relation to few states, and a table that took all the rest early left them too little.
+const LEAST_TO_GROW: u64 = 1 << 14;
+
+/// Fewer states than these are in a table that began with all of its memory, on a CPU. It needs memory in proportion to states.
+pub const FEW_STATES: u64 = FIRST_SHARE * LEAST_TO_GROW;
+
 /// Bytes of a slot for a node.
 const NODE: u64 = 8;
 
@@ -114,10 +125,6 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
 /// `nodes`: number of node slots, if it is chosen; else there are as many as slots.
 fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -> u64 {
     const WAITING: u64 = 4;
-    // Growth needs the old and the new table at once: a first table of a thirty-second leaves nearly all memory for the last one.
-    const FIRST_SHARE: u64 = 32;
-    // A table of fewer slots than these does not grow to fill its memory, but begins with it.
-    const LEAST_TO_GROW: u64 = 1 << 14;
     // If the usual table fits with few waiting states, begin with it, not with a smaller one.
     const FEW_WAITING: u64 = 8;
     let (of_nodes, of_slot) = match nodes {

@@ -7,7 +7,7 @@ use crate::coverage::Coverage;
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
 use crate::engine;
-use crate::exploration::{Counts, Limits};
+use crate::exploration::{Counts, Limits, memory_for};
 use crate::export::{Export, Form};
 use crate::first_table::Size;
 #[cfg(feature = "cuda")]
@@ -268,8 +268,9 @@ impl Run<'_> {
         let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
-        extras.states_in_memory =
-            limits.of_table(table, beside(table, exploration.list_bytes)).ok().and_then(|limit| table.vectors_within(limit).ok());
+        let lists = beside(table, exploration.list_bytes);
+        extras.states_in_memory = limits.of_table(table, lists).ok().and_then(|limit| table.vectors_within(limit).ok());
+        extras.memory_for_twice = memory_for(table, lists, 2 * exploration.counts.states).ok().flatten();
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.

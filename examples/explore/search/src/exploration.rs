@@ -48,22 +48,36 @@ pub fn bytes_of_marks(slots: u64) -> u64 {
     2 * 8 * slots.div_ceil(64)
 }
 
+/// Bytes of a table and of the lists beside it, as a multiple of the table's.
+///
+/// Lists get longer as the table fills. They have room for as many bytes for each state as now, because levels get narrower in
+/// relation to all states; waiting states that may be marked have room for marks at least.
+fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
+    let (taken, slots) = (table.bytes(), table.slots());
+    let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
+    let a_byte = |bytes: u64| if used > 0.0 { bytes as f64 / used } else { 0.0 };
+    let of_marks = bytes_of_marks(slots) as f64 / taken.max(1) as f64;
+    let waiting = if lists.may_be_marked { a_byte(lists.waiting).min(of_marks) } else { a_byte(lists.waiting) };
+    Ok(1.0 + waiting + a_byte(lists.kept))
+}
+
+/// Bytes that a search of this number of states needs, with lists that are as long for each state as now. `None` if no table has
+/// that many states.
+pub fn memory_for<S: Storage>(table: &VectorTable<S>, lists: Lists, states: u64) -> Result<Option<u64>> {
+    let of_table = table.memory_for(states)?;
+    let with_lists = with_lists(table, lists)?;
+    Ok(of_table.map(|bytes| (bytes as f64 * with_lists) as u64))
+}
+
 impl Limits {
     /// No limits: explores all states, whatever violation is found.
     pub const NONE: Self =
         Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, is_reserved: false, keep_going: true, stop: || None };
 
     /// Memory that a table may take while it grows, the old and the new one together, beside lists of states.
-    ///
-    /// Lists get longer as the table fills. They have room for as many bytes for each state as now, because levels get narrower
-    /// in relation to all states; waiting states that may be marked have room for marks at least.
     pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: Lists) -> Result<MemoryLimit> {
-        let (taken, slots) = (table.bytes(), table.slots());
-        let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
-        let a_byte = |bytes: u64| if used > 0.0 { bytes as f64 / used } else { 0.0 };
-        let of_marks = bytes_of_marks(slots) as f64 / taken.max(1) as f64;
-        let waiting = if lists.may_be_marked { a_byte(lists.waiting).min(of_marks) } else { a_byte(lists.waiting) };
-        let last = (self.bytes as f64 / (1.0 + waiting + a_byte(lists.kept))) as u64;
+        let taken = table.bytes();
+        let last = (self.bytes as f64 / with_lists(table, lists)?) as u64;
         // Old and new table and lists are there at once while the table grows. The rows of an indexed table stay where they are.
         let last = if table.spec().is_indexed() { last } else { last.saturating_add(taken) };
         let bytes = last.min(self.bytes.saturating_sub(lists.waiting + lists.kept));

@@ -9,6 +9,7 @@ use crate::coverage::Unreached;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
+use crate::first_table::FEW_STATES;
 use crate::ir::Model;
 use crate::liveness::check::{Conclusion, Question, Verdict};
 use crate::liveness::possible::{Outcome, Possible};
@@ -61,6 +62,8 @@ pub struct Report<'a> {
     pub memory: Option<u64>,
     /// Number of states that the memory holds, by what is known at the end; only of one table.
     pub states_in_memory: Option<u64>,
+    /// Bytes that twice as many states need, by what is known at the end; only of one table.
+    pub memory_for_twice: Option<u64>,
     /// The last checkpoint, if checkpoints were asked for.
     pub checkpoint: Option<Status>,
     /// Number of states that a resumed search had found before.
@@ -238,16 +241,16 @@ impl Report<'_> {
             return format!("{at} of each device");
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
-        // The schedule of growth leaves a sixteenth of the memory unused, and the last slots are not filled.
-        let of_states = 2.0 * stats.bytes as f64 * stats.fill() / 0.95 * 16.0 / 15.0;
-        let needed = HumanBytes(of_states as u64 + 2 * lists);
+        let twice = 2 * self.counts().states;
+        let in_proportion = if twice < FEW_STATES { limit.saturating_mul(2) } else { 0 };
+        let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes.max(in_proportion)));
+        let needed = self.memory_for_twice.map(needed).unwrap_or_default();
         let (taken, lists, fill) = (HumanBytes(stats.bytes), HumanBytes(lists), 100.0 * stats.fill());
         let of_nodes = 100.0 * stats.nodes as f64 / stats.node_slots.max(1) as f64;
         let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
         // Lists may have been longest while the table was smaller.
         format!(
-            "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to {lists}; twice as many \
-             states need about --memory {needed}"
+            "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to {lists}{needed}"
         )
     }
 

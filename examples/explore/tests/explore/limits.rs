@@ -49,6 +49,31 @@ pub fn first_tables_fit_their_memory() {
     }
 }
 
+/// A search that stops at its limit of memory says how much twice as many states need. With that they are found.
+pub fn memory_that_is_said_to_be_needed_suffices() {
+    let counter = |at: usize| {
+        let steps = format!("guard n[{at}] < 7; effect n[{at}] = n[{at}] + 1, m[{at}] = n[{at}] * 1000003;");
+        format!("process P{at} {{ state a; init a; trans a -> a {{ {steps} }}; }}\n")
+    };
+    let (_folder, path) = written(&format!("int n[5], m[5];\n{}system async;\n", (0..5).map(counter).collect::<String>()));
+    for (table, memory) in [("bucket", "250k"), ("tree", "150k"), ("tree-compact", "100k"), ("indexed", "250k")] {
+        let run = |memory: &str| {
+            let options = ["--table", table, "--engine", "interpreted", "--memory", memory];
+            let text = String::from_utf8(explore(&path, options).stdout).unwrap();
+            let states = text.lines().find_map(|line| line.strip_prefix("states  ")).expect(&text);
+            (states.trim().replace(',', "").parse::<u64>().expect(&text), text)
+        };
+        let (states, text) = run(memory);
+        assert!(2 * states < 32_768, "{table}: the limit is too large");
+        let needed = text.split("twice as many states need about --memory ").nth(1).expect(&text);
+        let mut words = needed.split([' ', ',']);
+        let [number, unit] = [words.next().unwrap(), words.next().unwrap()];
+        let (twice, text) = run(&format!("{number}{unit}"));
+        // The number is rounded, and so is that of slots.
+        assert!(twice as f64 >= 1.98 * states as f64, "{table}: {states} in {memory}, {twice} in {number} {unit}: {text}");
+    }
+}
+
 /// Levels have one state each, and the table's fill is checked after every level, so the table grows as soon as it must.
 pub fn tables_do_not_get_too_full(place: TableOnDevice) {
     // One of these tables, filled to 85 % each time, has 6,352 slots: it must have grown at 5,400 states.
