@@ -20,7 +20,7 @@ use warpset_model::language::{Format, Text};
 use warpset_model::net::Nets;
 use warpset_model::net::encoding::Encoding;
 use warpset_model::network::Reading;
-use warpset_model::reduction::dependencies::Knowledge;
+use warpset_model::reduction::knowledge::Knowledge;
 use warpset_model::reduction::stubborn::{Heuristics, Kept, Stubborn};
 use warpset_search::codegen::on_cpu::Compiled;
 use warpset_search::successors::{Expansion, Interpreted, Scratch, Successors};

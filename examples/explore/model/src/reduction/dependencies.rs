@@ -13,6 +13,7 @@
 
 use super::actions::{Action, Actions, Test, Tests};
 use super::effects::{Effect, Known, Runs};
+use super::knowledge::Knowledge;
 use super::nets::Arcs;
 use super::rules;
 use crate::ir::Model;
@@ -20,15 +21,6 @@ use crate::ir::Net;
 use anyhow::Result;
 use fixedbitset::FixedBitSet;
 use std::fmt::Write;
-
-/// Knowledge of the values in the states in which actions are enabled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knowledge {
-    /// The intervals of reachable values, narrowed by guards; invariants of nets.
-    Values,
-    /// The types of variables, and constants. Measurements compare what the values bring.
-    Types,
-}
 
 /// The actions of a model and how they depend on each other.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Runs actions on intervals instead of values, to find what they may read and write, and how they may change a test.
 
 use super::actions::{Action, Actions, Test};
-use super::dependencies::Knowledge;
+use super::knowledge::Knowledge;
 use crate::ir::bounds::Intervals;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::facts::{Facts, wrapped};

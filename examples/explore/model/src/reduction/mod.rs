@@ -10,6 +10,7 @@ pub mod actions;
 mod brute_force;
 pub mod dependencies;
 mod effects;
+pub mod knowledge;
 mod nets;
 mod rules;
 pub mod stubborn;

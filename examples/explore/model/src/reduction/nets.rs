@@ -8,7 +8,7 @@
 //! sums of tokens only by those that change the difference of its sides in the right direction.
 
 use super::actions::{Test, Tests};
-use super::dependencies::Knowledge;
+use super::knowledge::Knowledge;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::net::{Holder, Net, PlaceId, Transition};
 use crate::ir::{Expression, TransitionId, VariableId};

@@ -21,7 +21,8 @@
 //! The choice is a function of the state alone, so every engine and every search takes the same steps.
 
 use super::actions::{Test, Tests};
-use super::dependencies::{Dependencies, Knowledge};
+use super::dependencies::Dependencies;
+use super::knowledge::Knowledge;
 use super::nets;
 use crate::checks::Checks;
 use crate::interpreter::{Interpreter, Scratch as StepScratch, Step};

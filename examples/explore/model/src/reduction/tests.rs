@@ -1,6 +1,7 @@
 use super::actions::Tests;
 use super::brute_force::{check, compare, drawn_goals, search};
-use super::dependencies::{Dependencies, Knowledge};
+use super::dependencies::Dependencies;
+use super::knowledge::Knowledge;
 use crate::assembly::{Parts, assembled};
 use crate::checks::{Checks, Role};
 use crate::dve::Dve;
