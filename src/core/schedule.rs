@@ -38,6 +38,9 @@ pub(super) enum Taste {
     Late,
 }
 
+/// Fill from which a table is nearly full, so that a growth by little is better than none.
+pub(super) const NEARLY_FULL: f64 = 0.94;
+
 /// Share of a reserved limit that the last table takes, at least, if the first one is small.
 pub(super) const LAST_SHARE: f64 = 15.0 / 16.0;
 

@@ -1,7 +1,7 @@
 //! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
 
 use super::growth::GROW_AT_FILL;
-use super::schedule::{Bytes, LAST_SHARE, Schedule, Taste, forecast_nodes, nodes_of_stored};
+use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
@@ -12,9 +12,6 @@ use std::sync::atomic::Ordering;
 
 /// Fill up to which every vector finds a slot.
 const FULL: f64 = 0.95;
-
-/// Fill from which a table is nearly full, so that a growth by little is better than none.
-pub(super) const NEARLY_FULL: f64 = 0.94;
 
 /// Nodes that a table gets, as a multiple of those forecast. If a tenth of the nodes is missing, a tenth of the slots stays
 /// empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches 0.89 to 1.48 of the nodes were
