@@ -353,7 +353,7 @@ def throughput():
         "from a pool of half as many. 2²⁷ vectors; of warpset's compact table as many as make 2²⁸ slots this full.",
         "**placement**: a kernel that is given each vector's slot, and only reads, claims and writes it. A measured rate, not a bound.",
         "Other tables: the best variant at each fill whose counts were right. **thesis**: that of Bergsma (2019).",
-        "**cuCollections** (October 2024): a set of 64-bit keys; from 4 words on of row numbers, the rows lie outside.",
+        "**cuCollections**: sets of 8 and 16-byte keys (August 2026); from 8 words on of row numbers, the rows lie outside (October 2024).",
         "**WarpSpeed** (2026): keys and values of 8 bytes. **compact iceberg**: keys of 50 bits.",
     ]
     height = top + lines * panel_height + 4 + len(notes) * 17 + 8
