@@ -298,8 +298,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Time at which a wait that began at `began` is too long. Injected faults have not ended the connection before the first of
-    /// them, however slow the machine is: until then waits are 30 times as long, and afterwards they begin with it.
+    /// Time at which a wait that began at `began` is too long. If faults are injected, a wait may take 30 times as long until the
+    /// first of them, so that a slow machine does not end the connection before. Afterwards its time begins with that fault.
     fn deadline(&self, state: &State, began: Instant) -> Instant {
         match state.first_fault {
             None if !state.faults.is_empty() => deadline(began, self.timeout.saturating_mul(30)),

@@ -1,7 +1,7 @@
 //! Random numbers for tests, benches and examples: SplitMix64 (Steele, Lea and Flood 2014), determined by a seed.
 //!
-//! Tests need many numbers and hashes, and this package is optimised in debug builds too, where the generators of `rand` and the
-//! standard library's hasher take most of a test's time.
+//! Tests need many numbers and hashes, and this package is optimised in debug builds too. There the generators of `rand` take
+//! most of a test's time, and the standard library's hasher takes a part of it.
 
 mod draw;
 mod hasher;
