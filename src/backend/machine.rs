@@ -70,7 +70,7 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
 /// The memory of one table of a fixed size, and the kernels that work on it. The traits that this one requires are parts of its
 /// interface; a machine may implement each in a file of its own.
 pub(crate) trait Store:
-    SearchBatch + RowStore + CuckooStore + StoreBytes + Any + Send + Sync + UnwindSafe + RefUnwindSafe
+    SearchBatch + RowStore + RootStore + CuckooStore + StoreBytes + Any + Send + Sync + UnwindSafe + RefUnwindSafe
 {
     /// Number of stored vectors, and of nodes (any number in tables without nodes).
     fn stored(&self) -> Result<[u64; 2]>;
@@ -156,6 +156,17 @@ pub(crate) trait RowStore {
     /// Builds an index of another size of the rows before `last` of an indexed table, and removes the others. Returns the counts:
     /// if some rows found no slot, the table is unchanged. Nothing else uses the table.
     fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts>;
+}
+
+/// Roots of a table of trees.
+pub(crate) trait RootStore {
+    /// Makes the slots of a table of trees those that `parameters` describe, with as many nodes as before, and moves the roots
+    /// there from the `slots` slots of now. Nodes stay where they are. Returns the counts: if some roots found no slot, the table
+    /// is unchanged. `None` if roots cannot be moved without their nodes, and nothing was done. Nothing else uses the table.
+    /// Default: they cannot, because kernels for roots alone would have to be compiled.
+    fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
+        Ok(None)
+    }
 }
 
 /// Relocation of the keys of a cuckoo table.

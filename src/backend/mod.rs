@@ -12,7 +12,8 @@ mod machine;
 
 pub use argument::KernelArgument;
 pub(crate) use machine::{
-    CuckooStore, HostBuffer, Launch, Machine, Rank, RankMemory, RowStore, SearchBatch, Store, StoreBytes, Values, Waves,
+    CuckooStore, HostBuffer, Launch, Machine, Rank, RankMemory, RootStore, RowStore, SearchBatch, Store, StoreBytes, Values,
+    Waves,
 };
 pub use machine::{GpuInfo, MemorySpace};
 

@@ -7,6 +7,7 @@ use super::table::{FIND_OR_PUT, RawTable, Sized};
 use super::upsert::Beside;
 use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
 use crate::host::zeroed;
+use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size};
 use crate::layout::spec::Spec;
@@ -290,6 +291,9 @@ impl RawTable {
         if spec.is_indexed() {
             return self.reindex(&mut sized, &parameters, u64::MAX);
         }
+        if spec.is_tree() && parameters.node_buckets == sized.node_buckets && self.move_roots(&mut sized, &parameters)? {
+            return Ok(());
+        }
         sized.store.put_displaced_back()?;
         let larger = Sized::new(&self.device, &parameters)?;
         self.move_all(&sized, &larger, now.slots, &|slots| sized.store.rehash_into(&*larger.store, slots))?;
@@ -299,6 +303,24 @@ impl RawTable {
         }
         *sized = larger;
         Ok(())
+    }
+
+    /// Moves the roots of a table of trees to slots of another size, and leaves its nodes where they are. Returns false if the
+    /// machine cannot, and nothing was done.
+    ///
+    /// When whole trees were put into the larger table, an exploration of 18 million states from 2^20 slots (anderson.6, 3 words,
+    /// a tree table, two threads) took 42 to 43 s of user time. It takes 32 s now, and 28 to 33 s with the right capacity.
+    fn move_roots(&self, sized: &mut Sized, parameters: &Parameters<'_>) -> Result<bool> {
+        let Some(counts) = sized.store.move_roots(parameters, self.slots_of(sized))? else { return Ok(false) };
+        if counts.full > 0 {
+            let slots = parameters.spec.slots(&self.geometry.of_spec(parameters.spec), parameters.buckets);
+            let [offered, _] = sized.store.stored()?;
+            let (rejected, stored) = (counts.full, offered - counts.full);
+            return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
+        }
+        // References are to slots.
+        (sized.spec, sized.buckets, sized.generation) = (parameters.spec, parameters.buckets, Generation::next());
+        Ok(true)
     }
 
     /// Puts vectors of `from`, which has `slots` slots, into the empty table `to`. `rehash` puts those of a range of slots.

@@ -31,15 +31,18 @@ const SLOTS_A_NODE: u64 = 8;
 /// first table leaves nearly all memory for the last one.
 const FIRST_SHARE: u64 = 32;
 
-/// A table that would have fewer slots than these does not grow to fill its memory, but begins with it: lists of states are long
-/// in relation to few states, and a table that took all the rest early left them too little.
-const LEAST_TO_GROW: u64 = 1 << 14;
+/// A table that would have fewer slots than these does not grow to fill its memory, but begins with it: the buffers of threads
+/// are long in relation to so few states.
+const LEAST_TO_GROW: u64 = 1 << 8;
 
 /// Fewer states than these are in a table that began with all of its memory, on a CPU. It needs memory in proportion to states.
 pub const FEW_STATES: u64 = FIRST_SHARE * LEAST_TO_GROW;
 
 /// Bytes of a slot for a node.
 const NODE: u64 = 8;
+
+/// Bytes of a slot for a root, and most bytes of a slot for the key of one.
+const KEY: u64 = 8;
 
 /// Slots for vectors, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +135,9 @@ fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -
         Some(nodes) => (nodes.saturating_mul(NODE), 0),
         None => (0, NODE),
     };
-    let of_bytes = |bytes: u64| bytes.saturating_sub(of_nodes) / (slot_bytes(kind, words) + of_slot);
+    // The fewer slots a compact table has, the more bits of a key each of them stores, up to 64.
+    let of_key = if has_trees(kind, words) { KEY } else { slot_bytes(kind, words) };
+    let of_bytes = |bytes: u64| bytes.saturating_sub(of_nodes) / (of_key + of_slot);
     let slots = |waiting: u64| of_bytes(bytes - bytes / waiting);
     // A table that is small against the memory can grow to nearly all of it.
     let small = of_bytes(bytes / FIRST_SHARE);
@@ -203,14 +208,14 @@ mod tests {
     fn the_first_table_takes_no_more_than_it_may() {
         let slots = |bytes, nodes, kind, words| slots_on_cpu(bytes, nodes, kind, words);
         // A quarter is for waiting states.
-        assert_eq!(slots(1 << 20, None, TableKind::Bucket, 1), 3 << 16);
+        assert_eq!(slots(1 << 14, None, TableKind::Bucket, 1), 3 << 10);
         // A larger memory is filled by growth.
-        assert_eq!(slots(2 << 20, None, TableKind::Bucket, 1), 1 << 14);
+        assert_eq!(slots(1 << 15, None, TableKind::Bucket, 1), 1 << 8);
         assert_eq!(slots(1 << 40, None, TableKind::Bucket, 1), FEWEST_SLOTS);
         assert_eq!(slots(0, None, TableKind::Bucket, 1), 1);
         // The tree has a node for each root.
-        assert_eq!(slots(4 << 20, None, TableKind::Tree, 6), 3 << 16);
-        assert_eq!(slots(4 << 20, None, TableKind::TreeCompact, 6), (3 << 20) / 12);
+        assert_eq!(slots(1 << 16, None, TableKind::Tree, 6), 3 << 10);
+        assert_eq!(slots(1 << 16, None, TableKind::TreeCompact, 6), 3 << 10);
         // The number of nodes is given.
         assert_eq!(slots(16 << 20, Some(1 << 20), TableKind::Tree, 6), 1 << 19);
         assert_eq!(slots(8 << 20, Some(1 << 21), TableKind::Tree, 6), 1);

@@ -61,6 +61,17 @@ impl CpuView {
         Self { table, kind, pairing, slot_bits, slots, filter: std::ptr::null_mut(), filter_words: 0 }
     }
 
+    /// View of the roots of a table of trees, as a table of their own.
+    pub(super) fn of_roots(spec: Spec, view: &View) -> Self {
+        let trees = Self::of(spec, view);
+        let kind = match trees.kind {
+            TableKind::Tree => TableKind::Bucket,
+            TableKind::CompactTree => TableKind::Compact,
+            _ => unreachable!("other tables have no roots"),
+        };
+        Self { kind, ..trees }
+    }
+
     /// As [`of`](Self::of), with the filter that a search uses, if it does.
     pub(super) fn with_filter(spec: Spec, view: &View, filter: Option<&Filter>) -> Self {
         let (filter, filter_words) = filter.map_or((std::ptr::null_mut(), 0), Filter::words);

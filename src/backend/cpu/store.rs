@@ -6,6 +6,7 @@ use super::kernels::{
     warpset_cpu_get, warpset_cpu_measure, warpset_cpu_upsert,
 };
 use super::memory::{allocate, check_memory};
+use super::rehash::rehash;
 use super::rows::{CpuRows, SPARE_CELLS};
 use super::threads::{in_pieces, on_threads};
 use crate::backend::{RowStore as _, SearchBatch, Store};
@@ -20,7 +21,6 @@ use std::any::Any;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Number of vectors that a thread takes at a time, and smallest batch that justifies a second thread.
 pub(super) const PIECE: usize = 4096;
@@ -225,43 +225,15 @@ impl Store for CpuStore {
         Ok(ProbeLengths { lengths, totals })
     }
 
-    /// Rehashes the vectors in a range of slots into `larger`. Each thread takes a piece of the range at a time, whose vectors
-    /// are in its cache when it puts them.
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
-        let (width, count) = (self.spec.width(), slots.end - slots.start);
-        let piece = ((256 << 10) / (width as u64 * 4)).clamp(1, count.max(1));
-        let (next, sum, failed) = (AtomicU64::new(slots.start), Mutex::new(Counts::default()), Mutex::new(None));
-        let work = || {
-            let rehash = || -> Result<Counts> {
-                let mut vectors = zeroed::<u32>(piece as usize * width)?;
-                let mut counts = Counts::default();
-                loop {
-                    // Relaxed: only the uniqueness of the pieces matters; the counts are read after the threads are joined.
-                    let first = next.fetch_add(piece, Ordering::Relaxed);
-                    if first >= slots.end {
-                        return Ok(counts);
-                    }
-                    let count = self.export_to(first..slots.end.min(first + piece), &mut vectors, None);
-                    let batch = batch_view(&mut HostBatch::of(&vectors[..count * width]), self.spec, 0, &mut counts);
-                    // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
-                    unsafe {
-                        larger.search_by_this_thread(SearchMode::FindOrPut, (&larger.view, larger.filter.as_ref()), &batch)
-                    };
-                }
-            };
-            match rehash() {
-                Ok(counts) => *sum.lock().unwrap_or_else(PoisonError::into_inner) += counts,
-                Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
-            }
+        let export = |slots, vectors: &mut [u32]| self.export_to(slots, vectors, None);
+        let put = |vectors: &[u32], counts: &mut Counts| {
+            let batch = batch_view(&mut HostBatch::of(vectors), self.spec, 0, counts);
+            // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
+            unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, (&larger.view, larger.filter.as_ref()), &batch) };
         };
-        on_threads(self.threads.min(count.div_ceil(piece) as usize), work, work);
-        let (sum, failed) = (sum.into_inner(), failed.into_inner());
-        match failed.unwrap_or_else(PoisonError::into_inner) {
-            // Another thread may have succeeded where this one ran out of memory. Then nothing is lost for the caller.
-            Some(error) => Err(error),
-            None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
-        }
+        rehash(self.threads, slots, self.spec.width(), export, put)
     }
 }
 

@@ -8,7 +8,7 @@ use super::rows::CudaRows;
 use super::shared::Shared;
 use super::stages::segment_vectors;
 use super::workspace::{Borrowed, Workspace};
-use crate::backend::{Launch, RowStore as _, Store, Waves};
+use crate::backend::{Launch, RootStore, RowStore as _, Store, Waves};
 use crate::host::zeroed;
 use crate::layout::Part;
 use crate::layout::columns::ColumnsView;
@@ -356,6 +356,8 @@ impl Drop for CudaStore {
         self.shared.remove_store();
     }
 }
+
+impl RootStore for CudaStore {}
 
 impl Store for CudaStore {
     fn stored(&self) -> Result<[u64; 2]> {

@@ -181,6 +181,7 @@ impl Report<'_> {
             "bytes_per_state": stats.bytes_per_vector(),
             "memory": self.memory,
             "states_in_memory": self.states_in_memory,
+            "memory_for_twice": self.memory_needed(),
             "fill": stats.fill(),
             "nodes": stats.nodes,
             "compression_ratio": stats.compression_ratio(),
@@ -241,10 +242,8 @@ impl Report<'_> {
             return format!("{at} of each device");
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
-        let twice = 2 * self.counts().states;
-        let in_proportion = if twice < FEW_STATES { limit.saturating_mul(2) } else { 0 };
-        let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes.max(in_proportion)));
-        let needed = self.memory_for_twice.map(needed).unwrap_or_default();
+        let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes));
+        let needed = self.memory_needed().map(needed).unwrap_or_default();
         let (taken, lists, fill) = (HumanBytes(stats.bytes), HumanBytes(lists), 100.0 * stats.fill());
         let of_nodes = 100.0 * stats.nodes as f64 / stats.node_slots.max(1) as f64;
         let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
@@ -252,6 +251,13 @@ impl Report<'_> {
         format!(
             "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to {lists}{needed}"
         )
+    }
+
+    /// Bytes that twice as many states need; for few states at least twice the limit.
+    fn memory_needed(&self) -> Option<u64> {
+        let is_few = 2 * self.counts().states < FEW_STATES;
+        let in_proportion = self.memory.filter(|_| is_few).unwrap_or(0).saturating_mul(2);
+        self.memory_for_twice.map(|bytes| bytes.max(in_proportion))
     }
 
     /// Number of states that the memory holds, by what the states so far take.

@@ -215,7 +215,7 @@ pub fn walks_find_the_same_path_with_any_number_of_threads() {
         assert_eq!(output.status.code(), Some(2), "{refused:?}: {output:?}");
     }
     let (_folder, path) = written(ENDLESS);
-    let (code, report) = json(&path, &["--simulate", "2^50", "--timeout", "1"]);
+    let (code, report) = json(&path, &["--simulate", "2^50", "--timeout", "1", "--engine", "interpreted"]);
     assert_eq!((code, report["end"].as_str()), (Some(3), Some("timeout")), "{report}");
 }
 

@@ -23,6 +23,9 @@ use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 /// Most states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
 
+/// Fewest states of a round. A round of fewer than [`PIECE`] has work for one thread only; memory is too short for more.
+const FEWEST: usize = 64;
+
 /// Vectors for each slot of a table that can be filled: 95 %, and 2 % for rounding.
 const NEARLY_ALL: f64 = 0.97;
 
@@ -290,17 +293,24 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         // Threads list new states, and then one list of all gets them.
         let of_state = 2 * (4 * self.source.width() + size_of::<Reference>()) as u64;
         let listed = self.limits.bytes.saturating_sub(taken) / 2 / of_state;
-        Ok(((room.min(listed) / successors) as usize).clamp(PIECE, ROUND))
+        let [in_table, in_lists] = [room, listed].map(|states| (states / successors) as usize);
+        Ok(in_table.max(PIECE).min(in_lists.max(FEWEST)).min(ROUND))
     }
 
-    /// Marks the states that wait if memory becomes too short to list them, and if marks take less. `kept`: bytes of other
-    /// lists.
+    /// Marks the states that wait if memory becomes too short to list them, and if marks take less. Frees the lists of threads,
+    /// which are empty between rounds, if memory is short. `kept`: bytes of other lists.
     fn mark_if_short(&self, waiting: &mut Waiting, workers: &mut Vec<Worker>, kept: u64) -> Result<()> {
         let marks = bytes_of_marks(self.table.slots());
-        let listed = waiting.bytes() + workers.iter().map(Worker::bytes).sum::<u64>();
-        // Marks are made while the lists are still there.
-        let is_short = self.table.bytes() + kept + listed + marks > self.limits.bytes;
-        if !waiting.are_marked() && is_short && marks < listed && waiting.mark(self.table)? {
+        let of_threads = workers.iter().map(Worker::bytes).sum::<u64>();
+        let listed = waiting.bytes() + of_threads;
+        let taken = self.table.bytes() + kept + listed;
+        let is_short = if waiting.are_marked() {
+            taken > self.limits.bytes
+        } else {
+            // Marks are made while the lists are still there.
+            taken + marks > self.limits.bytes && marks < listed && waiting.mark(self.table)?
+        };
+        if is_short {
             *workers = self.workers();
         }
         Ok(())

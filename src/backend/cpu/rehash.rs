@@ -1,0 +1,50 @@
+//! Moves what the slots of one table hold into another one.
+
+use super::threads::on_threads;
+use crate::Result;
+use crate::host::zeroed;
+use crate::layout::view::Counts;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Puts what a range of slots holds, vectors or keys of `words` words, into another table. `export` copies those of some slots,
+/// and returns their number. `put` puts some, and adds to the counts. Each thread takes a piece of the range at a time, whose
+/// vectors are in its cache when it puts them.
+pub(super) fn rehash(
+    threads: usize,
+    slots: Range<u64>,
+    words: usize,
+    export: impl Fn(Range<u64>, &mut [u32]) -> usize + Sync,
+    put: impl Fn(&[u32], &mut Counts) + Sync,
+) -> Result<Counts> {
+    let count = slots.end - slots.start;
+    let piece = ((256 << 10) / (words as u64 * 4)).clamp(1, count.max(1));
+    let (next, sum, failed) = (AtomicU64::new(slots.start), Mutex::new(Counts::default()), Mutex::new(None));
+    let work = || {
+        let rehash = || -> Result<Counts> {
+            let mut vectors = zeroed::<u32>(piece as usize * words)?;
+            let mut counts = Counts::default();
+            loop {
+                // Relaxed: only the uniqueness of the pieces matters; the counts are read after the threads are joined.
+                let first = next.fetch_add(piece, Ordering::Relaxed);
+                if first >= slots.end {
+                    return Ok(counts);
+                }
+                let count = export(first..slots.end.min(first + piece), &mut vectors);
+                put(&vectors[..count * words], &mut counts);
+            }
+        };
+        match rehash() {
+            Ok(counts) => *sum.lock().unwrap_or_else(PoisonError::into_inner) += counts,
+            Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+        }
+    };
+    on_threads(threads.min(count.div_ceil(piece) as usize), work, work);
+    let (sum, failed) = (sum.into_inner(), failed.into_inner());
+    match failed.unwrap_or_else(PoisonError::into_inner) {
+        // Another thread may have succeeded where this one ran out of memory. Then nothing is lost for the caller.
+        Some(error) => Err(error),
+        None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
+    }
+}

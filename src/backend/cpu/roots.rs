@@ -1,0 +1,132 @@
+//! Growth of the slots of a table of trees beside its nodes.
+//!
+//! Roots are words or keys of a table of their own, whose view comes first in that of the trees (tree/table.cuh). They name nodes
+//! by place. So if the nodes stay, the roots of a smaller table are those of a larger one, and nothing else moves.
+
+use super::kernels::{CpuView, geometry, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find_or_put};
+use super::memory::{allocate, check_memory};
+use super::rehash::rehash;
+use super::store::CpuStore;
+use super::threads::in_pieces;
+use crate::backend::RootStore;
+use crate::layout::options::{Addresses, Parameters};
+use crate::layout::spec::StorageKind;
+use crate::layout::view::{BatchView, Counts};
+use crate::{Result, Spec};
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+impl RootStore for CpuStore {
+    fn move_roots(&mut self, parameters: &Parameters<'_>, slots_now: u64) -> Result<Option<Counts>> {
+        let are_equal = match (self.spec.kind, parameters.spec.kind) {
+            (StorageKind::Tree { .. }, StorageKind::Tree { .. }) => true,
+            (StorageKind::CompactTree { roots }, StorageKind::CompactTree { roots: others }) => roots.key_bits == others.key_bits,
+            _ => false,
+        };
+        if !are_equal {
+            return Ok(None);
+        }
+        let bytes = parameters.slot_bytes(&geometry(parameters.spec));
+        check_memory(bytes, self.threads)?;
+        let mut slots = allocate(bytes)?;
+        let at = Addresses {
+            slots: slots.as_mut_ptr() as u64,
+            seeds: self._seeds.as_ptr() as u64,
+            nodes: self._nodes.as_ref().map_or(0, |nodes| nodes.as_ptr() as u64),
+            ..Addresses::default()
+        };
+        // The counters of the table stay as they are if roots find no slot.
+        let counters: Box<[AtomicU64; 2]> = Box::default();
+        let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at });
+        let shares = self.threads.min(slots.len().div_ceil(1 << 20)).max(1) as u64;
+        in_pieces(self.threads, shares, |share| {
+            // SAFETY: the slots have the bytes that the geometry of their spec says, they are zeros, and the shares are disjoint
+            // parts of them, which nothing else uses yet.
+            unsafe { warpset_cpu_clear_zeros(&CpuView::of(parameters.spec, &view), share, shares) };
+        });
+        let export = |slots: Range<u64>, roots: &mut [u32]| {
+            let mut count = 0;
+            assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
+            // SAFETY: these are slots of the table (the caller knows their number), and the buffer has space for all of them.
+            unsafe {
+                let from = CpuView::of_roots(self.spec, &self.view);
+                warpset_cpu_export(&from, slots.start, slots.end, roots.as_mut_ptr(), std::ptr::null_mut(), &mut count);
+            }
+            count as usize
+        };
+        let put = |roots: &[u32], counts: &mut Counts| {
+            let batch = BatchView {
+                vectors: roots.as_ptr() as u64,
+                count: (roots.len() / Spec::ROOT_WORDS) as u64,
+                counts: &raw mut *counts as u64,
+                ..BatchView::default()
+            };
+            // SAFETY: `roots` holds that number of roots, and the batch asks for counts only. The slots are changed atomically.
+            unsafe { warpset_cpu_find_or_put(&CpuView::of_roots(parameters.spec, &view), &batch) };
+        };
+        let counts = rehash(self.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?;
+        if counts.full == 0 {
+            // The numbers of vectors and nodes are the same, so the counters are right.
+            self.view = parameters.view(&Addresses { stored: self.stored.as_ptr() as u64, ..at });
+            self._slots = slots;
+            self.spec = parameters.spec;
+        }
+        Ok(Some(counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::size::Size;
+    use crate::{CompactTree, Outcome};
+    use crate::{Device, Error, Storage, TableBuilder, Tree, VectorTable};
+
+    /// 3,000 vectors of 5 words that share parts.
+    fn vectors() -> Vec<u32> {
+        (0..3000u32).flat_map(|number| [number % 7, number % 11, number / 13, number % 50, number]).collect()
+    }
+
+    fn nodes_of<S: Storage>(table: &VectorTable<S>) -> (u64, usize) {
+        let sized = table.raw.look();
+        let at = CpuStore::of(&*sized.store).unwrap()._nodes.as_ref().unwrap().as_ptr() as usize;
+        (table.nodes().unwrap(), at)
+    }
+
+    fn moves<S: Storage>(threads: usize, with_nodes: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
+        let (device, vectors) = (Device::cpu_with_threads(threads), vectors());
+        let table = with_nodes(VectorTable::<S>::builder(5).capacity(4000).seed(2)).build(&device).unwrap();
+        let all_are_seen = || table.find_or_put_many(&vectors).unwrap().positions(Outcome::Seen).count() == 3000;
+        table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap();
+        let (from, nodes, references) = (table.raw.size(), nodes_of(&table), table.locate_many(&vectors).unwrap());
+        let before = references.iter().copied().flatten().collect::<Vec<_>>();
+        // Too few slots: the table stays as it was, and so do references.
+        let error = table.raw.grow_from("grow", from, Size { slots: 1000, ..from });
+        if let Err(error) = error {
+            let Error::TableFull { rejected, for_nodes: 0, offered: 3000, stored, .. } = error else { panic!("{error:?}") };
+            assert_eq!((rejected + stored, table.raw.size(), table.len().unwrap()), (3000, from, 3000));
+            assert!(table.get_many(&before).unwrap() == vectors && all_are_seen());
+        } else {
+            assert!(S::NAME != Tree::NAME, "1,000 slots hold 3,000 roots");
+        }
+        let from = table.raw.size();
+        table.raw.grow_from("grow", from, Size { slots: 40_000, ..from }).unwrap();
+        let now = table.raw.size();
+        assert!(now.slots >= 40_000 && now.nodes == from.nodes && table.len().unwrap() == 3000);
+        assert_eq!(nodes_of(&table), nodes, "nodes stay");
+        assert!(all_are_seen() && matches!(table.get_many(&before), Err(Error::StaleReferences { .. })));
+        // Nodes and slots both grow: everything is rehashed.
+        table.raw.grow_from("grow", now, Size { slots: 50_000, nodes: 4 * from.nodes }).unwrap();
+        assert!(all_are_seen() && nodes_of(&table).0 == nodes.0);
+        let more: Vec<u32> = vectors.iter().map(|word| word + 100_000).collect();
+        assert_eq!(table.find_or_put_many(&more).unwrap().tally.new, 3000);
+    }
+
+    #[test]
+    fn roots_move_without_their_nodes() {
+        for threads in [1, 4] {
+            moves::<Tree>(threads, |builder| builder.nodes(1 << 14));
+            moves::<CompactTree>(threads, |builder| builder.nodes(1 << 14));
+        }
+    }
+}
