@@ -7,6 +7,7 @@ use pest::iterators::Pair;
 use pest::{Parser, Position, RuleType};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Length limit of a text in bytes: places in it are stored in 32 bits.
 pub const MAX_BYTES: usize = u32::MAX as usize;
@@ -227,8 +228,10 @@ fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> Op
 
 /// The furthest offset that the parser reached, and the tokens that it expected there.
 fn expected_tokens<R: RuleType, P: Parser<R>>(rule: R, text: &str) -> (usize, Vec<String>) {
-    // Tracking tokens costs time, so only texts with errors are parsed with it. The switch is global; at worst, it is on while
-    // another thread parses a text.
+    // Tracking tokens costs time, so only texts with errors are parsed with it. The switch is global: one thread at a time has it
+    // on. At worst, it is on while another thread parses a text without errors.
+    static IN_DETAIL: Mutex<()> = Mutex::new(());
+    let _others_wait = IN_DETAIL.lock().unwrap_or_else(PoisonError::into_inner);
     pest::set_error_detail(true);
     let attempts = P::parse(rule, text).err().and_then(|error| error.parse_attempts());
     pest::set_error_detail(false);

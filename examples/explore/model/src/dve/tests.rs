@@ -206,6 +206,21 @@ fn errors_say_what_and_where() {
     }
 }
 
+/// A parse knows what it expected only if it is a detailed one, by a switch that all threads share.
+#[test]
+fn errors_are_the_same_in_every_thread() {
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    let error = read("/* never closed").map(|_| ()).unwrap_err();
+                    assert!(error.contains("`*/` was expected"), "{error}");
+                }
+            });
+        }
+    });
+}
+
 /// A model with a property process P that has states and these sections.
 fn property(sections: &str) -> String {
     format!("byte x; channel c; process P {{ state a, b; init a;\n{sections} }}\nsystem async property P;")
