@@ -106,8 +106,7 @@ fn run<S: Kind>(
 ) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
-    // (bucket/table.cuh), and the vectors here are barred from half of the classes at most. Slots of an
-    // index have no such pattern.
+    // (bucket/table.cuh), and the vectors here are barred from half of the classes at most. An index has no such pattern.
     let capacity = match history.luck {
         Luck::Empty(_) if !S::IN_ORDER => 600 * slots_per_bucket::<S>(device, width),
         _ if history.grows => 1,

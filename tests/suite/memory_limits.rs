@@ -309,12 +309,11 @@ fn ranks_fill_and_keep_their_limits<S: Kind>(device: &Device) {
     assert_eq!(set.agreed(|_, table| table.len().unwrap()), batches[1].total.new);
     // A later batch makes none of them grow either.
     set.all(|rank, table| table.find_or_put_many(if rank == 0 { &words } else { &[] }).unwrap());
+    // At small sizes a rank has 12,000 bytes. On a GPU one of these tables used less of them.
+    let least = if device.is_gpu() { scaled(0.8, 0.75) } else { 0.8 };
     for (bytes, used) in set.all(|_, table| (table.local().bytes(), used(table.local(), limit))) {
         assert!(bytes <= limit || has_coarse_rows::<S>(device), "{bytes} bytes");
-        assert!(
-            used > scaled(0.8, 0.75) || has_coarse_rows::<S>(device),
-            "{used:.3} of the limit is used, {bytes} bytes are taken"
-        );
+        assert!(used > least || has_coarse_rows::<S>(device), "{used:.3} of the limit is used, {bytes} bytes are taken");
     }
 }
 

@@ -6,8 +6,7 @@
 use super::kernels::{CpuView, geometry, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find_or_put};
 use super::memory::{allocate, check_memory};
 use super::rehash::rehash;
-use super::store::CpuStore;
-use super::threads::in_pieces;
+use super::store::{CpuStore, in_shares};
 use crate::backend::RootStore;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::spec::StorageKind;
@@ -32,14 +31,13 @@ impl RootStore for CpuStore {
         let at = Addresses {
             slots: slots.as_mut_ptr() as u64,
             seeds: self._seeds.as_ptr() as u64,
-            nodes: self._nodes.as_ref().map_or(0, |nodes| nodes.as_ptr() as u64),
+            nodes: self._nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
             ..Addresses::default()
         };
         // The counters of the table stay as they are if roots find no slot.
         let counters: Box<[AtomicU64; 2]> = Box::default();
         let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at });
-        let shares = self.threads.min(slots.len().div_ceil(1 << 20)).max(1) as u64;
-        in_pieces(self.threads, shares, |share| {
+        in_shares(self.threads, slots.len(), |share, shares| {
             // SAFETY: the slots have the bytes that the geometry of their spec says, they are zeros, and the shares are disjoint
             // parts of them, which nothing else uses yet.
             unsafe { warpset_cpu_clear_zeros(&CpuView::of(parameters.spec, &view), share, shares) };

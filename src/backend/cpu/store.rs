@@ -92,10 +92,7 @@ impl CpuStore {
 
     /// Calls `work` for each share of the slots and nodes, with its number and the number of shares, on several threads.
     fn in_shares(&self, work: impl Fn(u64, u64) + Sync) {
-        // Starting a thread costs as much as clearing about a megabyte.
-        let bytes = self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len());
-        let shares = self.threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
-        in_pieces(self.threads, shares, |share| work(share, shares));
+        in_shares(self.threads, self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len()), work);
     }
 
     /// # Safety
@@ -133,6 +130,13 @@ impl CpuStore {
         }
         count as usize
     }
+}
+
+/// Calls `work` for each share of some memory, with its number and the number of shares, on several threads.
+pub(super) fn in_shares(threads: usize, bytes: usize, work: impl Fn(u64, u64) + Sync) {
+    // Starting a thread costs as much as clearing about a megabyte.
+    let shares = threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
+    in_pieces(threads, shares, |share| work(share, shares));
 }
 
 /// The view of a batch for kernels in this process, which add to `counts`.

@@ -125,7 +125,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if !fits {
                     break 'levels End::Memory;
                 }
-                let round = waiting.round(self.table, self.round(&counts, all)?)?;
+                let round = waiting.round(self.table, self.round(&counts, all))?;
                 let references = wants_references || waiting.are_marked();
                 let done = self.expand(&waiting.level, round.clone(), &mut workers, references, parents.is_some())?;
                 waiting.expanded(done);
@@ -283,8 +283,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     }
 
     /// States to expand in the next round: as many as have successors that fit the table below `GROW_AT_FILL`, by the average
-    /// number of successors so far, and that take at most half of the memory left when threads list them.
-    fn round(&self, counts: &Counts, lists: Lists) -> Result<usize> {
+    /// number of successors so far, and that take at most half of the memory left when threads list them. At least [`PIECE`] by
+    /// the table, and [`FEWEST`] by the memory.
+    fn round(&self, counts: &Counts, lists: Lists) -> usize {
         let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
         let room = room.saturating_sub(counts.states);
         let expanded = counts.states.saturating_sub(counts.waiting).max(1);
@@ -294,15 +295,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         let of_state = 2 * (4 * self.source.width() + size_of::<Reference>()) as u64;
         let listed = self.limits.bytes.saturating_sub(taken) / 2 / of_state;
         let [in_table, in_lists] = [room, listed].map(|states| (states / successors) as usize);
-        Ok(in_table.max(PIECE).min(in_lists.max(FEWEST)).min(ROUND))
+        in_table.max(PIECE).min(in_lists.max(FEWEST)).min(ROUND)
     }
 
     /// Marks the states that wait if memory becomes too short to list them, and if marks take less. Frees the lists of threads,
     /// which are empty between rounds, if memory is short. `kept`: bytes of other lists.
     fn mark_if_short(&self, waiting: &mut Waiting, workers: &mut Vec<Worker>, kept: u64) -> Result<()> {
         let marks = bytes_of_marks(self.table.slots());
-        let of_threads = workers.iter().map(Worker::bytes).sum::<u64>();
-        let listed = waiting.bytes() + of_threads;
+        let listed = waiting.bytes() + workers.iter().map(Worker::bytes).sum::<u64>();
         let taken = self.table.bytes() + kept + listed;
         let is_short = if waiting.are_marked() {
             taken > self.limits.bytes
