@@ -17,7 +17,7 @@ use crate::output::Output;
 #[cfg(feature = "cuda")]
 use crate::program;
 use crate::progress::ProgressLine;
-use crate::stopping::{self, Stop};
+use crate::stopping;
 use crate::successors::Interpreted;
 use anyhow::Result;
 use warpset_model::reduction::stubborn::Stubborn;
@@ -39,8 +39,10 @@ fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -
         progress.working(&what);
         stopping::asked().is_some()
     };
-    // If no limit or signal has stopped it, Ctrl-C has reached the compiler first.
-    let stopped = || stopping::asked().unwrap_or(Stop::Interrupted).error("while the next-state functions were compiled");
+    let stopped = || {
+        let stop = stopping::asked().expect("only a limit or a signal stops the compiler");
+        stop.error("while the next-state functions were compiled")
+    };
     Ok(compile(&is_stopped)?.ok_or_else(stopped)?)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::codegen::on_cpu::Compiled;
 use crate::reduced::Reduced;
+use crate::stopping;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -66,8 +67,9 @@ impl<'m> Switching<'m> {
             return;
         }
         drop(is_over);
-        let compiled =
-            Compiled::unless(self.interpreted, self.reduced.as_ref().map(|reduced| reduced.stubborn), &|| self.is_over());
+        let stubborn = self.reduced.as_ref().map(|reduced| reduced.stubborn);
+        // The search ends soon after Ctrl-C, or the program does after a second one: no compiler runs on behind it.
+        let compiled = Compiled::unless(self.interpreted, stubborn, &|| self.is_over() || stopping::asked().is_some());
         if let Some(compiled) = compiled.transpose() {
             let first_line =
                 |error: anyhow::Error| error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').into();

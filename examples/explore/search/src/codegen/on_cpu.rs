@@ -10,7 +10,7 @@ use libloading::Library;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use warpset_model::reduction::stubborn::Stubborn;
 
@@ -351,21 +351,36 @@ fn compile(
     bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
 }
 
-/// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped.
+/// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped. Programs that the command
+/// has started end with it: `c++` starts the compiler proper, and the assembler.
 fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
+    // On Ctrl-C `is_stopped` is true. A terminal sends it to its foreground's group alone, and the command has its own group.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
     loop {
         if let Some(status) = child.try_wait()? {
-            // Ctrl-C also reaches the compiler, perhaps before this program has noticed it.
-            return Ok(if is_interrupted(status) { None } else { Some(status) });
+            return Ok(Some(status));
         }
         if is_stopped() {
-            child.kill()?;
+            kill(&mut child)?;
             child.wait()?;
             return Ok(None);
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Kills a process that leads a group, and its group.
+#[cfg(unix)]
+fn kill(child: &mut Child) -> Result<()> {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    Ok(kill_process_group(Pid::from_child(child), Signal::KILL)?)
+}
+
+#[cfg(not(unix))]
+fn kill(child: &mut Child) -> Result<()> {
+    Ok(child.kill()?)
 }
 
 /// Whether this machine has an instruction that counts bits and that compilers use only on request.
@@ -379,12 +394,33 @@ fn counts_bits() -> bool {
     false
 }
 
-#[cfg(unix)]
-fn is_interrupted(status: ExitStatus) -> bool {
-    std::os::unix::process::ExitStatusExt::signal(&status) == Some(signal_hook::consts::SIGINT)
-}
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-#[cfg(not(unix))]
-fn is_interrupted(_: ExitStatus) -> bool {
-    false
+    /// The shell starts another one, which opens a pipe and would write to it much later.
+    #[test]
+    fn a_stopped_compiler_leaves_nothing_that_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let has_begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| {
+                // Opened once the other shell opens it, and at its end once no process has it open.
+                let mut reader = File::open(&pipe).unwrap();
+                has_begun.store(true, Relaxed);
+                let mut text = String::new();
+                reader.read_to_string(&mut text).unwrap();
+                text
+            });
+            let mut command = Command::new("sh");
+            command.args(["-c", "(sleep 20; echo ran on) >\"$0\" & wait"]).arg(&pipe);
+            let status = run(&mut command, &folder.path().join("messages"), &|| has_begun.load(Relaxed)).unwrap();
+            assert!(status.is_none(), "{status:?}");
+            assert_eq!(written.join().unwrap(), "");
+        });
+    }
 }

@@ -391,7 +391,7 @@ proptest! {
     }
 }
 
-/// Compiles the kernels of every model, each for one kind of table. Kinds change from kernel to kernel and from model to model, so
+/// Compiles the kernels of every model, each for one kind of table. Kinds change from kernel to kernel and from model to model:
 /// each kind of kernel is compiled for each kind of table. Nothing runs, so no GPU is needed.
 #[cfg(feature = "cuda")]
 #[test]
