@@ -247,7 +247,9 @@ pub struct Options {
     /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
     /// compiled by the system's C++ compiler, or by the one that the variable CXX names. `interpreted`: threads with the
     /// interpreter. `auto` is gpu for a table on a GPU, unless --record is given. Otherwise it begins interpreted, starts the
-    /// compiler after 0.1 s, and switches to compiled code when it is ready; without a compiler it stays interpreted.
+    /// compiler after 0.1 s, and switches to compiled code when it is ready; without a compiler it stays interpreted. Compiled
+    /// code is kept for the next search in the folder WARPSET_CACHE_DIR, or in the user's cache folder, unless WARPSET_CACHE is
+    /// off.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 

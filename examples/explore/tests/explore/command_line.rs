@@ -87,6 +87,44 @@ pub fn compiled_code_may_come_later_or_never() {
     }
 }
 
+/// The next search of a model takes the functions that one has compiled, unless they are damaged, the cache is off, or the model
+/// or an option is another one.
+#[cfg(unix)]
+pub fn compiled_functions_are_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let [compiler, log, cache] = ["compiler", "log", "cache"].map(|name| folder.path().join(name));
+    let script =
+        format!("#!/bin/sh\nif [ \"$1\" != --version ]; then echo compiled >> '{}'; fi\nexec c++ \"$@\"\n", log.display());
+    std::fs::write(&compiler, script).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    until_it_runs(&compiler);
+    // Whether a search of the model has compiled.
+    let compiles = |model: &str, arguments: &[&str], variables: &[(&str, &str)]| {
+        let before = std::fs::read_to_string(&log).unwrap_or_default();
+        let mut command = command_of(file(model).to_str().unwrap(), &["--json", "--engine", "compiled"]);
+        command.args(arguments).env("CXX", &compiler).env("WARPSET_CACHE_DIR", &cache).env_remove("WARPSET_CACHE");
+        let report = only_object(&command.envs(variables.iter().copied()).output().unwrap());
+        assert_eq!(report["complete"], Value::Bool(true), "{report}");
+        let (_, interpreted) = json(&file(model), &[arguments, &["--engine", "interpreted"]].concat());
+        assert_eq!(counts(&report), counts(&interpreted));
+        std::fs::read_to_string(&log).unwrap_or_default() != before
+    };
+    assert!(compiles("peterson.dve", &[], &[]));
+    assert!(!compiles("peterson.dve", &[], &[]));
+    assert!(compiles("mailbox.dve", &[], &[]));
+    assert!(compiles("peterson.dve", &["--reduce", "deadlocks"], &[]));
+    assert!(compiles("peterson.dve", &[], &[("WARPSET_CACHE", "off")]));
+    assert!(!compiles("mailbox.dve", &[], &[]) && !compiles("peterson.dve", &["--reduce", "deadlocks"], &[]));
+    for kept in std::fs::read_dir(&cache).unwrap() {
+        let path = kept.unwrap().path();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    }
+    assert!(compiles("peterson.dve", &[], &[]));
+    assert!(!compiles("peterson.dve", &[], &[]));
+}
+
 pub fn files_may_have_a_byte_order_mark_and_other_bytes_in_comments() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("model.dve");

@@ -149,6 +149,8 @@ const ONCE: &[(&str, fn())] = &[
     #[cfg(unix)]
     ("deep_brackets_are_asked_of_clang_only", command_line::deep_brackets_are_asked_of_clang_only),
     ("compiled_code_may_come_later_or_never", command_line::compiled_code_may_come_later_or_never),
+    #[cfg(unix)]
+    ("compiled_functions_are_kept", command_line::compiled_functions_are_kept),
     (
         "files_may_have_a_byte_order_mark_and_other_bytes_in_comments",
         command_line::files_may_have_a_byte_order_mark_and_other_bytes_in_comments,

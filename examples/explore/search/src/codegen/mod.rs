@@ -25,6 +25,7 @@
 //! the source lines of its transitions.
 
 mod expression;
+mod kept;
 mod names;
 mod net;
 mod network;

@@ -1,5 +1,6 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
+use super::kept::{Kept, Key};
 use super::{Choosing, WALK, generate, walks};
 use crate::checks::Violation;
 use crate::ir::Model;
@@ -7,9 +8,9 @@ use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
 use libloading::Library;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use warpset_model::reduction::stubborn::Stubborn;
@@ -106,7 +107,7 @@ impl<'m> Compiled<'m> {
     fn with(
         interpreted: &'m Interpreted<'m>,
         stubborn: Option<&Stubborn>,
-        optimisation: &str,
+        optimisation: &'static str,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
         let Some(library) = library(interpreted, stubborn, false, optimisation, is_stopped)? else { return Ok(None) };
@@ -233,7 +234,7 @@ impl<'m> CompiledWalks<'m> {
         Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
     }
 
-    fn with(interpreted: &Interpreted<'m>, optimisation: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    fn with(interpreted: &Interpreted<'m>, optimisation: &'static str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
         let model = interpreted.interpreter.model();
         assert!(model.property.is_none(), "walks are without a property");
         let Some(library) = library(interpreted, None, true, optimisation, is_stopped)? else { return Ok(None) };
@@ -276,32 +277,44 @@ fn optimisation(interpreted: &Interpreted) -> &'static str {
     if interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS { "-O1" } else { "-O2" }
 }
 
-/// Generates the functions of a model, those of walks or those that expand states, and compiles and loads them.
+/// Generates the functions of a model, those of walks or those that expand states, and loads them. If they are not kept, compiles
+/// and keeps them. Returns `None` if the compiler was stopped.
 fn library(
     interpreted: &Interpreted,
     stubborn: Option<&Stubborn>,
     is_for_walks: bool,
-    optimisation: &str,
+    optimisation: &'static str,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Library>> {
     let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
     super::ensure_fits(model)?;
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
-    let [text, harness, library] = ["model.cuh", "expand.cpp", "model.so"].map(|name| folder.path().join(name));
     let of_walks = if is_for_walks { walks(model) } else { String::new() };
-    std::fs::write(&text, generate(model, &conditions, stubborn.map(Choosing::by_threads)) + WALK + &of_walks)?;
-    std::fs::write(&harness, EXPAND)?;
-    let of_gcc = stubborn.map(|_| WITHOUT_THREADING);
-    if !compile(&harness, &library, optimisation, of_gcc, is_stopped)? {
-        return Ok(None);
+    let text = generate(model, &conditions, stubborn.map(Choosing::by_threads)) + WALK + &of_walks;
+    let compiler = Compiler::of_system(optimisation, stubborn.map(|_| WITHOUT_THREADING))?;
+    let (key, kept) = (compiler.key(&text), Kept::of_environment());
+    let width = model.layout.words;
+    if let Some(library) = kept.as_ref().and_then(|kept| load(&kept.find(&key)?, width).ok()) {
+        return Ok(Some(library));
     }
-    // SAFETY: the library was just compiled, and does nothing when it is loaded.
-    let library = unsafe { Library::new(&library) }.context("loading compiled next-state functions")?;
+    let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
+    let Some(compiled) = compiler.compile(folder.path(), &text, is_stopped)? else { return Ok(None) };
+    let library = load(&compiled, width)?;
+    if let Some(kept) = kept {
+        // If that fails, the next search compiles again.
+        let _ = kept.keep(&key, &compiled);
+    }
+    Ok(Some(library))
+}
+
+/// Loads functions of a model whose states have this many words.
+fn load(library: &Path, words: usize) -> Result<Library> {
+    // SAFETY: the library was compiled from expand.cpp, just now or by this user before, and does nothing when it is loaded.
+    let library = unsafe { Library::new(library) }.context("loading compiled next-state functions")?;
     // SAFETY: the type is that in expand.cpp.
     let width = unsafe { library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?() } as usize;
-    ensure!(width == model.layout.words, "states of {} words were compiled as of {width}", model.layout.words);
-    Ok(Some(library))
+    ensure!(width == words, "states of {words} words were compiled as of {width}");
+    Ok(library)
 }
 
 /// Most steps of a state, without those of a net.
@@ -310,45 +323,70 @@ fn most_steps(library: &Library) -> Result<usize> {
     Ok(unsafe { library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?() } as usize)
 }
 
-/// Compiles the source, with the option `of_gcc` unless the compiler is Clang. Returns false if it was stopped.
-fn compile(
-    source: &Path,
-    library: &Path,
-    optimisation: &str,
-    of_gcc: Option<&str>,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<bool> {
-    let folder = source.parent().context("a file is in a folder")?;
-    let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
-    let compilers = named.as_deref().map_or(COMPILERS.map(OsStr::new).to_vec(), |compiler| vec![compiler]);
-    for compiler in &compilers {
-        let Ok(about) = Command::new(compiler).arg("--version").output() else { continue };
-        let mut command = Command::new(compiler);
-        command.args(["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""]);
-        if counts_bits() {
-            command.arg("-mpopcnt");
+/// A compiler of this system, and its options.
+struct Compiler {
+    name: OsString,
+    /// Output of its option `--version`.
+    version: Vec<u8>,
+    options: Vec<&'static str>,
+}
+
+impl Compiler {
+    /// Finds the first compiler that exists. Its options contain this optimisation, and `of_gcc` unless it is Clang.
+    ///
+    /// # Errors
+    ///
+    /// No compiler exists.
+    fn of_system(optimisation: &'static str, of_gcc: Option<&'static str>) -> Result<Self> {
+        let named = std::env::var_os("CXX").filter(|name| !name.is_empty());
+        let names = named.map_or(COMPILERS.map(OsString::from).to_vec(), |compiler| vec![compiler]);
+        for name in &names {
+            let Ok(about) = Command::new(name).arg("--version").output() else { continue };
+            let mut options =
+                vec!["-std=c++17", optimisation, "-shared", "-fPIC", "-fvisibility=default", "-DMODEL=\"model.cuh\""];
+            options.extend(counts_bits().then_some("-mpopcnt"));
+            if String::from_utf8_lossy(&about.stdout).contains("clang") {
+                options.push(BRACKETS_OF_CLANG);
+            } else {
+                options.extend(of_gcc);
+            }
+            return Ok(Self { name: name.clone(), version: about.stdout, options });
         }
-        if String::from_utf8_lossy(&about.stdout).contains("clang") {
-            command.arg(BRACKETS_OF_CLANG);
-        } else {
-            command.args(of_gcc);
-        }
+        let tried = names.join(OsStr::new(", "));
+        bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
+    }
+
+    /// Stands for what this compiler makes of a text.
+    fn key(&self, text: &str) -> Key {
+        let options = self.options.iter().map(|option| option.as_bytes());
+        let machine = [std::env::consts::OS, std::env::consts::ARCH].map(str::as_bytes);
+        let compiler = [self.name.as_encoded_bytes(), &self.version];
+        Key::of([text.as_bytes(), EXPAND.as_bytes()].into_iter().chain(machine).chain(compiler).chain(options))
+    }
+
+    /// Compiles the functions and returns the path of their library, in the folder; `None` if the compiler was stopped.
+    ///
+    /// # Errors
+    ///
+    /// The compiler rejects the text: the error contains its messages.
+    fn compile(&self, folder: &Path, text: &str, is_stopped: &dyn Fn() -> bool) -> Result<Option<PathBuf>> {
+        let [source, library, messages] = ["expand.cpp", "model.so", "messages"].map(|name| folder.join(name));
+        std::fs::write(folder.join("model.cuh"), text)?;
+        std::fs::write(&source, EXPAND)?;
+        let mut command = Command::new(&self.name);
         // Temporary files of a stopped compiler are removed with the folder.
-        command.arg("-o").args([library, source]).env("TMPDIR", folder);
-        let messages = folder.join("messages");
-        let Some(status) = run(&mut command, &messages, is_stopped)? else { return Ok(false) };
+        command.args(&self.options).arg("-o").args([&library, &source]).env("TMPDIR", folder);
+        let Some(status) = run(&mut command, &messages, is_stopped)? else { return Ok(None) };
         if status.success() {
-            return Ok(true);
+            return Ok(Some(library));
         }
         let messages = std::fs::read(messages)?;
         bail!(
             "{} did not compile the generated next-state functions:\n{}",
-            compiler.display(),
+            self.name.display(),
             String::from_utf8_lossy(&messages)
-        );
+        )
     }
-    let tried = compilers.join(OsStr::new(", "));
-    bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
 }
 
 /// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped. Programs that the command
