@@ -166,7 +166,8 @@ pub fn interruption_ends_it_with_a_report(place: TableOnDevice) {
         command.arg(&path).args(["--device", place.device, "--table", place.table, "--memory", "8G", "--timeout", "30m"]);
         command.args(["--progress", "always"].iter().filter(|_| format == "--json")).arg(format);
         command.args(["--engine", engine].iter().filter(|_| !place.is_gpu()));
-        let mut child = spawned(&mut command);
+        // A compiler may run beside the search.
+        let mut child = spawned(command.env("WARPSET_CACHE", "off"));
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(" states, level "));
         if line.is_none() && engine == "compiled" {

@@ -1,15 +1,17 @@
 //! Compiled next-state functions, kept on disk: the next search of a model does not wait for a compiler.
 //!
-//! A file is a shared library, followed by the SHA-256 of its bytes, where no loader looks. Its name is the SHA-256 of all that
-//! the library depends on. So functions of another model, and those of another compiler or option, have another name.
+//! A file is a shared library, followed by the SHA-256 of its bytes. Its name is the SHA-256 of all that the library depends on.
+//! So functions of another model, and those of another compiler or option, have another name. A copy of the library is loaded:
+//! whatever happens to the file later, the loaded functions stay as they are.
 //!
 //! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files.
 //!   Processes that write the same file at once write functions of the same text.
 //! - *Damage*: a file that does not have the SHA-256 of its bytes is ignored and written again. So files need not be flushed to
 //!   the disk before they are renamed.
 //! - *Other users*: a library is code, so it is loaded only if no other user can have written it. The folder and its files must
-//!   belong to the user of the process, must not be writable by others, and must not be links. (On Windows this is not checked,
-//!   because the access list of the default folder admits only its user.)
+//!   belong to the user of the process, must not be writable by others, and must not be links. A user must not name a folder
+//!   inside one in which others may rename files. (On Windows nothing is checked, because the access list of the default folder
+//!   admits only its user.)
 //! - *Bounded*: after each write, the files that were not used for longest are removed, down to `MOST_BYTES`, and so are
 //!   unfinished files of killed processes. Files with other names are left alone: the folder is also that of compiled kernels.
 //!
@@ -59,24 +61,24 @@ impl Key {
 impl Kept {
     /// The folder that the environment names, or else one in the user's cache folder. `None` if nothing is kept.
     pub fn of_environment() -> Option<Self> {
-        let folder = folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()), dirs::cache_dir)?;
-        Some(Self { folder, most_bytes: MOST_BYTES })
+        Some(Self { folder: folder(|name| std::env::var_os(name))?, most_bytes: MOST_BYTES })
     }
 
-    /// Path of the library with this key, which may be loaded.
-    pub fn find(&self, key: &Key) -> Option<PathBuf> {
+    /// Bytes of the library with this key.
+    pub fn find(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.path(key);
         if !is_own(&self.folder, Metadata::is_dir) || !is_own(&path, Metadata::is_file) {
             return None;
         }
-        let content = fs::read(&path).ok()?;
+        let mut content = fs::read(&path).ok()?;
         let (library, sum) = content.split_last_chunk::<SUM_BYTES>()?;
         if Sha256::digest(library)[..] != sum[..] {
             return None;
         }
         // Marks the file as used. If that fails, it may be removed early.
-        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        Some(path)
+        let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        content.truncate(content.len() - SUM_BYTES);
+        Some(content)
     }
 
     /// Keeps a copy of a library.
@@ -109,9 +111,10 @@ impl Kept {
             let (path, name) = (entry.path(), entry.file_name());
             let Ok(metadata) = entry.metadata() else { continue };
             let (Some(name), Ok(used), true) = (name.to_str(), metadata.modified(), metadata.is_file()) else { continue };
-            if name.ends_with(KEPT) {
+            let Some(rest) = behind_a_key(name) else { continue };
+            if rest == KEPT {
                 kept.push((used, metadata.len(), path));
-            } else if name.ends_with(UNFINISHED) && used.elapsed().is_ok_and(|age| age > UNFINISHED_FOR) {
+            } else if rest.ends_with(UNFINISHED) && used.elapsed().is_ok_and(|age| age > UNFINISHED_FOR) {
                 let _ = fs::remove_file(path);
             }
         }
@@ -128,12 +131,27 @@ impl Kept {
     }
 }
 
-/// The folder, by the variables of an environment and the user's cache folder. The variables are those of compiled kernels.
-fn folder(variable: impl Fn(&str) -> Option<OsString>, of_user: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
-    if variable("WARPSET_CACHE").is_some_and(|value| value == "off" || value == "0") {
+/// Splits the key off a name, and returns what follows.
+fn behind_a_key(name: &str) -> Option<&str> {
+    let (key, rest) = name.split_at_checked(2 * SUM_BYTES)?;
+    key.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(rest)
+}
+
+/// The folder, by the variables of an environment. It is that of compiled kernels (src/backend/cuda/cache.rs of the library).
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let absolute = |name: &str| named(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    if named("WARPSET_CACHE").is_some_and(|value| value == "off" || value == "0") {
         return None;
     }
-    variable("WARPSET_CACHE_DIR").map(PathBuf::from).or_else(|| Some(of_user()?.join("warpset")))
+    if let Some(folder) = named("WARPSET_CACHE_DIR") {
+        return Some(folder.into());
+    }
+    if cfg!(windows) {
+        return Some(absolute("LOCALAPPDATA")?.join("warpset").join("cache"));
+    }
+    let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(folder.join("warpset"))
 }
 
 fn create_folder(folder: &Path) -> io::Result<()> {
@@ -182,8 +200,7 @@ mod tests {
         let (_folder, kept, library) = small();
         assert_eq!(kept.find(&key("a")), None);
         kept.keep(&key("a"), &library).unwrap();
-        let content = fs::read(kept.find(&key("a")).unwrap()).unwrap();
-        assert_eq!((content.len(), &content[..1000]), (1000 + SUM_BYTES, &[7; 1000][..]));
+        assert_eq!(kept.find(&key("a")), Some(vec![7; 1000]));
         assert_eq!(kept.find(&key("b")), None);
     }
 
@@ -202,14 +219,14 @@ mod tests {
     fn damaged_libraries_are_not_found_and_are_written_again() {
         let (_folder, kept, library) = small();
         kept.keep(&key("a"), &library).unwrap();
-        let path = kept.find(&key("a")).unwrap();
+        let path = kept.path(&key("a"));
         let whole = fs::read(&path).unwrap();
         let flipped = |at: usize| whole.iter().enumerate().map(|(i, byte)| byte ^ u8::from(i == at)).collect::<Vec<u8>>();
         for damaged in [&whole[..500], &whole[..10], &[], &whole[1..], &flipped(0), &flipped(1000)] {
             fs::write(&path, damaged).unwrap();
             assert_eq!(kept.find(&key("a")), None, "{} bytes", damaged.len());
             kept.keep(&key("a"), &library).unwrap();
-            assert_eq!(fs::read(kept.find(&key("a")).unwrap()).unwrap(), whole);
+            assert_eq!((kept.find(&key("a")), fs::read(&path).unwrap()), (Some(vec![7; 1000]), whole.clone()));
         }
     }
 
@@ -221,21 +238,25 @@ mod tests {
             file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
         };
         fs::create_dir(&kept.folder).unwrap();
-        let other = kept.folder.join("other.kernels");
-        fs::write(&other, [0; 5000]).unwrap();
+        let others = ["other.kernels", "other.functions", "other.functions-unfinished"].map(|name| kept.folder.join(name));
+        let long_ago = SystemTime::now() - 2 * UNFINISHED_FOR;
+        let aged = |path: &PathBuf| {
+            fs::write(path, [0; 5000]).unwrap();
+            File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+        };
+        others.iter().for_each(aged);
         for (name, age) in [("a", 300), ("b", 200)] {
             kept.keep(&key(name), &library).unwrap();
             used(name, age);
         }
         // Now `b` is the older one.
         assert!(kept.find(&key("a")).is_some());
-        let [old, young] = ["old", "young"].map(|name| kept.folder.join(format!("{name}{UNFINISHED}")));
-        [&old, &young].into_iter().for_each(|path| fs::write(path, [0]).unwrap());
-        let long_ago = SystemTime::now() - 2 * UNFINISHED_FOR;
-        File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
+        let [old, young] = ["old", "young"].map(|name| kept.folder.join(format!("{}{name}{UNFINISHED}", key("d").0)));
+        aged(&old);
+        fs::write(&young, [0]).unwrap();
         kept.keep(&key("c"), &library).unwrap();
         assert_eq!(["a", "b", "c"].map(|name| kept.find(&key(name)).is_some()), [true, false, true]);
-        assert_eq!([old, young, other].map(|path| path.exists()), [false, true, true]);
+        assert!(!old.exists() && young.exists() && others.iter().all(|path| path.exists()));
     }
 
     #[test]
@@ -253,7 +274,7 @@ mod tests {
         let (folder, kept, library) = small();
         let mode = |path: &Path, bits: u32| fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
         kept.keep(&key("a"), &library).unwrap();
-        let path = kept.find(&key("a")).unwrap();
+        let path = kept.path(&key("a"));
         for (changed, before) in [(&path, 0o600), (&kept.folder, 0o700)] {
             for bits in [before | 0o020, before | 0o002] {
                 mode(changed, bits);
@@ -275,16 +296,23 @@ mod tests {
 
     #[test]
     fn folders_are_those_of_the_environment() {
-        let of = |variables: &[(&str, &str)], user: Option<&str>| {
-            let value = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).into());
-            folder(value, || user.map(PathBuf::from))
+        let of = |variables: &[(&str, &str)]| {
+            folder(|name| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).into()))
         };
-        let named = ("WARPSET_CACHE_DIR", "/named");
-        assert_eq!(of(&[named], Some("/cache")), Some("/named".into()));
-        assert_eq!(of(&[], Some("/cache")), Some(Path::new("/cache").join("warpset")));
-        assert_eq!(of(&[], None), None);
-        for off in ["off", "0"] {
-            assert_eq!(of(&[named, ("WARPSET_CACHE", off)], Some("/cache")), None);
+        let (named, off) = (("WARPSET_CACHE_DIR", "/named"), |value| ("WARPSET_CACHE", value));
+        assert_eq!(of(&[named]), Some("/named".into()));
+        assert_eq!(of(&[named, off("off")]), None);
+        assert_eq!(of(&[named, off("0")]), None);
+        assert_eq!(of(&[named, off("on")]), Some("/named".into()));
+        assert_eq!(of(&[]), None);
+        #[cfg(unix)]
+        {
+            let (home, xdg) = (("HOME", "/home/u"), ("XDG_CACHE_HOME", "/cache"));
+            assert_eq!(of(&[home]), Some("/home/u/.cache/warpset".into()));
+            assert_eq!(of(&[home, xdg]), Some("/cache/warpset".into()));
+            assert_eq!(of(&[home, xdg, named]), Some("/named".into()));
+            assert_eq!(of(&[home, ("XDG_CACHE_HOME", "here"), ("WARPSET_CACHE_DIR", "")]), Some("/home/u/.cache/warpset".into()));
+            assert_eq!(of(&[("HOME", "here")]), None);
         }
     }
 }

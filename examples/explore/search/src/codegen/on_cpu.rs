@@ -83,34 +83,36 @@ impl<'m> Compiled<'m> {
         stubborn: Option<&Stubborn>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
-        Self::with(interpreted, stubborn, optimisation(interpreted), is_stopped)
+        Self::with(interpreted, stubborn, optimisation(interpreted), Kept::of_environment(), is_stopped)
     }
 
     /// Compiles the functions without a possibility to stop.
     #[cfg(test)]
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, None, "-O2", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O2", None, &|| false)?.expect("nobody stops it"))
     }
 
     /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &'m Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, None, "-O0", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, None, "-O0", None, &|| false)?.expect("nobody stops it"))
     }
 
     /// Compiles the functions of a reduced search fast, without optimisation.
     #[cfg(test)]
     pub fn reduced(interpreted: &'m Interpreted<'m>, stubborn: &Stubborn) -> Result<Self> {
-        Ok(Self::with(interpreted, Some(stubborn), "-O0", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, Some(stubborn), "-O0", None, &|| false)?.expect("nobody stops it"))
     }
 
     fn with(
         interpreted: &'m Interpreted<'m>,
         stubborn: Option<&Stubborn>,
         optimisation: &'static str,
+        kept: Option<Kept>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
-        let Some(library) = library(interpreted, stubborn, false, optimisation, is_stopped)? else { return Ok(None) };
+        let functions = Functions { interpreted, stubborn, of_walks: false };
+        let Some(library) = functions.library(optimisation, kept, is_stopped)? else { return Ok(None) };
         // SAFETY: the types are those in expand.cpp.
         let (expand, most_steps, memory) = unsafe {
             let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
@@ -225,19 +227,25 @@ impl<'m> CompiledWalks<'m> {
     ///
     /// As for [`Compiled::unless`].
     pub fn unless(interpreted: &Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
-        Self::with(interpreted, optimisation(interpreted), is_stopped)
+        Self::with(interpreted, optimisation(interpreted), Kept::of_environment(), is_stopped)
     }
 
     /// Compiles the functions fast, without optimisation.
     #[cfg(test)]
     pub fn unoptimised(interpreted: &Interpreted<'m>) -> Result<Self> {
-        Ok(Self::with(interpreted, "-O0", &|| false)?.expect("nobody stops it"))
+        Ok(Self::with(interpreted, "-O0", None, &|| false)?.expect("nobody stops it"))
     }
 
-    fn with(interpreted: &Interpreted<'m>, optimisation: &'static str, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    fn with(
+        interpreted: &Interpreted<'m>,
+        optimisation: &'static str,
+        kept: Option<Kept>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let model = interpreted.interpreter.model();
         assert!(model.property.is_none(), "walks are without a property");
-        let Some(library) = library(interpreted, None, true, optimisation, is_stopped)? else { return Ok(None) };
+        let functions = Functions { interpreted, stubborn: None, of_walks: true };
+        let Some(library) = functions.library(optimisation, kept, is_stopped)? else { return Ok(None) };
         // SAFETY: the type is that in expand.cpp.
         let walk = unsafe { *library.get::<Walk>(b"explore_walk")? };
         let transitions = model.net.as_ref().map_or(0, |net| net.transitions.len());
@@ -277,34 +285,43 @@ fn optimisation(interpreted: &Interpreted) -> &'static str {
     if interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS { "-O1" } else { "-O2" }
 }
 
-/// Generates the functions of a model, those of walks or those that expand states, and loads them. If they are not kept, compiles
-/// and keeps them. Returns `None` if the compiler was stopped.
-fn library(
-    interpreted: &Interpreted,
-    stubborn: Option<&Stubborn>,
-    is_for_walks: bool,
-    optimisation: &'static str,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<Library>> {
-    let (model, checks) = (interpreted.interpreter.model(), interpreted.checks);
-    super::ensure_fits(model)?;
-    let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
-    let of_walks = if is_for_walks { walks(model) } else { String::new() };
-    let text = generate(model, &conditions, stubborn.map(Choosing::by_threads)) + WALK + &of_walks;
-    let compiler = Compiler::of_system(optimisation, stubborn.map(|_| WITHOUT_THREADING))?;
-    let (key, kept) = (compiler.key(&text), Kept::of_environment());
-    let width = model.layout.words;
-    if let Some(library) = kept.as_ref().and_then(|kept| load(&kept.find(&key)?, width).ok()) {
-        return Ok(Some(library));
+/// The functions to compile: those that expand states, or those of walks.
+struct Functions<'a, 'm> {
+    interpreted: &'a Interpreted<'m>,
+    stubborn: Option<&'a Stubborn<'a>>,
+    of_walks: bool,
+}
+
+impl Functions<'_, '_> {
+    fn text(&self) -> Result<String> {
+        let model = self.interpreted.interpreter.model();
+        super::ensure_fits(model)?;
+        let conditions: Vec<_> = self.interpreted.checks.conditions.iter().map(|condition| &condition.must_hold).collect();
+        let of_walks = if self.of_walks { walks(model) } else { String::new() };
+        Ok(generate(model, &conditions, self.stubborn.map(Choosing::by_threads)) + WALK + &of_walks)
     }
-    let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
-    let Some(compiled) = compiler.compile(folder.path(), &text, is_stopped)? else { return Ok(None) };
-    let library = load(&compiled, width)?;
-    if let Some(kept) = kept {
-        // If that fails, the next search compiles again.
-        let _ = kept.keep(&key, &compiled);
+
+    /// Loads the functions. If none are kept, compiles and keeps them. Returns `None` if the compiler was stopped.
+    fn library(&self, optimisation: &'static str, kept: Option<Kept>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Library>> {
+        let text = self.text()?;
+        let words = self.interpreted.interpreter.model().layout.words;
+        let compiler = Compiler::of_system(optimisation, self.stubborn.map(|_| WITHOUT_THREADING))?;
+        let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
+        let key = compiler.key(&text);
+        if let Some(library) = kept.as_ref().and_then(|kept| kept.find(&key)) {
+            let path = folder.path().join("kept.so");
+            if let Ok(library) = std::fs::write(&path, library).map_err(Into::into).and_then(|()| load(&path, words)) {
+                return Ok(Some(library));
+            }
+        }
+        let Some(compiled) = compiler.compile(folder.path(), &text, is_stopped)? else { return Ok(None) };
+        let library = load(&compiled, words)?;
+        if let Some(kept) = kept {
+            // A failure leaves the next search to compile again.
+            let _ = kept.keep(&key, &compiled);
+        }
+        Ok(Some(library))
     }
-    Ok(Some(library))
 }
 
 /// Loads functions of a model whose states have this many words.
@@ -389,10 +406,10 @@ impl Compiler {
     }
 }
 
-/// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped. Programs that the command
-/// has started end with it: `c++` starts the compiler proper, and the assembler.
+/// Runs the command with its messages in a file, and returns its exit status; `None` if it was stopped. Programs that a stopped
+/// command has started end with it: `c++` starts the compiler proper, and the assembler.
 fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
-    // On Ctrl-C `is_stopped` is true. A terminal sends it to its foreground's group alone, and the command has its own group.
+    // Signals that a terminal sends to this program's group do not reach the command. On Ctrl-C `is_stopped` becomes true.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(messages)?).spawn()?;
@@ -401,7 +418,7 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
             return Ok(Some(status));
         }
         if is_stopped() {
-            kill(&mut child)?;
+            kill(&mut child);
             child.wait()?;
             return Ok(None);
         }
@@ -409,16 +426,11 @@ fn run(command: &mut Command, messages: &Path, is_stopped: &dyn Fn() -> bool) ->
     }
 }
 
-/// Kills a process that leads a group, and its group.
-#[cfg(unix)]
-fn kill(child: &mut Child) -> Result<()> {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    Ok(kill_process_group(Pid::from_child(child), Signal::KILL)?)
-}
-
-#[cfg(not(unix))]
-fn kill(child: &mut Child) -> Result<()> {
-    Ok(child.kill()?)
+/// Kills a process and, if it leads a group, the group. Does nothing if it has ended.
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    let _ = rustix::process::kill_process_group(rustix::process::Pid::from_child(child), rustix::process::Signal::KILL);
+    let _ = child.kill();
 }
 
 /// Whether this machine has an instruction that counts bits and that compilers use only on request.
@@ -436,6 +448,7 @@ fn counts_bits() -> bool {
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     /// The shell starts another one, which opens a pipe and would write to it much later.
@@ -444,21 +457,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let has_begun = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let written = scope.spawn(|| {
+        let has_begun = Arc::new(AtomicBool::new(false));
+        // No scope waits for this thread: the pipe may never be opened if the test fails.
+        let written = std::thread::spawn({
+            let (pipe, has_begun) = (pipe.clone(), has_begun.clone());
+            move || {
                 // Opened once the other shell opens it, and at its end once no process has it open.
                 let mut reader = File::open(&pipe).unwrap();
                 has_begun.store(true, Relaxed);
                 let mut text = String::new();
                 reader.read_to_string(&mut text).unwrap();
                 text
-            });
-            let mut command = Command::new("sh");
-            command.args(["-c", "(sleep 20; echo ran on) >\"$0\" & wait"]).arg(&pipe);
-            let status = run(&mut command, &folder.path().join("messages"), &|| has_begun.load(Relaxed)).unwrap();
-            assert!(status.is_none(), "{status:?}");
-            assert_eq!(written.join().unwrap(), "");
+            }
         });
+        let mut command = Command::new("sh");
+        command.args(["-c", "(sleep 20; echo ran on) >\"$0\" & wait"]).arg(&pipe);
+        let status = run(&mut command, &folder.path().join("messages"), &|| has_begun.load(Relaxed)).unwrap();
+        assert!(status.is_none(), "{status:?}");
+        assert_eq!(written.join().unwrap(), "");
     }
 }
