@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Largest size of all files together. Those of one model have some 50 to 500 KB.
+/// Largest size of all files together. Those of models of BEEM and of nets have 15 to 70 KB each.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// An unfinished file of this age was left by a process that was killed.
