@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn nothing_is_waited_for_at_the_end() {
-        // No other process has compiled this model and kept its functions.
+        // Each process has a model of its own here, so no kept functions are loaded.
         let most = 10 + std::process::id();
         with(most, Duration::ZERO, |source, state| {
             source.during(|| (0..200).for_each(|_| drop(successors(source, state))));

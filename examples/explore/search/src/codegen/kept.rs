@@ -16,6 +16,9 @@
 //!   unfinished files of killed processes. Files with other names are left alone: the folder is also that of compiled kernels.
 //!
 //! If anything fails here, the functions are compiled, and the failure is not reported.
+//!
+//! The library keeps kernels by the same rules (`src/backend/cuda/cache.rs`). Its code is not used here: it is private, it exists
+//! with the feature `cuda` alone, and its files contain whole keys, which are texts of kernels.
 
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
