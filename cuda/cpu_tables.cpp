@@ -157,6 +157,21 @@ void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64
     kernels(view).export_range(*view, first, last, vectors, references, cursor);
 }
 
+// Number of parts of a bucket table that grows.
+u64 warpset_cpu_parts(const View* view) { return parts_of_buckets(*view); }
+
+// Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`.
+u64 warpset_cpu_fill_part(const View* from, const View* to, u64 part, u64* left)
+{
+    return fill_part_of_buckets(*from, *to, part, left);
+}
+
+// Copies the vectors of slots `first .. last` that are in `left`, and returns their number.
+u64 warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u32* vectors)
+{
+    return export_left_of_buckets(*from, first, last, left, vectors);
+}
+
 void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     play(0, 1);

@@ -78,6 +78,11 @@ struct FilteredKernels {
 };
 extern const FilteredKernels filtered_1_to_8, filtered_9_to_16, filtered_from_17;
 
+// Growth of bucket tables, in a file of its own for the same reason. `Parts::count`, `fill_part` and `export_left` of growth.hpp.
+u64 parts_of_buckets(const View& view);
+u64 fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left);
+u64 export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors);
+
 // Kernels that only compact tables have.
 void relocate_compact(const View& view, u64 seed, u64* keys, Relocated* counts);
 void quotient_compact(const View& view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back);

@@ -18,6 +18,9 @@ const FULL: f64 = 0.95;
 /// forecast from a sixteenth to an eighth of the states, in half of them less than 0.95.
 const MORE_NODES: f64 = 1.05;
 
+/// Bytes of a table whose nodes grow by a factor of four, at most, as a multiple of its bytes before.
+const MORE_BYTES: f64 = 1.25;
+
 /// Least factor of a growth ahead of vectors: it moves all vectors, and those to come still find slots without it.
 pub(super) const WORTH_WHILE: f64 = 1.25;
 
@@ -161,6 +164,19 @@ impl RawTable {
         })
     }
 
+    /// A growth of the nodes alone: by a factor of four if the table takes at most [`MORE_BYTES`] then, otherwise by two.
+    ///
+    /// When nodes grow, all vectors are put again, with their nodes.
+    pub(super) fn growth_of_nodes(&self, size: Size) -> Growth {
+        let growth = Growth::of_nodes(size);
+        let larger = Size { nodes: size.nodes.saturating_mul(4).min(MAX_NODES), ..size };
+        let bytes = |of: Size| self.bytes_for(of).map(|bytes| bytes.new as f64);
+        match (bytes(size), bytes(larger)) {
+            (Some(now), Some(then)) if then <= MORE_BYTES * now => Growth { doubled: larger, ..growth },
+            _ => growth,
+        }
+    }
+
     /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
     fn with_schedule<T>(&self, budget: &Budget, before: Option<[u64; 2]>, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
         let (mut now, earlier) = (self.look().stored()?, self.earlier_counts());
@@ -231,7 +247,8 @@ impl RawTable {
         let (size, [stored, nodes]) = (self.size(), self.stored(CALL)?);
         let fill = |taken: u64, of: u64| taken as f64 / of.max(1) as f64;
         let (of_slots, of_nodes) = (fill(stored, size.slots), fill(nodes, size.nodes));
-        let growth = if of_nodes > of_slots && size.nodes < MAX_NODES { Growth::of_nodes(size) } else { Growth::of_slots(size) };
+        let growth =
+            if of_nodes > of_slots && size.nodes < MAX_NODES { self.growth_of_nodes(size) } else { Growth::of_slots(size) };
         let is_nearly_full = of_slots.max(of_nodes) > NEARLY_FULL;
         self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
     }

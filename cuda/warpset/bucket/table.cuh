@@ -361,6 +361,25 @@ struct BucketTable {
                          [](auto* address, auto, auto) { return platform::load_relaxed(address); });
     }
 
+    // Copies all words of a slot. Those of the vector come first. Returns false if the slot does not hold a whole vector that is
+    // visible to this thread.
+    WARPSET_FN bool read_vector(u64 bucket, u32 index, u32* words) const
+    {
+        const u32 chunks = layout.chunks();
+        WARPSET_UNROLL
+        for (u32 chunk = 0; chunk < chunks; ++chunk) {
+            const bool is_decided = with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
+                const auto seen = platform::load_relaxed(address);
+                constexpr u32 chunk_words = sizeof(seen) / 4;
+                for (u32 word = 0; word < chunk_words; ++word) words[word] = word_of(seen, word);
+                words += chunk_words;
+                return !(seen == empty);
+            });
+            if (!is_decided) return false;
+        }
+        return true;
+    }
+
     // The whole vector in a slot, if a vector is one chunk.
     WARPSET_FN bool read_chunk(u64 slot, Main& value) const
     {

@@ -35,8 +35,9 @@
 //     chunk. If two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot and writes
 //     the other slot back as it was.
 //   - Indexed tables: their own compare-and-swaps, which also publish a row (indexed/table.cuh).
-//   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. Relocation in a cuckoo
-//     table (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges codes of others, and clears the stash. The
+//   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. On a CPU, growth fills
+//     parts of a table, each by one thread, with EMPTY and whole vectors (cpu_kernels/growth.hpp). Relocation in a cuckoo table
+//     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges codes of others, and clears the stash. The
 //     invariants hold between such passes.
 //
 // Headers that continue the argument: bucket/table.cuh and bucket/warp_search.cuh (the walk, and claims of a warp),

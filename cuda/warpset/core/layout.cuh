@@ -157,6 +157,9 @@ struct Layout : Shape {
         return power_of_two_at_least(chunks() + 1);
     }
 
+    // At least the words of a slot.
+    static constexpr u32 most_slot_words = Shape::max_chunks * sizeof(Main) / 4;
+
     // Words of a set of EMPTY patterns, one bit for each: as many as this shape needs, or as any shape needs.
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
 

@@ -2,6 +2,7 @@
 
 mod claims;
 mod filter;
+mod growth;
 mod kernels;
 mod machine;
 mod memory;

@@ -3,10 +3,11 @@
 //! Roots are words or keys of a table of their own, whose view comes first in that of the trees (tree/table.cuh). They name nodes
 //! by place. So if the nodes stay, the roots of a smaller table are those of a larger one, and nothing else moves.
 
-use super::kernels::{CpuView, geometry, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find_or_put};
+use super::growth::{Growing, fill, is_filled_in_order};
+use super::kernels::{CpuView, geometry, warpset_cpu_export, warpset_cpu_find_or_put};
 use super::memory::{allocate, check_memory};
 use super::rehash::rehash;
-use super::store::{CpuStore, in_shares};
+use super::store::CpuStore;
 use crate::backend::RootStore;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::spec::StorageKind;
@@ -37,11 +38,6 @@ impl RootStore for CpuStore {
         // The counters of the table stay as they are if roots find no slot.
         let counters: Box<[AtomicU64; 2]> = Box::default();
         let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at });
-        in_shares(self.threads, slots.len(), |share, shares| {
-            // SAFETY: the slots have the bytes that the geometry of their spec says, they are zeros, and the shares are disjoint
-            // parts of them, which nothing else uses yet.
-            unsafe { warpset_cpu_clear_zeros(&CpuView::of(parameters.spec, &view), share, shares) };
-        });
         let export = |slots: Range<u64>, roots: &mut [u32]| {
             let mut count = 0;
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
@@ -62,7 +58,15 @@ impl RootStore for CpuStore {
             // SAFETY: `roots` holds that number of roots, and the batch asks for counts only. The slots are changed atomically.
             unsafe { warpset_cpu_find_or_put(&CpuView::of_roots(parameters.spec, &view), &batch) };
         };
-        let counts = rehash(self.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?;
+        let counts = if !is_filled_in_order(parameters.spec) {
+            // The system's zeros are EMPTY compact roots.
+            rehash(self.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?
+        } else {
+            let growing = Growing { spec: parameters.spec, from: &self.view, slots: slots_now, to: &view };
+            // SAFETY: roots that are not compact lie in a bucket table, whose slots depend on the machine only. The new slots
+            // have the bytes that the geometry of their spec says, and nothing else uses them yet.
+            unsafe { fill(self.threads, growing)? }
+        };
         if counts.full == 0 {
             // The numbers of vectors and nodes are the same, so the counters are right.
             self.view = parameters.view(&Addresses { stored: self.stored.as_ptr() as u64, ..at });

@@ -1,6 +1,7 @@
 //! One table in the memory of this process, searched by its threads.
 
 use super::filter::Filter;
+use super::growth::{Growing, fill, is_filled_in_order};
 use super::kernels::{
     CpuView, geometry, warpset_cpu_clear, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find, warpset_cpu_find_or_put,
     warpset_cpu_get, warpset_cpu_measure, warpset_cpu_upsert,
@@ -133,7 +134,7 @@ impl CpuStore {
 }
 
 /// Calls `work` for each share of some memory, with its number and the number of shares, on several threads.
-pub(super) fn in_shares(threads: usize, bytes: usize, work: impl Fn(u64, u64) + Sync) {
+fn in_shares(threads: usize, bytes: usize, work: impl Fn(u64, u64) + Sync) {
     // Starting a thread costs as much as clearing about a megabyte.
     let shares = threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
     in_pieces(threads, shares, |share| work(share, shares));
@@ -227,6 +228,19 @@ impl Store for CpuStore {
             }
         });
         Ok(ProbeLengths { lengths, totals })
+    }
+
+    fn grown(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        // A filter has bits for vectors, which only find-or-put sets.
+        if self.spec.is_tree() || !is_filled_in_order(self.spec) || self.spec != parameters.spec || self.filter.is_some() {
+            return Ok(None);
+        }
+        let larger = Self::unfilled(parameters, self.threads)?;
+        let growing = Growing { spec: self.spec, from: &self.view, slots, to: &larger.view };
+        // SAFETY: both are bucket tables of one spec without a filter. Nothing uses the larger one yet, and the caller has this
+        // one alone.
+        let counts = unsafe { fill(self.threads, growing)? };
+        Ok(Some((Box::new(larger), counts)))
     }
 
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {

@@ -1,0 +1,182 @@
+//! Growth of bucket tables, and of the roots of trees that lie in one, in the order of the buckets.
+//!
+//! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/growth.hpp.
+
+use super::kernels::{CpuView, warpset_cpu_export_left, warpset_cpu_fill_part, warpset_cpu_find_or_put, warpset_cpu_parts};
+use super::rehash::rehash;
+use super::threads::in_pieces;
+use crate::host::zeroed;
+use crate::layout::spec::StorageKind;
+use crate::layout::view::{BatchView, Counts, View};
+use crate::{Result, Spec};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Adjacent parts that a thread fills one after another: some huge pages. The system makes each page zero when it is first
+/// written, and two threads would both do so.
+const PARTS_AT_ONCE: u64 = 16;
+
+/// Bits of a word that says which vectors are left.
+const BITS: u64 = u64::BITS as u64;
+
+/// Whether the slots of such tables are filled here. The slots of wider vectors are buckets of their own
+/// (cuda/cpu_kernels/growth.cpp).
+pub(super) fn is_filled_in_order(spec: Spec) -> bool {
+    matches!(spec.kind, StorageKind::Bucket { .. } | StorageKind::Tree { .. }) && spec.hashed_words() <= 8
+}
+
+/// A bucket table that grows, or a table of trees whose roots lie in one.
+#[derive(Clone, Copy)]
+pub(super) struct Growing<'a> {
+    pub spec: Spec,
+    /// The table, which has `slots` slots.
+    pub from: &'a View,
+    pub slots: u64,
+    /// The larger table.
+    pub to: &'a View,
+}
+
+/// Fills the slots of a table with the vectors, or roots, of another one, whatever its memory holds. Returns the counts: those
+/// that found no slot are `full`. It needs a bit for each slot of the smaller table besides.
+///
+/// # Safety
+///
+/// Both views are of tables with this spec, as [`Growing`] says, and without a filter; they are filled in order. Nothing else
+/// uses either table.
+pub(super) unsafe fn fill(threads: usize, growing: Growing<'_>) -> Result<Counts> {
+    let Growing { spec, from, slots, to } = growing;
+    let table = |view| if spec.is_tree() { CpuView::of_roots(spec, view) } else { CpuView::of(spec, view) };
+    let words = spec.hashed_words() as usize;
+    let mut left = zeroed::<u64>(slots.div_ceil(BITS) as usize)?;
+    let left_at = left.as_mut_ptr() as u64;
+    // SAFETY: the caller guarantees the view.
+    let parts = unsafe { warpset_cpu_parts(&table(to)) };
+    let put = AtomicU64::new(0);
+    in_pieces(threads, parts.div_ceil(PARTS_AT_ONCE), |piece| {
+        for part in piece * PARTS_AT_ONCE..parts.min((piece + 1) * PARTS_AT_ONCE) {
+            // SAFETY: the caller guarantees the tables. `left` has a bit for each slot, and outlives the threads. Parts are
+            // disjoint in the memory of `to`, and in the words of `left`.
+            let count = unsafe { warpset_cpu_fill_part(&table(from), &table(to), part, left_at as *mut u64) };
+            // Relaxed: read after the threads are joined.
+            put.fetch_add(count, Ordering::Relaxed);
+        }
+    });
+    let export = |slots: Range<u64>, vectors: &mut [u32]| {
+        assert!(vectors.len() as u64 >= (slots.end - slots.start) * words as u64);
+        // SAFETY: these are slots of the table, `left` has a bit for each, and the buffer has space for all of them.
+        unsafe {
+            warpset_cpu_export_left(&table(from), slots.start, slots.end, left_at as *mut u64, vectors.as_mut_ptr()) as usize
+        }
+    };
+    let find_or_put = |vectors: &[u32], counts: &mut Counts| {
+        let batch = BatchView {
+            vectors: vectors.as_ptr() as u64,
+            count: (vectors.len() / words) as u64,
+            counts: &raw mut *counts as u64,
+            ..BatchView::default()
+        };
+        // SAFETY: `vectors` holds that number of vectors, and the batch asks for counts only. The slots are changed atomically.
+        unsafe { warpset_cpu_find_or_put(&table(to), &batch) };
+    };
+    let mut counts = rehash(threads, 0..slots, words, export, find_or_put)?;
+    let put = put.into_inner();
+    counts.offered += put;
+    counts.hits += put;
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BucketTable, Device, Error, Reference, TreeTable};
+    use proptest::prelude::*;
+
+    /// Distinct vectors: their first words are.
+    fn vectors(width: usize, count: u32, seed: u32) -> Vec<u32> {
+        let word = |number: u32, word: u32| (number + word * 7919).wrapping_mul(0x9e37_79b1) ^ seed;
+        (0..count).flat_map(|number| (0..width as u32).map(move |at| word(number, at))).collect()
+    }
+
+    /// Grows a table with vectors to some capacities, one after another. Each vector is stored once and found, however many
+    /// parts the table has.
+    fn grows(table: &BucketTable, vectors: &[u32], capacities: &[u64]) {
+        let width = table.width();
+        let count = (vectors.len() / width) as u64;
+        assert_eq!(table.find_or_put_many(vectors).unwrap().tally.new, count);
+        for capacity in capacities {
+            let stale = table.locate_many(&vectors[..width]).unwrap()[0].unwrap();
+            table.grow(*capacity).unwrap();
+            assert!(table.slots() >= *capacity && table.len().unwrap() == count);
+            assert!(matches!(table.get_many(&[stale]), Err(Error::StaleReferences { .. })));
+            let again = table.find_or_put_many(vectors).unwrap().tally;
+            assert_eq!((again.new, again.seen, again.full), (0, count, 0));
+            let references: Vec<Reference> = table.locate_many(vectors).unwrap().into_iter().flatten().collect();
+            assert!(table.get_many(&references).unwrap() == vectors);
+        }
+        assert_eq!(table.iter().count() as u64, count, "no slot holds anything else");
+    }
+
+    /// Tables of several pieces of 16 parts, one after another or by several threads.
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernels are C++")]
+    fn tables_of_many_parts_grow() {
+        for width in [1, 2, 3, 5, 8, 9] {
+            for threads in [1, 4] {
+                let count = 1_000_000 / width as u32;
+                let slots = u64::from(count) * 100 / 84;
+                let table =
+                    BucketTable::builder(width).capacity(slots).seed(7).build(&Device::cpu_with_threads(threads)).unwrap();
+                // By little, where many vectors are left; and by a factor that is no integer.
+                grows(&table, &vectors(width, count, 0), &[slots * 21 / 20, slots * 27 / 10]);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        #[cfg_attr(miri, ignore = "the kernels are C++")]
+        fn vectors_stay_stored(width in 1usize..=9, count in 1u32..20_000, seed: u32, more in 1u64..60_000, threads in 1usize..3) {
+            let slots = u64::from(count) * 10 / 9 + 20;
+            let table = BucketTable::builder(width).capacity(slots).seed(u64::from(seed));
+            let table = table.build(&Device::cpu_with_threads(threads)).unwrap();
+            let slots = table.slots();
+            grows(&table, &vectors(width, count, seed), &[slots + 1 + more % 50, slots + 60 + more]);
+        }
+    }
+
+    /// A growth to too few slots for the vectors is an error with the numbers, and changes nothing.
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernels are C++")]
+    fn a_table_whose_vectors_find_no_slots_stays_as_it_was() {
+        for threads in [1, 4] {
+            let table = BucketTable::builder(3).capacity(200_000).seed(3).build(&Device::cpu_with_threads(threads)).unwrap();
+            let vectors = vectors(3, 150_000, 0);
+            table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap();
+            let references: Vec<Reference> = table.locate_many(&vectors).unwrap().into_iter().flatten().collect();
+            let from = table.raw.size();
+            let fewer = crate::layout::size::Size { slots: 100_000, ..from };
+            let Err(Error::TableFull { rejected, for_nodes: 0, offered: 150_000, stored, .. }) =
+                table.raw.grow_from("grow", from, fewer)
+            else {
+                panic!("100,000 slots have room for 150,000 vectors")
+            };
+            assert!(rejected >= 49_000 && rejected + stored == 150_000, "{rejected} and {stored}");
+            assert!(table.raw.size() == from && table.len().unwrap() == 150_000);
+            assert!(table.get_many(&references).unwrap() == vectors);
+        }
+    }
+
+    /// Roots of trees grow by the same function, and so does a table of one word that has every possible vector of some bits.
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernels are C++")]
+    fn roots_and_dense_words_grow() {
+        let device = Device::cpu_with_threads(2);
+        let table = TreeTable::builder(4).capacity(400_000).nodes(1 << 19).seed(1).build(&device).unwrap();
+        let vectors: Vec<u32> = (0..320_000u32).flat_map(|number| [number, number % 7, number / 3, 5]).collect();
+        assert_eq!(table.find_or_put_many(&vectors).unwrap().tally.new, 320_000);
+        table.raw.grow_from("grow", table.raw.size(), crate::layout::size::Size { slots: 900_000, ..table.raw.size() }).unwrap();
+        assert_eq!(table.find_or_put_many(&vectors).unwrap().tally.seen, 320_000);
+        let table = BucketTable::builder(1).capacity(1 << 16).seed(1).build(&device).unwrap();
+        grows(&table, &(0..1 << 16).collect::<Vec<u32>>(), &[1 << 17, 1 << 21]);
+    }
+}
