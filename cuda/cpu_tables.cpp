@@ -157,19 +157,25 @@ void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64
     kernels(view).export_range(*view, first, last, vectors, references, cursor);
 }
 
-// Number of parts of a bucket table that grows.
-u64 warpset_cpu_parts(const View* view) { return parts_of_buckets(*view); }
-
-// Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`.
-u64 warpset_cpu_fill_part(const View* from, const View* to, u64 part, u64* left)
+// Counts the parts of a bucket table that grows.
+void warpset_cpu_count_parts(const View* view, u64* count)
 {
-    return fill_part_of_buckets(*from, *to, part, left);
+    play(0, 1);
+    count_parts_of_buckets(*view, count);
 }
 
-// Copies the vectors of slots `first .. last` that are in `left`, and returns their number.
-u64 warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u32* vectors)
+// Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`. `count`: the vectors put.
+void warpset_cpu_fill_part(const View* from, const View* to, u64 part, u64* left, u64* count)
 {
-    return export_left_of_buckets(*from, first, last, left, vectors);
+    play(0, 1);
+    fill_part_of_buckets(*from, *to, part, left, count);
+}
+
+// Copies the vectors of slots `first .. last` that are in `left`, and counts them.
+void warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u32* vectors, u64* count)
+{
+    play(0, 1);
+    export_left_of_buckets(*from, first, last, left, vectors, count);
 }
 
 void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)

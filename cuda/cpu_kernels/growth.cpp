@@ -1,7 +1,7 @@
-// Growth of bucket tables of up to 8 words, and of the roots of trees that lie in one.
+// Growth of bucket tables of up to 9 words, and of the roots of trees that lie in one.
 //
-// In wider tables a bucket is one slot, so nearly half of the vectors of a table that grows are not in their first bucket.
-// Those of 16 words took as long as by find-or-put of all of them (126 and 127 ns a vector).
+// From 10 words on a bucket is one slot, so nearly half of the vectors of a table that grows are not in their first bucket. Those
+// of 16 words took as long as by find-or-put of all of them (126 and 127 ns a vector).
 #include "bucket.hpp"
 #include "growth.hpp"
 
@@ -13,30 +13,24 @@ template <class Use>
 void with_tables(const View& from, const View& to, Use use)
 {
     const auto use_both = [&](const auto& table) { use(table, std::decay_t<decltype(table)>{to.as<TableView>(), table.layout}); };
-    BucketTables<1, 8>::with_table(from, use_both);
+    BucketTables<1, 9>::with_table(from, use_both);
 }
 
 }  // namespace
 
-u64 parts_of_buckets(const View& view)
+void count_parts_of_buckets(const View& view, u64* count)
 {
-    u64 count = 0;
-    with_tables(view, view, [&](const auto& table, const auto&) { count = Parts(table).count; });
-    return count;
+    with_tables(view, view, [&](const auto& table, const auto&) { *count = Parts(table).count; });
 }
 
-u64 fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left)
+void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count)
 {
-    u64 count = 0;
-    with_tables(from, to, [&](const auto& table, const auto& larger) { count = fill_part(table, larger, part, {left}); });
-    return count;
+    with_tables(from, to, [&](const auto& table, const auto& larger) { *count = fill_part(table, larger, part, {left}); });
 }
 
-u64 export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors)
+void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count)
 {
-    u64 count = 0;
-    with_tables(from, from, [&](const auto& table, const auto&) { count = export_left(table, first, last, {left}, vectors); });
-    return count;
+    with_tables(from, from, [&](const auto& table, const auto&) { *count = export_left(table, first, last, {left}, vectors); });
 }
 
 }  // namespace warpset

@@ -3,8 +3,9 @@
 // The first bucket of a vector is its hash, scaled to the number of buckets (core/probe.cuh). So vectors that are close
 // together in a table are close together in a larger one, and the vectors of a part of the table fill the same part of the
 // larger one, as far as they are in their first buckets. One thread writes a part. It needs no compare-and-swap, because no
-// other thread uses the part; it compares no vectors, because all are distinct; and it waits for no memory, because the part is
-// in its cache. It counts the slots that it fills, and writes EMPTY to the others.
+// other thread uses the part. It compares no vectors, because those of a table are distinct. (A file that somebody changed may
+// hold one twice; then both stay.) It waits for no memory, because the part is in its cache. It counts the slots that it fills,
+// and writes EMPTY to the others.
 //
 // `fill_part` leaves a vector in the table if its first bucket is in another part (its search has passed over full buckets), or
 // has no free slot, or if there are slots that may not hold it. When all parts are filled, find-or-put takes these
@@ -54,7 +55,10 @@ struct Parts {
         count = (blocks + most_blocks - 1) / most_blocks;
     }
 
-    WARPSET_FN u64 first_block(u64 part) const { return blocks * part / count; }
+    // `all` * `part` / `count`, rounded down, without the product, which may have more than 64 bits.
+    WARPSET_FN u64 share(u64 all, u64 part) const { return all / count * part + all % count * part / count; }
+
+    WARPSET_FN u64 first_block(u64 part) const { return share(blocks, part); }
 };
 
 // Fills part `part` of the memory of `to`, whatever it holds, with vectors of the same part of `from`, which nothing changes.
@@ -70,7 +74,7 @@ WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape
     // Whole words of `left`.
     const auto first_of = [&](u64 of) {
         if (of == parts.count) return from.view.buckets;
-        return from.view.buckets * of / parts.count / LeftVectors::slots_per_word * LeftVectors::slots_per_word;
+        return parts.share(from.view.buckets, of) / LeftVectors::slots_per_word * LeftVectors::slots_per_word;
     };
     const u64 from_end = first_of(part + 1);
     u8 taken[Parts<Shape>::most_buckets] = {};  // slots of each bucket of the part

@@ -79,9 +79,9 @@ struct FilteredKernels {
 extern const FilteredKernels filtered_1_to_8, filtered_9_to_16, filtered_from_17;
 
 // Growth of bucket tables, in a file of its own for the same reason. `Parts::count`, `fill_part` and `export_left` of growth.hpp.
-u64 parts_of_buckets(const View& view);
-u64 fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left);
-u64 export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors);
+void count_parts_of_buckets(const View& view, u64* count);
+void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count);
+void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count);
 
 // Kernels that only compact tables have.
 void relocate_compact(const View& view, u64 seed, u64* keys, Relocated* counts);

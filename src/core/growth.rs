@@ -1,4 +1,4 @@
-//! Growth of tables: every vector is rehashed into a larger table.
+//! Growth of tables: every vector moves into a larger table.
 
 use super::first_error::FirstError;
 use super::relocation::move_by_relocation;
@@ -76,7 +76,7 @@ impl RawTable {
             let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
             let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
             let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
-                self.growth_of_nodes(size)
+                Growth::of_nodes(size)
             } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
                 let with_nodes = if may_double { self.vectors_with_nodes(size, [stored, nodes]) } else { u64::MAX };
                 return ((offered as u64).min(free).min(with_nodes) as usize, before);
@@ -150,11 +150,7 @@ impl RawTable {
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
             let lacks_slots = for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots;
             let lacks_nodes = tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes && size.nodes < MAX_NODES;
-            let growth = match (lacks_slots, lacks_nodes) {
-                (false, true) => Some(self.growth_of_nodes(size)),
-                _ => Growth::of(size, lacks_slots, lacks_nodes),
-            };
-            let Some(growth) = growth else { break };
+            let Some(growth) = Growth::of(size, lacks_slots, lacks_nodes) else { break };
             let growth = growth.at_least(LEAST_GROWTH).after(before);
             let ready = self.grow_or_say_why(FIND_OR_PUT, self.memory(), growth);
             let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
@@ -381,7 +377,7 @@ pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use super::*;
-    use crate::{CompactTreeTable, Device, RootTable, TreeTable};
+    use crate::{CompactTreeTable, Device, MemoryLimit, RootTable, TreeTable};
 
     /// A growth to fewer slots than the table has keys: the table stays as it was, and the error has the numbers.
     #[test]
@@ -439,6 +435,22 @@ mod tests {
         let factors: Vec<f64> = nodes.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).round()).collect();
         assert_eq!(factors, [4.0, 2.0], "{nodes:?}");
         assert!(table.slots() < 34_000 && table.len().unwrap() == 1100);
+    }
+
+    /// With less and less memory, four times as many nodes no longer leave enough for the last table, and then not even twice as
+    /// many do. A table takes all the rest only then.
+    #[test]
+    fn nodes_double_if_four_times_as_many_leave_too_little_memory() {
+        let factor = |limit: u64| {
+            let table = TreeTable::builder(8).capacity(1 << 15).nodes(1 << 11).seed(3).grows(true);
+            let table = table.memory(MemoryLimit::Shared(limit)).build(&Device::cpu_with_threads(1)).unwrap();
+            let before = (table.node_slots(), table.slots());
+            table.find_or_put_many(&random_vectors(400)).unwrap().complete(&table).unwrap();
+            if table.slots() == before.1 { (table.node_slots() as f64 / before.0 as f64).round() } else { 0.0 }
+        };
+        let mut factors: Vec<f64> = (16..80).rev().map(|limit| factor(limit << 15)).collect();
+        factors.dedup();
+        assert_eq!(factors, [4.0, 2.0, 0.0]);
     }
 
     /// A table that the caller grows is asked for its length between batches.

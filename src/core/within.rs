@@ -18,7 +18,7 @@ const FULL: f64 = 0.95;
 /// forecast from a sixteenth to an eighth of the states, in half of them less than 0.95.
 const MORE_NODES: f64 = 1.05;
 
-/// Bytes of a table whose nodes grow by a factor of four, at most, as a multiple of its bytes before.
+/// Nodes grow by a factor of four only if the table then takes at most this multiple of its bytes.
 const MORE_BYTES: f64 = 1.25;
 
 /// Least factor of a growth ahead of vectors: it moves all vectors, and those to come still find slots without it.
@@ -155,8 +155,13 @@ impl RawTable {
         let filter_bytes = self.options.filter_bytes(spec.slots(&geometry, buckets));
         let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?.checked_add(filter_bytes)?;
         let (slots, row) = (spec.slots(&geometry, buckets), if spec.is_indexed() { spec.row_bytes(1) } else { 0 });
-        // A GPU lists the rows of an index that it makes, by 8 bytes each.
-        let list = if spec.is_indexed() && self.device.is_gpu() { slots.checked_mul(8)? } else { 0 };
+        let list = match (spec.is_indexed(), self.device.is_gpu()) {
+            // A GPU lists the rows of an index that it makes, by 8 bytes each.
+            (true, true) => slots.checked_mul(8)?,
+            // A CPU has a bit for each slot of the smaller table.
+            (false, false) => self.slots().div_ceil(8),
+            _ => 0,
+        };
         Some(Bytes {
             new: of_slots.checked_add(list)?,
             until_next: of_slots + (slots as f64 * GROW_AT_FILL) as u64 * row,
@@ -164,17 +169,17 @@ impl RawTable {
         })
     }
 
-    /// A growth of the nodes alone: by a factor of four if the table takes at most [`MORE_BYTES`] then, otherwise by two.
+    /// Size of a table whose nodes alone grow by a factor of four, if it takes at most [`MORE_BYTES`] times the bytes. `None` if
+    /// slots grow, or on a GPU, where few nodes are faster because they stay in its cache.
     ///
     /// When nodes grow, all vectors are put again, with their nodes.
-    pub(super) fn growth_of_nodes(&self, size: Size) -> Growth {
-        let growth = Growth::of_nodes(size);
-        let larger = Size { nodes: size.nodes.saturating_mul(4).min(MAX_NODES), ..size };
-        let bytes = |of: Size| self.bytes_for(of).map(|bytes| bytes.new as f64);
-        match (bytes(size), bytes(larger)) {
-            (Some(now), Some(then)) if then <= MORE_BYTES * now => Growth { doubled: larger, ..growth },
-            _ => growth,
+    fn four_times_the_nodes(&self, growth: &Growth) -> Option<Size> {
+        if growth.lacks_slots || self.device.machine.is_gpu() {
+            return None;
         }
+        let larger = Size { nodes: growth.from.nodes.saturating_mul(4).min(MAX_NODES), ..growth.from };
+        let (now, then) = (self.bytes_for(growth.from)?.new, self.bytes_for(larger)?.new);
+        (then as f64 <= MORE_BYTES * now as f64).then_some(larger)
     }
 
     /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
@@ -212,7 +217,8 @@ impl RawTable {
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
         let budget = self.budget(limit)?;
         self.with_schedule(&budget, growth.before, |schedule| {
-            let Some(mut to) = schedule.next(growth.doubled, |to| growth.helps(to)) else { return Ok(false) };
+            let doubled = self.four_times_the_nodes(&growth).filter(|to| schedule.doubles(*to)).unwrap_or(growth.doubled);
+            let Some(mut to) = schedule.next(doubled, |to| growth.helps(to)) else { return Ok(false) };
             loop {
                 match self.grow_by_itself_if(call, growth.from, to, &|to| schedule.fits(to)) {
                     Err(error @ (Error::OutOfMemory { .. } | Error::Allocation { .. })) => {
@@ -247,8 +253,7 @@ impl RawTable {
         let (size, [stored, nodes]) = (self.size(), self.stored(CALL)?);
         let fill = |taken: u64, of: u64| taken as f64 / of.max(1) as f64;
         let (of_slots, of_nodes) = (fill(stored, size.slots), fill(nodes, size.nodes));
-        let growth =
-            if of_nodes > of_slots && size.nodes < MAX_NODES { self.growth_of_nodes(size) } else { Growth::of_slots(size) };
+        let growth = if of_nodes > of_slots && size.nodes < MAX_NODES { Growth::of_nodes(size) } else { Growth::of_slots(size) };
         let is_nearly_full = of_slots.max(of_nodes) > NEARLY_FULL;
         self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
     }

@@ -14,6 +14,7 @@ use warpset::{CompactTree, CompactTreeTable, Device, Error, Outcome, Request, Ve
 tests_of_all_kinds![
     grow_moves_every_vector,
     grow_by_one_slot,
+    large_tables_grow,
     tables_grow_from_nothing_in_one_batch,
     tables_grow_over_many_batches,
     duplicates_are_counted_once_over_a_growth,
@@ -37,6 +38,26 @@ fn grow_moves_every_vector<S: Kind>(device: &Device) {
             let _ = checker.offer(&pool.all()).or_fail(width);
         }
         checker.check().or_fail(width);
+    }
+}
+
+/// Tables of a few megabytes on a CPU, whose parts are filled by several threads. (The other tables here have one part.)
+fn large_tables_grow<S: Kind>(device: &Device) {
+    let count = if device.is_gpu() { 2000 } else { 100_000 };
+    for width in [2, 3] {
+        let words = distinct(width, 0, 2 * count);
+        let (stored, others) = words.split_at(count * width);
+        let table = roomy::<S>(width, count as u64 * 5 / 4).build(device).unwrap();
+        let _ = table.find_or_put_many(stored).unwrap().complete(&table).unwrap();
+        for capacity in [table.slots() * 17 / 16, table.slots() * 5 / 2] {
+            table.grow(capacity).unwrap();
+            let again = table.find_or_put_many(stored).unwrap().tally;
+            assert_eq!((again.new, again.seen), (0, count as u64), "width {width}: {again:?}");
+            assert_eq!(table.len().unwrap(), count as u64, "width {width}");
+            assert!(table.contains_many(others).unwrap().iter().all(|is_there| !is_there), "width {width}");
+        }
+        let more = table.find_or_put_many(others).unwrap().tally;
+        assert_eq!((more.new, more.full), (count as u64, 0), "width {width}");
     }
 }
 

@@ -110,9 +110,16 @@ unsafe extern "C" {
         references: *mut u64,
         cursor: *mut u64,
     );
-    pub(super) fn warpset_cpu_parts(view: *const CpuView) -> u64;
-    pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64) -> u64;
-    pub(super) fn warpset_cpu_export_left(from: *const CpuView, first: u64, last: u64, left: *mut u64, vectors: *mut u32) -> u64;
+    pub(super) fn warpset_cpu_count_parts(view: *const CpuView, count: *mut u64);
+    pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64, count: *mut u64);
+    pub(super) fn warpset_cpu_export_left(
+        from: *const CpuView,
+        first: u64,
+        last: u64,
+        left: *mut u64,
+        vectors: *mut u32,
+        count: *mut u64,
+    );
     pub(super) fn warpset_cpu_measure(
         view: *const CpuView,
         first: u64,

@@ -62,6 +62,7 @@ impl RootStore for CpuStore {
             // The system's zeros are EMPTY compact roots.
             rehash(self.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?
         } else {
+            debug_assert_eq!(geometry(self.spec), geometry(parameters.spec), "the layout of roots is the machine's");
             let growing = Growing { spec: parameters.spec, from: &self.view, slots: slots_now, to: &view };
             // SAFETY: roots that are not compact lie in a bucket table, whose slots depend on the machine only. The new slots
             // have the bytes that the geometry of their spec says, and nothing else uses them yet.
