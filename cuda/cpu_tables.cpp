@@ -160,21 +160,18 @@ void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64
 // Counts the parts of a bucket table that grows.
 void warpset_cpu_count_parts(const View* view, u64* count)
 {
-    play(0, 1);
     count_parts_of_buckets(*view, count);
 }
 
 // Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`. `count`: the vectors put.
 void warpset_cpu_fill_part(const View* from, const View* to, u64 part, u64* left, u64* count)
 {
-    play(0, 1);
     fill_part_of_buckets(*from, *to, part, left, count);
 }
 
 // Copies the vectors of slots `first .. last` that are in `left`, and counts them.
 void warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u32* vectors, u64* count)
 {
-    play(0, 1);
     export_left_of_buckets(*from, first, last, left, vectors, count);
 }
 

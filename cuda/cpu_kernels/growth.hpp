@@ -11,10 +11,11 @@
 // has no free slot, or if there are slots that may not hold it. When all parts are filled, find-or-put takes these
 // (src/backend/cpu/growth.rs): about one in eight of a table that is 0.85 full and has eight slots a bucket.
 //
-// In nanoseconds for each vector of a table that is 0.85 full and doubles, one thread of a Xeon that did other work, too: 21
-// for vectors of 1 word, 32 of 2, 37 of 3, 56 of 5, 77 of 8. Writing EMPTY everywhere, exporting and find-or-put took 37, 43,
-// 74, 92 and 108. Tried and dropped: loops without branches, which write the vectors that are left to a place that no code
-// reads (of 1 to 3 words 1.4 to 1.7 times as long); parts of 64 KiB (more vectors are left, 0.19 instead of 0.12 of 3 words).
+// In nanoseconds for each vector of a table that is 0.85 full and doubles, by a program that calls these functions, one thread
+// of a Xeon that did other work, too: 21 for vectors of 1 word, 32 of 2, 37 of 3, 56 of 5, 77 of 8. Writing EMPTY everywhere,
+// exporting and find-or-put took 37, 43, 74, 92 and 108. Tried and dropped: loops without branches, which write the vectors
+// that are left to a place that no code reads (of 1 to 3 words 1.4 to 1.7 times as long); parts of 64 KiB (more vectors are
+// left, 0.19 instead of 0.12 of 3 words).
 //
 // A vector that `fill_part` puts is in the first slot of its walk that no other vector has. So all slots of the walk before
 // that one are decided for other vectors, which is invariant 3 of core/claim.cuh.

@@ -9,8 +9,10 @@
 //! - *A frozen segment and a live one.* Nothing is copied, and references stay valid. But each lookup of a new vector searches
 //!   two tables, each kernel of a user and each file needs two views, and a batch under way when the segment freezes may put the
 //!   same vector into both unless every put waits for it. It would gain the sixteenth that the schedule leaves.
-//! - *Growth in place*, by splitting buckets upwards in memory that is mapped behind the table. It needs a hash whose buckets
-//!   split (these have prime numbers of buckets), and keys away from their home bucket need a second pass. It would gain as much.
+//! - *Growth in place*, from the last bucket to the first, in memory that is mapped behind the table. Vectors of one bucket go
+//!   to adjacent buckets of a larger table (cuda/cpu_kernels/growth.hpp). But vectors away from their first bucket, a tenth to
+//!   nearly half of all, need memory of their own until the end, and a growth in which a vector finds no slot would have to be
+//!   undone. It would gain as much.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
 //! used. So it is early only within memory that is named as the table's own.

@@ -158,7 +158,7 @@ impl RawTable {
         let list = match (spec.is_indexed(), self.device.is_gpu()) {
             // A GPU lists the rows of an index that it makes, by 8 bytes each.
             (true, true) => slots.checked_mul(8)?,
-            // A CPU has a bit for each slot of the smaller table.
+            // A CPU has at most a bit for each slot of the smaller table.
             (false, false) => self.slots().div_ceil(8),
             _ => 0,
         };
@@ -174,7 +174,7 @@ impl RawTable {
     ///
     /// When nodes grow, all vectors are put again, with their nodes.
     fn four_times_the_nodes(&self, growth: &Growth) -> Option<Size> {
-        if growth.lacks_slots || self.device.machine.is_gpu() {
+        if growth.lacks_slots || self.device.is_gpu() {
             return None;
         }
         let larger = Size { nodes: growth.from.nodes.saturating_mul(4).min(MAX_NODES), ..growth.from };
