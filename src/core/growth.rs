@@ -420,21 +420,58 @@ mod tests {
         assert!(counts.iter().all(|[vectors, nodes]| *nodes == 6 * vectors), "{counts:?}");
     }
 
-    /// 2^10 nodes take a thirty-second of the bytes of 2^15 roots; 2^12 take an eighth.
-    #[test]
-    fn nodes_that_take_little_memory_grow_by_a_factor_of_four() {
-        let table = TreeTable::builder(8).capacity(1 << 15).nodes(1 << 10).seed(3).grows(true);
-        let table = table.build(&Device::cpu_with_threads(1)).unwrap();
-        let mut nodes = vec![table.node_slots()];
-        for part in random_vectors(1100).chunks(8 * 10) {
-            table.find_or_put_many(part).unwrap().complete(&table).unwrap();
-            if table.node_slots() != *nodes.last().unwrap() {
-                nodes.push(table.node_slots());
+    /// Puts vectors by tens. Returns the numbers of slots and nodes of the table before and after each growth.
+    fn sizes_while<S: crate::Storage>(table: &crate::VectorTable<S>, vectors: &[u32]) -> Vec<Size> {
+        let mut sizes = vec![table.raw.size()];
+        for part in vectors.chunks(8 * 10) {
+            table.find_or_put_many(part).unwrap().complete(table).unwrap();
+            if table.raw.size() != *sizes.last().unwrap() {
+                sizes.push(table.raw.size());
             }
         }
-        let factors: Vec<f64> = nodes.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).round()).collect();
-        assert_eq!(factors, [4.0, 2.0], "{nodes:?}");
-        assert!(table.slots() < 34_000 && table.len().unwrap() == 1100);
+        sizes
+    }
+
+    fn factors(sizes: &[Size], of: impl Fn(&Size) -> u64) -> Vec<f64> {
+        sizes.windows(2).map(|pair| (of(&pair[1]) as f64 / of(&pair[0]) as f64 * 10.0).round() / 10.0).collect()
+    }
+
+    /// Nodes run out long before slots: they grow by a factor of four as long as these slots may need them.
+    #[test]
+    fn few_nodes_grow_by_a_factor_of_four() {
+        let table = TreeTable::builder(8).capacity(1 << 15).nodes(1 << 10).seed(3).grows(true);
+        let table = table.build(&Device::cpu_with_threads(1)).unwrap();
+        let sizes = sizes_while(&table, &random_vectors(5000));
+        assert_eq!(factors(&sizes, |size| size.nodes), [4.0, 4.0, 4.0], "{sizes:?}");
+        assert_eq!(factors(&sizes, |size| size.slots), [1.0, 1.0, 1.0], "{sizes:?}");
+    }
+
+    /// Vectors of 8 words have few nodes if there are only 2^6 left halves and 2^3 right ones.
+    #[test]
+    fn nodes_do_not_grow_with_slots_that_need_no_more() {
+        let table = TreeTable::builder(8).capacity(400).nodes(1 << 10).seed(3).grows(true);
+        let table = table.build(&Device::cpu_with_threads(1)).unwrap();
+        let half = |number: u32| [number, number * 3, number ^ 5, number + 9];
+        let vectors: Vec<u32> = (0..512).flat_map(|number| [half(number / 8), half(number % 8)]).flatten().collect();
+        let sizes = sizes_while(&table, &vectors);
+        assert_eq!(factors(&sizes, |size| size.slots), [4.0], "{sizes:?}");
+        assert_eq!(factors(&sizes, |size| size.nodes), [1.0], "{sizes:?}");
+    }
+
+    /// Nodes that were enough for the slots are not enough for four times the slots, so both grow at once; and slots that are
+    /// half full grow with nodes that are full.
+    #[test]
+    fn slots_and_nodes_grow_together() {
+        let grown = |slots: u64, nodes: u64, count: u32| {
+            let table = TreeTable::builder(8).capacity(slots).nodes(nodes).seed(3).grows(true);
+            let table = table.build(&Device::cpu_with_threads(1)).unwrap();
+            let sizes = sizes_while(&table, &random_vectors(count));
+            (factors(&sizes, |size| size.slots), factors(&sizes, |size| size.nodes))
+        };
+        // 850 vectors with 5,100 nodes.
+        assert_eq!(grown(1000, 7000, 1000), (vec![4.0], vec![3.4]));
+        // 570 vectors with 3,420 nodes: slots for 4 * 570 / 0.85 vectors.
+        assert_eq!(grown(1000, 4000, 700), (vec![2.7], vec![4.0]));
     }
 
     /// With less and less memory, four times as many nodes no longer leave enough for the last table, and then not even twice as
@@ -448,7 +485,7 @@ mod tests {
             table.find_or_put_many(&random_vectors(400)).unwrap().complete(&table).unwrap();
             if table.slots() == before.1 { (table.node_slots() as f64 / before.0 as f64).round() } else { 0.0 }
         };
-        let mut factors: Vec<f64> = (16..80).rev().map(|limit| factor(limit << 15)).collect();
+        let mut factors: Vec<f64> = (2..80).rev().map(|limit| factor(limit << 18)).collect();
         factors.dedup();
         assert_eq!(factors, [4.0, 2.0, 0.0]);
     }

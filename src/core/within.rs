@@ -18,9 +18,6 @@ const FULL: f64 = 0.95;
 /// forecast from a sixteenth to an eighth of the states, in half of them less than 0.95.
 const MORE_NODES: f64 = 1.05;
 
-/// Nodes grow by a factor of four only if the table then takes at most this multiple of its bytes.
-const MORE_BYTES: f64 = 1.25;
-
 /// Least factor of a growth ahead of vectors: it moves all vectors, and those to come still find slots without it.
 pub(super) const WORTH_WHILE: f64 = 1.25;
 
@@ -169,17 +166,25 @@ impl RawTable {
         })
     }
 
-    /// Size of a table whose nodes alone grow by a factor of four, if it takes at most [`MORE_BYTES`] times the bytes. `None` if
-    /// slots grow, or on a GPU, where few nodes are faster because they stay in its cache.
+    /// Sizes to which a table of the size `growth.from` with `stored` vectors grows, if the schedule permits: the size for four
+    /// times the vectors, and the doubled size.
     ///
-    /// When nodes grow, all vectors are put again, with their nodes.
-    fn four_times_the_nodes(&self, growth: &Growth) -> Option<Size> {
-        if growth.lacks_slots || self.device.is_gpu() {
-            return None;
+    /// On a CPU the former has the nodes that are forecast, at most four times as many. When nodes grow, all vectors are put
+    /// again, with their nodes; so slots that are half full grow, too. From 2^20 slots and nodes at.5 (32 million states) so puts
+    /// its trees again twice, when there are few, and not three times. On a GPU nodes only double, when they are needed: it finds
+    /// few nodes faster, because they stay in its cache.
+    fn steps(&self, schedule: &Schedule<'_>, growth: &Growth, stored: u64) -> [Size; 2] {
+        let Growth { from, doubled, lacks_slots, lacks_nodes, .. } = *growth;
+        let four_times = |count: u64| count.saturating_mul(4);
+        if self.device.is_gpu() {
+            let slots = if lacks_slots { four_times(from.slots) } else { from.slots };
+            return [Size { slots, ..doubled }, doubled];
         }
-        let larger = Size { nodes: growth.from.nodes.saturating_mul(4).min(MAX_NODES), ..growth.from };
-        let (now, then) = (self.bytes_for(growth.from)?.new, self.bytes_for(larger)?.new);
-        (then as f64 <= MORE_BYTES * now as f64).then_some(larger)
+        let slots = if lacks_slots { four_times(from.slots) } else { from.slots.max((four_times(stored) as f64 / GROW_AT_FILL) as u64) };
+        let forecast = NonZeroU64::new(slots).map_or(0, |slots| (schedule.of_slots)(slots).nodes);
+        let least = if lacks_nodes { doubled.nodes } else { from.nodes };
+        let nodes = forecast.clamp(least, four_times(from.nodes).max(least)).min(MAX_NODES);
+        [Size { slots, nodes }, doubled]
     }
 
     /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
@@ -215,10 +220,10 @@ impl RawTable {
     ///
     /// If there is no memory, as the device says, or the vectors do not fit the larger table. The table is as it was.
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
-        let budget = self.budget(limit)?;
+        let (budget, [stored, _]) = (self.budget(limit)?, self.look().stored()?);
         self.with_schedule(&budget, growth.before, |schedule| {
-            let doubled = self.four_times_the_nodes(&growth).filter(|to| schedule.doubles(*to)).unwrap_or(growth.doubled);
-            let Some(mut to) = schedule.next(doubled, |to| growth.helps(to)) else { return Ok(false) };
+            let steps = self.steps(schedule, &growth, stored);
+            let Some(mut to) = schedule.next(steps, |to| growth.helps(to)) else { return Ok(false) };
             loop {
                 match self.grow_by_itself_if(call, growth.from, to, &|to| schedule.fits(to)) {
                     Err(error @ (Error::OutOfMemory { .. } | Error::Allocation { .. })) => {
@@ -321,13 +326,12 @@ impl RawTable {
     pub(crate) fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
         let mut budget = self.budget(limit)?;
         let mut size = self.size();
-        // The table doubles, and in the last step takes the rest of the memory.
+        // In the last step the table takes the rest of the memory.
         for _ in 0..u64::BITS {
             let next = |schedule: &Schedule<'_>| {
-                let growth = Growth::of_slots(size);
-                // Only slots are given: the schedule derives the number of nodes of a larger table from them.
-                let slots = NonZeroU64::new(growth.doubled.slots)?;
-                let next = schedule.next((schedule.of_slots)(slots), |to| growth.helps(to))?;
+                // The schedule derives the number of nodes of a larger table from its slots.
+                let times = |factor: u64| NonZeroU64::new(size.slots.saturating_mul(factor)).map(schedule.of_slots);
+                let next = schedule.next([times(4)?, times(2)?], |to| Growth::of_slots(size).helps(to))?;
                 Some((next, self.bytes_for(next)?))
             };
             let Some((next, bytes)) = self.with_schedule(&budget, None, next)? else { break };

@@ -17,12 +17,13 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// At most this number of bytes, which are for this table alone. The table doubles until it takes a sixteenth of them. Then
-    /// it takes all the rest at once, so that in the end nearly all bytes hold vectors.
+    /// At most this number of bytes, which are for this table alone. The table grows by a factor of four, and in the last step
+    /// perhaps by two, until it takes a sixteenth of them. Then it takes all the rest at once, so that in the end nearly all
+    /// bytes hold vectors.
     Reserved(u64),
-    /// At most this number of bytes, and at most 7/8 of the memory that is free. The table takes no more than it needs: it
-    /// doubles as long as it can double once more after that. Then it takes the rest. In the end two thirds to five sixths of
-    /// the bytes hold vectors.
+    /// At most this number of bytes, and at most 7/8 of the memory that is free. The table grows by a factor of four until it
+    /// takes a sixteenth of them. Then it doubles as long as it can double once more after that. Then it takes the rest. In the
+    /// end two thirds to five sixths of the bytes hold vectors.
     Shared(u64),
 }
 
