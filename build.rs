@@ -22,7 +22,7 @@ fn cpu_tables() {
     // Several compilers at once, as many as Cargo allows: each file takes seconds. Those that take longest come first.
     let kernels = ["indexed_from_9", "indexed_1_to_8", "bucket_from_17", "tree", "compact_tree"]
         .into_iter()
-        .chain(["bucket_11_to_16", "bucket_5_to_10", "bucket_1_to_4", "growth", "compact"])
+        .chain(["bucket_11_to_16", "bucket_5_to_10", "bucket_1_to_4", "growth", "tree_growth", "compact"])
         .chain(["filtered_from_17", "filtered_1_to_8", "filtered_9_to_16"])
         .map(|name| format!("cuda/cpu_kernels/{name}.cpp"));
     build

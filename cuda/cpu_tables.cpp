@@ -175,6 +175,20 @@ void warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u
     export_left_of_buckets(*from, first, last, left, vectors, count);
 }
 
+// Counts the entries of all lists that the nodes of a table of trees need to move into another node table.
+void warpset_cpu_count_tree_lists(const View* view, u64* entries)
+{
+    count_tree_lists(*view, entries);
+}
+
+// Replaces the references in `count` roots of `from`, as they are stored there, by those in `to`, as they are stored there, and
+// puts the nodes into `to`. Drops the others: those that lack a node, which are added to `full`, and those that have none. Sets
+// `count` to the number of roots that are left. `lists` are zeros at first, and shared by all calls for two tables.
+void warpset_cpu_move_trees(const View* from, const View* to, u32* lists, u32* roots, u64* count, u64* full)
+{
+    move_trees(*from, *to, lists, roots, count, full);
+}
+
 void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     play(0, 1);

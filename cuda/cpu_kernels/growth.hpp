@@ -4,18 +4,23 @@
 // together in a table are close together in a larger one, and the vectors of a part of the table fill the same part of the
 // larger one, as far as they are in their first buckets. One thread writes a part. It needs no compare-and-swap, because no
 // other thread uses the part. It compares no vectors, because those of a table are distinct. (A file that somebody changed may
-// hold one twice; then both stay.) It waits for no memory, because the part is in its cache. It counts the slots that it fills,
-// and writes EMPTY to the others.
+// hold one twice; then both stay.) It waits for no memory, because the part is in its cache. It counts the slots that it fills.
+// It writes EMPTY to the others, or to all before.
 //
 // `fill_part` leaves a vector in the table if its first bucket is in another part (its search has passed over full buckets), or
 // has no free slot, or if there are slots that may not hold it. When all parts are filled, find-or-put takes these
 // (src/backend/cpu/growth.rs): about one in eight of a table that is 0.85 full and has eight slots a bucket.
 //
-// In nanoseconds for each vector of a table that is 0.85 full and doubles, by a program that calls these functions, one thread
-// of a Xeon that did other work, too: 21 for vectors of 1 word, 32 of 2, 37 of 3, 56 of 5, 77 of 8. Writing EMPTY everywhere,
-// exporting and find-or-put took 37, 43, 74, 92 and 108. Tried and dropped: loops without branches, which write the vectors
-// that are left to a place that no code reads (of 1 to 3 words 1.4 to 1.7 times as long); parts of 64 KiB (more vectors are
-// left, 0.19 instead of 0.12 of 3 words).
+// Nanoseconds for each vector of a table that is 0.85 full and doubles, by a program that calls these functions, one thread of a
+// Xeon that did other work, too: 21 for vectors of 1 word, 32 of 2, 37 of 3, 56 of 5, 77 of 8. Writing EMPTY everywhere,
+// exporting and find-or-put took 37, 43, 74, 92 and 108.
+//
+// Since then vectors of up to 4 words are put after EMPTY is written, not before. Two and four times the slots, ns with EMPTY
+// last / first, medians of 6 alternating runs on another machine: 1 word 21, 22 / 15, 22; 2 words 29, 41 / 27, 29; 3 words 37,
+// 51 / 32, 51; 5 words 59, 65 / 68, 89; 8 words 70, 99 / 70, 86.
+//
+// Tried and dropped: loops without branches, which write the vectors that are left to a place that no code reads (of 1 to 3
+// words 1.4 to 1.7 times as long); parts of 64 KiB (more vectors are left, 0.19 instead of 0.12 of 3 words).
 //
 // A vector that `fill_part` puts is in the first slot of its walk that no other vector has. So all slots of the walk before
 // that one are decided for other vectors, which is invariant 3 of core/claim.cuh.
@@ -79,6 +84,13 @@ WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape
     };
     const u64 from_end = first_of(part + 1);
     u8 taken[Parts<Shape>::most_buckets] = {};  // slots of each bucket of the part
+    const auto clear = [&] {
+        for (u64 bucket = first; bucket < last; ++bucket)
+            for (u32 index = taken[bucket - first]; index < slots; ++index) to.clear_slot(bucket, index);
+    };
+    // Clearing in order brings the part into the cache, where the vectors then go.
+    constexpr bool clears_first = Shape::static_width != 0 && Shape::static_width <= 4;
+    if (clears_first) clear();
     u64 count = 0;
     for (u64 from_bucket = first_of(part); from_bucket < from_end; ++from_bucket) {
         for (u32 from_index = 0; from_index < slots; ++from_index) {
@@ -98,8 +110,7 @@ WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape
             ++count;
         }
     }
-    for (u64 bucket = first; bucket < last; ++bucket)
-        for (u32 index = taken[bucket - first]; index < slots; ++index) to.clear_slot(bucket, index);
+    if (!clears_first) clear();
     platform::add_relaxed(to.view.stored, count);
     return count;
 }

@@ -83,6 +83,10 @@ void count_parts_of_buckets(const View& view, u64* count);
 void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count);
 void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count);
 
+// Growth of the nodes of trees (tree_growth.cpp).
+void count_tree_lists(const View& view, u64* entries);
+void move_trees(const View& from, const View& to, u32* lists, u32* roots, u64* count, u64* full);
+
 // Kernels that only compact tables have.
 void relocate_compact(const View& view, u64 seed, u64* keys, Relocated* counts);
 void quotient_compact(const View& view, u32 level, u32 function, u64 key, u32* bucket, u64* code, u64* key_back);

@@ -113,7 +113,7 @@ pub struct Options {
     #[arg(long, value_name = "F", default_value = "0.7", value_parser = parse_fill, help_heading = "Table")]
     pub fill: f64,
 
-    /// Double the table, and its node table, whenever it is full. Without this option, vectors are then rejected.
+    /// Let the table grow whenever it, or its node table, is full. Without this option, vectors are then rejected.
     #[arg(long, help_heading = "Table")]
     pub grow: bool,
 

@@ -99,9 +99,10 @@ pub(crate) trait Store:
     fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths>;
 
     /// Makes the memory of a table of another size, with the vectors in the `slots` slots of this one. Returns it, and the
-    /// counts: vectors that found no slot are `full`. This table is unchanged. Nothing else uses it. Default: `None`, and nothing
-    /// was done, because the machine puts vectors into an empty table by [`rehash_into`](Self::rehash_into).
-    fn grown(&self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+    /// counts: vectors that found no slot are `full`. This table is unchanged. Nothing else uses it. May take `spare` bytes
+    /// besides until it returns. Default: `None`, and nothing was done, because the machine puts vectors into an empty table by
+    /// [`rehash_into`](Self::rehash_into).
+    fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         Ok(None)
     }
 

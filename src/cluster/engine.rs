@@ -495,7 +495,7 @@ impl Answers {
 }
 
 /// Returns the growth that tables need before the rows of these records are put, if all rows are new. Uses the rules of
-/// `RawTable::grow_for` for a single table, but nodes always double.
+/// `RawTable::grow_for` for a single table, but slots and nodes always double.
 fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     let (at_fill, least_part) = if raw.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
     let (mut slots, mut nodes) = (1, 1);

@@ -106,8 +106,10 @@ impl RawTable {
         let most = self.width().saturating_sub(2) as f64;
         let of_next = nodes_of_next(&self.earlier_counts(), now).unwrap_or(most).min(most);
         let free = (size.nodes as f64 * FILL_OF_NODES - now[1] as f64).max(0.0);
-        // Equal vectors need no more nodes, and there should not be many parts.
-        ((free / of_next) as u64).max(size.slots / 32).max(1)
+        // Equal vectors need no more nodes, and there should not be many parts. Forecasts need counts of nodes at numbers of
+        // vectors that differ by a factor of two or less: with counts by four, 1.8 times the nodes of vectors whose parts run
+        // out were forecast.
+        ((free / of_next) as u64).min(now[0]).max(size.slots / 32).max(1)
     }
 
     /// Offers the rejected vectors of a batch again, after relocating keys or growing. `tally` is the sum of the outcomes so far.
@@ -253,24 +255,25 @@ impl RawTable {
     /// if only the nodes grow: the slots get another layout, and the roots of a full table need not fit the same number of slots
     /// in it.
     pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
-        self.grow_by_itself_if(call, from, to, &|_| true)
+        self.grow_by_itself_within(call, from, to, &|_| Some(u64::MAX))
     }
 
-    /// As [`grow_by_itself`](Self::grow_by_itself), but grows to more only if that size `fits` the memory.
-    pub(super) fn grow_by_itself_if(
+    /// As [`grow_by_itself`](Self::grow_by_itself), but grows to more only if that size fits the memory. `spare`: bytes that are
+    /// left beside a table of some size, or `None` if it does not fit.
+    pub(super) fn grow_by_itself_within(
         &self,
         call: &'static str,
         from: Size,
         mut to: Size,
-        fits: &dyn Fn(Size) -> bool,
+        spare: &dyn Fn(Size) -> Option<u64>,
     ) -> Result<()> {
         loop {
-            match self.grow_from(call, from, to) {
+            match self.grow_from_beside(call, from, to, spare(to).unwrap_or(0)) {
                 Err(Error::TableFull { rejected, for_nodes, offered, stored, slots, cause }) if slots < GROW_AT_MOST * stored => {
                     let twice = |now: u64, helps: bool| if helps { 2 * now } else { now };
                     let nodes = twice(to.nodes, for_nodes > 0).min(MAX_NODES);
                     to = Size { slots: twice(to.slots, rejected > for_nodes || nodes == to.nodes), nodes };
-                    if !fits(to) {
+                    if spare(to).is_none() {
                         return Err(Error::TableFull { rejected, for_nodes, offered, stored, slots, cause });
                     }
                 }
@@ -281,6 +284,11 @@ impl RawTable {
 
     /// Grows a table from one size to another. Does nothing if another thread has grown it meanwhile.
     pub(crate) fn grow_from(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
+        self.grow_from_beside(call, from, to, u64::MAX)
+    }
+
+    /// As [`grow_from`](Self::grow_from), and takes at most `spare` bytes besides both tables, if that is faster.
+    fn grow_from_beside(&self, call: &'static str, from: Size, to: Size, spare: u64) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
         let mut sized = self.sized_exclusively(call)?;
@@ -295,7 +303,7 @@ impl RawTable {
             return Ok(());
         }
         sized.store.put_displaced_back()?;
-        let larger = match sized.store.grown(&parameters, now.slots)? {
+        let larger = match sized.store.grown(&parameters, now.slots, spare)? {
             Some((store, counts)) => {
                 let larger = Sized::of(store, &parameters);
                 if counts.full > 0 {
@@ -355,7 +363,7 @@ impl RawTable {
 
     /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
     /// slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
-    pub(super) fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
+    pub(crate) fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let chunk_bytes = self.device.chunk_bytes(self.options.claimed_words());
         let spec = self.options.spec(chunk_bytes, to)?;
         match size::buckets(&self.geometry, spec, to.slots) {
@@ -418,6 +426,27 @@ mod tests {
         assert!(counts.len() >= 5, "{counts:?}");
         // Before each growth some nodes were free. A vector that is rejected leaves nodes that the next table does not have.
         assert!(counts.iter().all(|[vectors, nodes]| *nodes == 6 * vectors), "{counts:?}");
+        // Forecasts need counts that are near enough to each other, also if slots and nodes grow by four.
+        let of_parts = counts.windows(2).filter(|pair| pair[0][0] >= (1 << 15) / 32);
+        assert!(of_parts.clone().count() > 2, "{counts:?}");
+        assert!(of_parts.clone().all(|pair| pair[1][0] as f64 <= 2.2 * pair[0][0] as f64), "{counts:?}");
+    }
+
+    /// Roots of more nodes have more bits. In slots of 32 bits, four times the nodes would need sixteen times the slots.
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernels are C++")]
+    fn nodes_grow_less_if_roots_would_need_far_more_slots() {
+        let table = CompactTreeTable::builder(256).slot_bits(32).capacity(1 << 12).nodes(1 << 18).seed(3).grows(true);
+        let table = table.build(&Device::cpu_with_threads(2)).unwrap();
+        let vectors: Vec<u32> = (0..256 * 14_000u32).map(|word| (word + 1).wrapping_mul(0x9e37_79b1)).collect();
+        let mut sizes = vec![table.raw.size()];
+        for part in vectors.chunks(256 * 100) {
+            table.find_or_put_many(part).unwrap().complete(&table).unwrap();
+            if table.raw.size() != *sizes.last().unwrap() {
+                sizes.push(table.raw.size());
+            }
+        }
+        assert!(sizes.len() > 3 && sizes.windows(2).all(|pair| pair[1].slots < 9 * pair[0].slots), "{sizes:?}");
     }
 
     /// Puts vectors by tens. Returns the numbers of slots and nodes of the table before and after each growth.
@@ -485,7 +514,7 @@ mod tests {
             table.find_or_put_many(&random_vectors(400)).unwrap().complete(&table).unwrap();
             if table.slots() == before.1 { (table.node_slots() as f64 / before.0 as f64).round() } else { 0.0 }
         };
-        let mut factors: Vec<f64> = (2..80).rev().map(|limit| factor(limit << 18)).collect();
+        let mut factors: Vec<f64> = (16..400).rev().map(|limit| factor(limit << 15)).collect();
         factors.dedup();
         assert_eq!(factors, [4.0, 2.0, 0.0]);
     }

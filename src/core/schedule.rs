@@ -18,10 +18,11 @@
 //! used. So it is early only within memory that is named as the table's own.
 //!
 //! *By four, not by two, while the table is small.* A table that doubles moves each vector one to two times until the end, and
-//! one that grows by four 0.3 to 1.3 times; and the system makes less memory zero. In the end a table that doubles is 0.43 to
-//! 0.85 full, and one that grows by four 0.21 to 0.85. So a table grows by four as long as it then takes a sixteenth of the
-//! limit or less, and by two beyond that. Searches from 2^20 slots on a CPU took 1.08 to 1.53 times the time of a search with
-//! the right capacity by doubling, and 0.93 to 1.16 times by four (`benches/README.md`).
+//! one that grows by four 0.3 to 1.3 times. Both make equally many slots for each vector, on average over all numbers of
+//! vectors. In the end a table that doubles is 0.43 to 0.85 full, and one that grows by four 0.21 to 0.85. So a table grows by
+//! four as long as it then takes a sixteenth of the limit or less, and by two beyond that. Searches from 2^20 slots on a CPU
+//! took 1.08 to 1.53 times the time of a search with the right capacity by doubling, and 0.93 to 1.16 times by four
+//! (`benches/README.md`).
 
 use crate::layout::size::Size;
 use std::num::NonZeroU64;
@@ -79,23 +80,22 @@ pub(super) struct Schedule<'a> {
 }
 
 impl Schedule<'_> {
-    /// Size to grow to: the first of `steps`, a growth by a larger factor and one by a smaller, that leaves enough of the memory
-    /// for the last table; or all the rest of the memory. `None` if there is none that `helps`.
+    /// Size to grow to: the first of these that leaves enough of the memory for the last table, or all the rest of the memory.
+    /// `None` if the rest does not help, as `helps` says.
     ///
-    /// The larger factor is for tables that are small against the limit, whatever the taste.
-    pub(super) fn next(&self, [by_four, doubled]: [Size; 2], helps: impl Fn(Size) -> bool) -> Option<Size> {
+    /// - `by_four`, if that leaves fifteen sixteenths, also within a limit whose taste is [`Late`](Taste::Late);
+    /// - a size of `by_two`, if that leaves the share of the taste.
+    pub(super) fn next(&self, by_four: Size, by_two: &[Size], helps: impl Fn(Size) -> bool) -> Option<Size> {
         if self.leaves_enough(by_four, Taste::Early) {
             return Some(by_four);
         }
-        if self.leaves_enough(doubled, self.taste) {
-            return Some(doubled);
-        }
-        self.largest(self.held).filter(|rest| helps(*rest))
+        let by_two = by_two.iter().find(|to| self.leaves_enough(**to, self.taste));
+        by_two.copied().or_else(|| self.largest(self.held).filter(|rest| helps(*rest)))
     }
 
     /// Whether a table may grow to this size beside the present one.
     pub(super) fn fits(&self, to: Size) -> bool {
-        (self.bytes)(to).is_some_and(|bytes| self.fits_beside(self.held, bytes))
+        self.spare(to).is_some()
     }
 
     /// Whether the schedule permits to double the table.
@@ -119,6 +119,12 @@ impl Schedule<'_> {
         let (after, best) = (slots(bytes.until_next), slots(0));
         // `best` is 0 if no table fits the limit. If the limit exceeds the largest table, `after` equals `best`.
         best == 0.0 || after >= taste.least_share() * best
+    }
+
+    /// Bytes that are left beside the present table and one of this size. `None` if the table may not grow to this size.
+    pub(super) fn spare(&self, to: Size) -> Option<u64> {
+        let bytes = (self.bytes)(to).filter(|bytes| self.fits_beside(self.held, *bytes))?;
+        Some(self.limit - self.held - bytes.new)
     }
 
     fn fits_beside(&self, held: u64, bytes: Bytes) -> bool {
@@ -159,10 +165,10 @@ pub(super) fn nodes_of_stored(before: Option<[u64; 2]>, [vectors, nodes]: [u64; 
     nodes.min(nodes_before.saturating_add(vectors.saturating_sub(vectors_before).saturating_mul(most)))
 }
 
-/// Factor between two sizes of a table whose nodes are compared: two doublings give a little less than 4. Between sizes that are
-/// nearer to each other the numbers tell more about the part of a search that is under way than about its states: at.6 had
-/// 269,674 nodes at 589,396 states and 412,491 at 900,024, which is in proportion, but an eighth less than that between 225,837
-/// and 900,024.
+/// Factor between two sizes of a table whose nodes are compared: two doublings, or one growth by four, give a little less than
+/// 4. Between sizes that are nearer to each other the numbers tell more about the part of a search that is under way than about
+/// its states: at.6 had 269,674 nodes at 589,396 states and 412,491 at 900,024, which is in proportion, but an eighth less than
+/// that between 225,837 and 900,024.
 const FAR: f64 = 3.9;
 
 /// Adds the numbers of vectors and nodes to those of earlier sizes, unless they are near the last ones. Forgets counts of more
@@ -344,8 +350,8 @@ mod tests {
             let held = bytes(size).unwrap().until_next;
             let schedule = Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots };
             let least = size.slots + size.slots / 32;
-            let steps = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * size.slots).unwrap()));
-            let Some(next) = schedule.next(steps, |to| to.slots > least) else { return (size, peak) };
+            let [by_four, by_two] = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * size.slots).unwrap()));
+            let Some(next) = schedule.next(by_four, &[by_two], |to| to.slots > least) else { return (size, peak) };
             assert!(next.slots > size.slots && schedule.fits(next));
             peak = peak.max(held + bytes(next).unwrap().new);
             size = next;
@@ -382,8 +388,8 @@ mod tests {
                 loop {
                     let held = slots * slot;
                     let schedule = Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots };
-                    let steps = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * slots).unwrap()));
-                    let Some(next) = schedule.next(steps, |to| to.slots > slots + slots / 32) else { break };
+                    let [by_four, by_two] = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * slots).unwrap()));
+                    let Some(next) = schedule.next(by_four, &[by_two], |to| to.slots > slots + slots / 32) else { break };
                     let share = |factor: u64| (factor * held) as f64 / limit as f64;
                     // The largest table is known within 1/1,000.
                     if share(4) < 0.06 {
@@ -417,8 +423,8 @@ mod tests {
             loop {
                 let held = bytes(of_slots(NonZeroU64::new(slots).unwrap())).unwrap().until_next;
                 let schedule = Schedule { limit, taste: Taste::Early, held, bytes: &bytes, of_slots: &of_slots };
-                let steps = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * slots).unwrap()));
-                let Some(next) = schedule.next(steps, |to| to.slots > slots + slots / 32) else { break };
+                let [by_four, by_two] = [4, 2].map(|factor| of_slots(NonZeroU64::new(factor * slots).unwrap()));
+                let Some(next) = schedule.next(by_four, &[by_two], |to| to.slots > slots + slots / 32) else { break };
                 named += slots / 100 * 85;
                 slots = next.slots;
             }
@@ -442,8 +448,8 @@ mod tests {
         let bytes = |size: Size| bytes_of(if size.slots > 30_000_000 { 8 } else { 4 }, 8, 0)(size);
         let of_slots = |slots: NonZeroU64| Size { slots: slots.get(), nodes: slots.get() / 10 * 9 };
         let schedule = Schedule { limit: 1 << 28, taste: Taste::Early, held: 12_600_000, bytes: &bytes, of_slots: &of_slots };
-        let steps = [8_000_000, 4_000_000].map(|slots| of_slots(NonZeroU64::new(slots).unwrap()));
-        let rest = schedule.next(steps, |_| true).unwrap();
+        let [by_four, by_two] = [8_000_000, 4_000_000].map(|slots| of_slots(NonZeroU64::new(slots).unwrap()));
+        let rest = schedule.next(by_four, &[by_two], |_| true).unwrap();
         assert!(bytes(rest).unwrap().new as f64 >= 0.99 * ((1 << 28) - 12_600_000) as f64, "{rest:?}");
     }
 
@@ -452,12 +458,12 @@ mod tests {
         let (bytes, of_slots) = (bytes_of(8, 0, 0), |slots: NonZeroU64| Size { slots: slots.get(), nodes: 0 });
         for (limit, held) in [(0, 0), (7, 0), (800, 800), (800, 900)] {
             let schedule = Schedule { limit, taste: Taste::Early, held, bytes: &bytes, of_slots: &of_slots };
-            let steps = [400, 200].map(|slots| Size { slots, nodes: 0 });
-            assert_eq!(schedule.next(steps, |to| to.slots > 100), None, "{limit} {held}");
+            let [by_four, by_two] = [400, 200].map(|slots| Size { slots, nodes: 0 });
+            assert_eq!(schedule.next(by_four, &[by_two], |to| to.slots > 100), None, "{limit} {held}");
         }
         let never = |_: Size| None;
         let schedule = Schedule { limit: 1 << 40, taste: Taste::Late, held: 0, bytes: &never, of_slots: &of_slots };
-        assert_eq!(schedule.next([400, 200].map(|slots| Size { slots, nodes: 0 }), |_| true), None);
+        assert_eq!(schedule.next(Size { slots: 400, nodes: 0 }, &[Size { slots: 200, nodes: 0 }], |_| true), None);
     }
 
     #[test]

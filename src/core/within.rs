@@ -1,10 +1,11 @@
 //! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
 
-use super::growth::GROW_AT_FILL;
+use super::growth::{GROW_AT_FILL, GROW_AT_MOST};
 use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
+use crate::layout::spec::Spec;
 use crate::{Error, Result};
 use std::num::NonZeroU64;
 use std::sync::PoisonError;
@@ -166,25 +167,38 @@ impl RawTable {
         })
     }
 
-    /// Sizes to which a table of the size `growth.from` with `stored` vectors grows, if the schedule permits: the size for four
-    /// times the vectors, and the doubled size.
+    /// Sizes to which a table with `stored` vectors grows, if the [schedule](Schedule::next) permits: one by four, and those by
+    /// two.
     ///
-    /// On a CPU the former has the nodes that are forecast, at most four times as many. When nodes grow, all vectors are put
-    /// again, with their nodes; so slots that are half full grow, too. From 2^20 slots and nodes at.5 (32 million states) so puts
-    /// its trees again twice, when there are few, and not three times. On a GPU nodes only double, when they are needed: it finds
-    /// few nodes faster, because they stay in its cache.
-    fn steps(&self, schedule: &Schedule<'_>, growth: &Growth, stored: u64) -> [Size; 2] {
+    /// On a CPU they have the nodes that are forecast for their slots, at most four times as many as now. When nodes grow, roots
+    /// change, and are put into slots again. So slots that are more than a fifth full grow with them. On a GPU nodes only double,
+    /// when they are needed: it finds few nodes faster, because they stay in its cache.
+    fn steps(&self, schedule: &Schedule<'_>, growth: &Growth, stored: u64) -> (Size, [Size; 2]) {
         let Growth { from, doubled, lacks_slots, lacks_nodes, .. } = *growth;
-        let four_times = |count: u64| count.saturating_mul(4);
-        if self.device.is_gpu() {
-            let slots = if lacks_slots { four_times(from.slots) } else { from.slots };
-            return [Size { slots, ..doubled }, doubled];
-        }
-        let slots = if lacks_slots { four_times(from.slots) } else { from.slots.max((four_times(stored) as f64 / GROW_AT_FILL) as u64) };
-        let forecast = NonZeroU64::new(slots).map_or(0, |slots| (schedule.of_slots)(slots).nodes);
-        let least = if lacks_nodes { doubled.nodes } else { from.nodes };
-        let nodes = forecast.clamp(least, four_times(from.nodes).max(least)).min(MAX_NODES);
-        [Size { slots, nodes }, doubled]
+        // Vectors can be chosen so that no table has slots for them: their hashes are equal. For them no table gets more than 128
+        // times the slots that it needs.
+        let most = stored.saturating_mul(GROW_AT_MOST).max(doubled.slots);
+        let slots_by = |factor: u64| match lacks_slots {
+            true => from.slots.saturating_mul(factor).min(most),
+            false if self.device.is_gpu() => from.slots,
+            false => from.slots.max((stored.saturating_mul(factor) as f64 / GROW_AT_FILL) as u64),
+        };
+        let by = |factor: u64| {
+            let slots = slots_by(factor);
+            if self.device.is_gpu() {
+                return Size { slots, ..doubled };
+            }
+            let forecast = NonZeroU64::new(slots).map_or(0, |slots| (schedule.of_slots)(slots).nodes);
+            let least = if lacks_nodes { doubled.nodes } else { from.nodes };
+            let nodes = forecast.clamp(least, from.nodes.saturating_mul(4).max(least)).min(MAX_NODES);
+            Size { slots, nodes }
+        };
+        // More nodes may need wider roots, and these far more slots (`fitting`).
+        let of_that_size = |to: Size| {
+            let slots = |(spec, buckets): (Spec, u64)| spec.slots(&self.geometry.of_spec(spec), buckets);
+            if self.fitting(to).is_ok_and(|fitting| slots(fitting) <= 2 * to.slots) { to } else { doubled }
+        };
+        (of_that_size(by(4)), [of_that_size(by(2)), doubled])
     }
 
     /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
@@ -222,10 +236,10 @@ impl RawTable {
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
         let (budget, [stored, _]) = (self.budget(limit)?, self.look().stored()?);
         self.with_schedule(&budget, growth.before, |schedule| {
-            let steps = self.steps(schedule, &growth, stored);
-            let Some(mut to) = schedule.next(steps, |to| growth.helps(to)) else { return Ok(false) };
+            let (by_four, by_two) = self.steps(schedule, &growth, stored);
+            let Some(mut to) = schedule.next(by_four, &by_two, |to| growth.helps(to)) else { return Ok(false) };
             loop {
-                match self.grow_by_itself_if(call, growth.from, to, &|to| schedule.fits(to)) {
+                match self.grow_by_itself_within(call, growth.from, to, &|to| schedule.spare(to)) {
                     Err(error @ (Error::OutOfMemory { .. } | Error::Allocation { .. })) => {
                         to = growth.halfway(to);
                         if !growth.helps(to) {
@@ -319,7 +333,7 @@ impl RawTable {
             let Size { slots, nodes } = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
             to = Size { slots: slots.max(from.slots), nodes };
         }
-        self.grow_by_itself_if(call, from, to, &|to| self.may_grow_with_others(to).is_ok())
+        self.grow_by_itself_within(call, from, to, &|to| self.may_grow_with_others(to).ok().map(|()| 0))
     }
 
     /// Number of vectors that the table holds when it has grown as far as the limit permits.
@@ -331,7 +345,7 @@ impl RawTable {
             let next = |schedule: &Schedule<'_>| {
                 // The schedule derives the number of nodes of a larger table from its slots.
                 let times = |factor: u64| NonZeroU64::new(size.slots.saturating_mul(factor)).map(schedule.of_slots);
-                let next = schedule.next([times(4)?, times(2)?], |to| Growth::of_slots(size).helps(to))?;
+                let next = schedule.next(times(4)?, &[times(2)?], |to| Growth::of_slots(size).helps(to))?;
                 Some((next, self.bytes_for(next)?))
             };
             let Some((next, bytes)) = self.with_schedule(&budget, None, next)? else { break };

@@ -224,8 +224,8 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// makes an error of that.
     ///
     /// Applies to batches from host slices. The table grows by a factor of four while it takes little of the free memory, or of
-    /// its [limit](Self::memory), then by two, and in the end to all the rest. So a table that has just grown is 0.21 to 0.43
-    /// full. Growth needs memory for the old and the new table at once and moves every vector, so earlier references become
+    /// its [limit](Self::memory), then by two, and in the end to all the rest. A table that has grown by four is a fifth full.
+    /// Growth needs memory for the old and the new table at once and moves every vector, so earlier references become
     /// stale. References returned by the batch that triggered the growth refer to the grown table. A vector that finds no free
     /// slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {

@@ -431,8 +431,8 @@ impl<K: Key, S: Storage> Table<K, S> {
 
     /// Grows the table as one that [grows by itself](TableBuilder::grows) does: by a factor of four while it is small against
     /// the limit, then by two, and in the end to all the rest of the memory, as [`MemoryLimit`] describes. More nodes are added
-    /// if they are fuller than the slots for vectors. Returns false, and changes nothing, if the limit permits no table that is
-    /// a quarter larger, or 3 % larger if this one is nearly full.
+    /// if they are fuller than the slots for vectors, and on a CPU if more slots need them. Returns false, and changes nothing,
+    /// if the limit permits no table that is a quarter larger, or 3 % larger if this one is nearly full.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

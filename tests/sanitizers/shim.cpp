@@ -147,6 +147,8 @@ WARPSET_ENTRY(warpset_cpu_move_rows, (const void* a, const void* b, u64 c), (a, 
 WARPSET_ENTRY(warpset_cpu_count_parts, (const void* a, u64* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_fill_part, (const void* a, const void* b, u64 c, u64* d, u64* e), (a, b, c, d, e))
 WARPSET_ENTRY(warpset_cpu_export_left, (const void* a, u64 b, u64 c, u64* d, u32* e, u64* f), (a, b, c, d, e, f))
+WARPSET_ENTRY(warpset_cpu_count_tree_lists, (const void* a, u64* b), (a, b))
+WARPSET_ENTRY(warpset_cpu_move_trees, (const void* a, const void* b, u32* c, u32* d, u64* e, u64* f), (a, b, c, d, e, f))
 WARPSET_ENTRY(warpset_cpu_cluster_claim, (const void* a, u64 b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_cluster_scatter, (const void* a, u64 b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_cluster_gather_put, (const void* a, u64 b, u64 c), (a, b, c))

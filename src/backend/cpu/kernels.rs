@@ -120,6 +120,15 @@ unsafe extern "C" {
         vectors: *mut u32,
         count: *mut u64,
     );
+    pub(super) fn warpset_cpu_count_tree_lists(view: *const CpuView, entries: *mut u64);
+    pub(super) fn warpset_cpu_move_trees(
+        from: *const CpuView,
+        to: *const CpuView,
+        lists: *mut u32,
+        roots: *mut u32,
+        count: *mut u64,
+        full: *mut u64,
+    );
     pub(super) fn warpset_cpu_measure(
         view: *const CpuView,
         first: u64,

@@ -15,6 +15,7 @@ mod roots;
 mod rows;
 mod store;
 mod threads;
+mod trees;
 mod values;
 
 pub(crate) use machine::CpuMachine;

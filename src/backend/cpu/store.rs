@@ -230,9 +230,13 @@ impl Store for CpuStore {
         Ok(ProbeLengths { lengths, totals })
     }
 
-    fn grown(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+    fn grown(&self, parameters: &Parameters<'_>, slots: u64, spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        if self.spec.is_tree() {
+            let grown = self.with_moved_trees(parameters, slots, spare)?;
+            return Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)));
+        }
         // A filter has bits for vectors, which only find-or-put sets.
-        if self.spec.is_tree() || !is_filled_in_order(self.spec) || self.spec != parameters.spec || self.filter.is_some() {
+        if !is_filled_in_order(self.spec) || self.spec != parameters.spec || self.filter.is_some() {
             return Ok(None);
         }
         let larger = Self::unfilled(parameters, self.threads)?;

@@ -67,8 +67,8 @@ impl Lack {
     }
 }
 
-/// Grows a table to the next size that the library's schedule gives within `limit`: twice as many slots, more nodes, or all the
-/// rest of the memory. Returns false if the table stays as it is.
+/// Grows a table to the next size that the library's schedule gives within `limit`: four times or twice the slots, more nodes, or
+/// all the rest of the memory. Returns false if the table stays as it is.
 pub fn grow_within<S: Storage>(table: &VectorTable<S>, limit: MemoryLimit) -> Result<bool> {
     Ok(if_it_fits(table.grow_within(limit))?.unwrap_or(false))
 }
