@@ -66,7 +66,7 @@ impl CpuStore {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::size::Size;
