@@ -355,8 +355,8 @@ fn keys_that_relocate_fill_their_memory(device: &Device) {
     keys_at_the_limit(device, true);
 }
 
-/// Memory that is free is far more than these tables need: each growth makes them four times as large, whether slots or nodes
-/// are full, and none makes them larger than that.
+/// Memory that is free is far more than these tables need: each growth makes slots that are full four times as many. Nodes of
+/// trees run out first; then slots grow to those for four times the vectors.
 fn tables_without_a_limit_grow_by_four<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(100), 100).grows(true).build(device).unwrap();
     let words = distinct(4, 0, scaled(5000, 1000));
@@ -368,7 +368,8 @@ fn tables_without_a_limit_grow_by_four<S: Kind>(device: &Device) {
         }
     }
     // The number of buckets is a prime.
-    assert!(sizes.windows(2).all(|pair| (2.0..4.7).contains(&(pair[1] as f64 / pair[0] as f64))), "{sizes:?}");
+    let least = if <S as warpset::Storage>::NAME.contains("Tree") { 2.0 } else { 3.5 };
+    assert!(sizes.windows(2).all(|pair| (least..4.7).contains(&(pair[1] as f64 / pair[0] as f64))), "{sizes:?}");
     assert!(sizes.len() >= 3 && sizes.len() <= 5, "{sizes:?}");
     assert!(table.slots() as f64 <= 4.7 * table.len().unwrap() as f64 / 0.85, "{sizes:?}");
 }
