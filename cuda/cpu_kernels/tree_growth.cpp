@@ -8,7 +8,8 @@
 // list. Its entry for a slot of the smaller node table is 0, or 1 + the reference in the larger one. Vectors of 8 words have two
 // kinds: pairs of words, and pairs of these.
 //
-// Nodes that no stored vector has stay behind. They belong to vectors that were rejected, or removed.
+// Nodes that no stored vector has stay behind. They belong to vectors that were rejected, or removed. (Vectors of a damaged file
+// that cannot be read are dropped, but those of their nodes that can be read may have moved.)
 //
 // Threads share the lists. If two move one node at a time, both find-or-put the same pair, and get the same reference
 // (core/claim.cuh). So both write the same entry. Entries are relaxed: an entry is a number that is compared and stored. Nodes of

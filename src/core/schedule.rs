@@ -124,7 +124,7 @@ impl Schedule<'_> {
     /// Bytes that are left beside the present table and one of this size. `None` if the table may not grow to this size.
     pub(super) fn spare(&self, to: Size) -> Option<u64> {
         let bytes = (self.bytes)(to).filter(|bytes| self.fits_beside(self.held, *bytes))?;
-        Some(self.limit - self.held - bytes.new)
+        self.limit.checked_sub(self.held)?.checked_sub(bytes.new)
     }
 
     fn fits_beside(&self, held: u64, bytes: Bytes) -> bool {

@@ -15,6 +15,7 @@ tests_of_all_kinds![
     grow_moves_every_vector,
     grow_by_one_slot,
     large_tables_grow,
+    shared_nodes_grow,
     tables_grow_from_nothing_in_one_batch,
     tables_grow_over_many_batches,
     duplicates_are_counted_once_over_a_growth,
@@ -58,6 +59,22 @@ fn large_tables_grow<S: Kind>(device: &Device) {
         }
         let more = table.find_or_put_many(others).unwrap().tally;
         assert_eq!((more.new, more.full), (count as u64, 0), "width {width}");
+    }
+}
+
+/// Trees of 8 words that share parts, whose nodes are moved by several threads: most nodes belong to many vectors.
+fn shared_nodes_grow<S: Kind>(device: &Device) {
+    let count = if device.is_gpu() { 2000 } else { 100_000 };
+    let of = |number: u32| [number % 97, number % 89, 1, 2, number / 97, number % 13, number % 97, number];
+    let words: Vec<u32> = (0..count).flat_map(of).collect();
+    let table = roomy::<S>(8, u64::from(count) * 5 / 4).build(device).unwrap();
+    let _ = table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+    for factor in [2, 3] {
+        let nodes = table.nodes().unwrap();
+        table.reserve_nodes(factor * table.node_slots()).unwrap();
+        let again = table.find_or_put_many(&words).unwrap().tally;
+        assert_eq!((again.new, again.seen), (0, u64::from(count)), "{again:?}");
+        assert!(table.len().unwrap() == u64::from(count) && table.nodes().unwrap().abs_diff(nodes) <= nodes / 50 + 1);
     }
 }
 

@@ -118,7 +118,7 @@ mod tests {
         assert!(now.slots >= 40_000 && now.nodes == from.nodes && table.len().unwrap() == 3000);
         assert_eq!(nodes_of(&table), nodes, "nodes stay");
         assert!(all_are_seen() && matches!(table.get_many(&before), Err(Error::StaleReferences { .. })));
-        // Nodes and slots both grow: everything is rehashed.
+        // Nodes and slots both grow: nodes move, and roots change.
         table.raw.grow_from("grow", now, Size { slots: 50_000, nodes: 4 * from.nodes }).unwrap();
         assert!(all_are_seen() && nodes_of(&table).0 == nodes.0);
         let more: Vec<u32> = vectors.iter().map(|word| word + 100_000).collect();

@@ -3,7 +3,7 @@
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
 use super::kernels::{
-    CpuView, warpset_cpu_count_tree_lists, warpset_cpu_export, warpset_cpu_find_or_put, warpset_cpu_move_trees,
+    CpuView, geometry, warpset_cpu_count_tree_lists, warpset_cpu_export, warpset_cpu_find_or_put, warpset_cpu_move_trees,
 };
 use super::memory::{allocate, check_memory};
 use super::rehash::rehash;
@@ -23,11 +23,13 @@ impl CpuStore {
         // SAFETY: a view of a table of trees.
         unsafe { warpset_cpu_count_tree_lists(&CpuView::of(self.spec, &self.view), &mut entries) };
         let list_bytes = entries * size_of::<u32>() as u64;
-        if list_bytes > spare || check_memory(list_bytes, self.threads).is_err() {
+        let table_bytes = parameters.slot_bytes(&geometry(parameters.spec)) + parameters.node_bytes();
+        // The lists and the larger table exist at once, and the system provides their memory only when it is written.
+        if list_bytes > spare || check_memory(list_bytes.saturating_add(table_bytes), self.threads).is_err() {
             return Ok(None);
         }
         let larger = Self::new(parameters, self.threads)?;
-        // The pages of nodes that no vector has are not touched, and not provided. A table of three words or more has nodes.
+        // A table of three words or more has nodes, and so lists that are not empty.
         let Ok(mut lists) = allocate(list_bytes) else { return Ok(None) };
         let lists_at = lists.as_mut_ptr() as u64;
         let without_nodes = AtomicU64::new(0);
@@ -73,8 +75,7 @@ mod tests {
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable};
     use proptest::prelude::*;
 
-    /// Distinct vectors whose words are references of a small node table, so that leaves and inner nodes have equal halves. The
-    /// first and the last word number them.
+    /// Distinct vectors that share parts. The first and the last word number them.
     fn vectors(width: usize, count: u32, seed: u32) -> Vec<u32> {
         let word = |number: u32, at: u32| (number ^ seed).wrapping_mul(0x9e37_79b1).wrapping_mul(2 * at + 3) >> 24;
         let of = |number: u32| {
@@ -160,6 +161,46 @@ mod tests {
             prop_assume!(vectors.len() as u32 == count);
             let of = |slots, nodes| TreeTable::builder(width).capacity(slots).nodes(nodes).seed(u64::from(shift));
             grows(1, of, &vectors.concat(), &sizes(width, count));
+        }
+    }
+
+    /// The words of vectors that are put last are halves of inner nodes, so that each of these nodes is also a leaf. A leaf keeps
+    /// its halves, which are words, and an inner node gets others.
+    #[test]
+    fn leaves_that_equal_inner_nodes_are_kept_apart() {
+        fn all_move<S: Storage>(builder: TableBuilder<S>, width: usize) {
+            let table = builder.capacity(20_000).build(&Device::cpu_with_threads(2)).unwrap();
+            table.find_or_put_many(&vectors(width, 3000, 9)).unwrap().complete(&table).unwrap();
+            let pairs: Vec<u64> = {
+                let sized = table.raw.look();
+                let nodes = CpuStore::of(&*sized.store).unwrap()._nodes.as_ref().unwrap();
+                bytemuck::cast_slice(&nodes[..nodes.len() / 8 * 8]).iter().copied().filter(|node| *node != 0).collect()
+            };
+            let halves = |number: usize| {
+                let pair = |at: usize| pairs[(number * 7 + at * 31) % pairs.len()];
+                (0..width).map(|word| (pair(word / 2) >> (word % 2 * 32)) as u32).collect::<Vec<u32>>()
+            };
+            let more: Vec<u32> = (0..2000).flat_map(halves).collect();
+            table.find_or_put_many(&more).unwrap().complete(&table).unwrap();
+            let all: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
+            let (count, nodes) = (table.len().unwrap(), table.nodes().unwrap());
+            assert!(all.len() as u64 == count * width as u64 && count > 4000);
+            table
+                .raw
+                .grow_from("grow", table.raw.size(), Size { nodes: 4 * table.raw.size().nodes, ..table.raw.size() })
+                .unwrap();
+            let references: Vec<Reference> = table.locate_many(&all).unwrap().into_iter().flatten().collect();
+            assert!(references.len() as u64 == count && table.get_many(&references).unwrap() == all, "{width} words");
+            assert!(
+                table.len().unwrap() == count && table.nodes().unwrap() > nodes,
+                "nodes of two kinds have become two ({width} words)"
+            );
+        }
+        for width in [5, 6, 8, 12, 16, 33] {
+            for strategy in [Strategy::DEFAULT, Strategy::ONE_IP_SM, Strategy::C] {
+                all_move(TreeTable::builder(width).strategy(strategy).nodes(200_000).seed(3), width);
+            }
+            all_move(CompactTreeTable::builder(width).nodes(200_000).seed(3), width);
         }
     }
 
