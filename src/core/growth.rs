@@ -434,25 +434,18 @@ mod tests {
 
     /// Roots of more nodes have more bits. In slots of 32 bits, four times the nodes would need sixteen times the slots.
     #[test]
-    #[cfg_attr(miri, ignore = "the kernels are C++")]
     fn nodes_grow_less_if_roots_would_need_far_more_slots() {
         let table = CompactTreeTable::builder(256).slot_bits(32).capacity(1 << 12).nodes(1 << 18).seed(3).grows(true);
         let table = table.build(&Device::cpu_with_threads(2)).unwrap();
         let vectors: Vec<u32> = (0..256 * 14_000u32).map(|word| (word + 1).wrapping_mul(0x9e37_79b1)).collect();
-        let mut sizes = vec![table.raw.size()];
-        for part in vectors.chunks(256 * 100) {
-            table.find_or_put_many(part).unwrap().complete(&table).unwrap();
-            if table.raw.size() != *sizes.last().unwrap() {
-                sizes.push(table.raw.size());
-            }
-        }
+        let sizes = sizes_while(&table, &vectors);
         assert!(sizes.len() > 3 && sizes.windows(2).all(|pair| pair[1].slots < 9 * pair[0].slots), "{sizes:?}");
     }
 
     /// Puts vectors by tens. Returns the numbers of slots and nodes of the table before and after each growth.
     fn sizes_while<S: crate::Storage>(table: &crate::VectorTable<S>, vectors: &[u32]) -> Vec<Size> {
         let mut sizes = vec![table.raw.size()];
-        for part in vectors.chunks(8 * 10) {
+        for part in vectors.chunks(10 * table.width()) {
             table.find_or_put_many(part).unwrap().complete(table).unwrap();
             if table.raw.size() != *sizes.last().unwrap() {
                 sizes.push(table.raw.size());

@@ -2,12 +2,12 @@
 //!
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/growth.hpp.
 
-use super::kernels::{CpuView, warpset_cpu_count_parts, warpset_cpu_export_left, warpset_cpu_fill_part, warpset_cpu_find_or_put};
-use super::rehash::rehash;
+use super::kernels::{CpuView, warpset_cpu_count_parts, warpset_cpu_export_left, warpset_cpu_fill_part};
+use super::rehash::{put_all, rehash};
 use super::threads::in_pieces;
 use crate::host::zeroed;
 use crate::layout::spec::StorageKind;
-use crate::layout::view::{BatchView, Counts, View};
+use crate::layout::view::{Counts, View};
 use crate::{Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,17 +74,11 @@ pub(super) unsafe fn fill(threads: usize, growing: Growing<'_>) -> Result<Counts
         }
         count as usize
     };
-    let find_or_put = |vectors: &[u32], counts: &mut Counts| {
-        let batch = BatchView {
-            vectors: vectors.as_ptr() as u64,
-            count: (vectors.len() / words) as u64,
-            counts: &raw mut *counts as u64,
-            ..BatchView::default()
-        };
-        // SAFETY: `vectors` holds that number of vectors, and the batch asks for counts only. The slots are changed atomically.
-        unsafe { warpset_cpu_find_or_put(&table(to), &batch) };
+    let put_left = |vectors: &[u32], counts: &mut Counts| {
+        // SAFETY: a table of these vectors. Its slots are changed atomically.
+        unsafe { put_all(&table(to), words, vectors, counts) };
     };
-    let mut counts = rehash(threads, 0..slots, words, export, find_or_put)?;
+    let mut counts = rehash(threads, 0..slots, words, export, put_left)?;
     let put = put.into_inner();
     counts.offered += put;
     counts.hits += put;

@@ -1,12 +1,29 @@
 //! Moves what the slots of one table hold into another one.
 
+use super::kernels::{CpuView, warpset_cpu_find_or_put};
 use super::threads::on_threads;
 use crate::Result;
 use crate::host::zeroed;
-use crate::layout::view::Counts;
+use crate::layout::view::{BatchView, Counts};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// Puts vectors, or keys, of `words` words, and adds to the counts.
+///
+/// # Safety
+///
+/// `table` is the view of a table of such vectors, whose memory only atomic operations change meanwhile.
+pub(super) unsafe fn put_all(table: &CpuView, words: usize, vectors: &[u32], counts: &mut Counts) {
+    let batch = BatchView {
+        vectors: vectors.as_ptr() as u64,
+        count: (vectors.len() / words) as u64,
+        counts: &raw mut *counts as u64,
+        ..BatchView::default()
+    };
+    // SAFETY: `vectors` holds that number of vectors, and the batch asks for counts only. The caller guarantees the table.
+    unsafe { warpset_cpu_find_or_put(table, &batch) };
+}
 
 /// Puts what a range of slots holds, vectors or keys of `words` words, into another table. `export` copies those of some slots,
 /// and returns their number. `put` puts some, and adds to the counts. Each thread takes a piece of the range at a time, whose

@@ -4,14 +4,14 @@
 //! by place. So if the nodes stay, the roots of a smaller table are those of a larger one, and nothing else moves.
 
 use super::growth::{Growing, fill, is_filled_in_order};
-use super::kernels::{CpuView, geometry, warpset_cpu_export, warpset_cpu_find_or_put};
+use super::kernels::{CpuView, geometry, warpset_cpu_export};
 use super::memory::{allocate, check_memory};
-use super::rehash::rehash;
+use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
 use crate::backend::RootStore;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::spec::StorageKind;
-use crate::layout::view::{BatchView, Counts};
+use crate::layout::view::Counts;
 use crate::{Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -49,14 +49,8 @@ impl RootStore for CpuStore {
             count as usize
         };
         let put = |roots: &[u32], counts: &mut Counts| {
-            let batch = BatchView {
-                vectors: roots.as_ptr() as u64,
-                count: (roots.len() / Spec::ROOT_WORDS) as u64,
-                counts: &raw mut *counts as u64,
-                ..BatchView::default()
-            };
-            // SAFETY: `roots` holds that number of roots, and the batch asks for counts only. The slots are changed atomically.
-            unsafe { warpset_cpu_find_or_put(&CpuView::of_roots(parameters.spec, &view), &batch) };
+            // SAFETY: a table of roots. Its slots are changed atomically.
+            unsafe { put_all(&CpuView::of_roots(parameters.spec, &view), Spec::ROOT_WORDS, roots, counts) };
         };
         let counts = if !is_filled_in_order(parameters.spec) {
             // The system's zeros are EMPTY compact roots.

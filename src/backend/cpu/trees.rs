@@ -2,14 +2,12 @@
 //!
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
-use super::kernels::{
-    CpuView, geometry, warpset_cpu_count_tree_lists, warpset_cpu_export, warpset_cpu_find_or_put, warpset_cpu_move_trees,
-};
+use super::kernels::{CpuView, geometry, warpset_cpu_count_tree_lists, warpset_cpu_export, warpset_cpu_move_trees};
 use super::memory::{allocate, check_memory};
-use super::rehash::rehash;
+use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
 use crate::layout::options::Parameters;
-use crate::layout::view::{BatchView, Counts};
+use crate::layout::view::Counts;
 use crate::{Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,14 +48,8 @@ impl CpuStore {
             count as usize
         };
         let put = |roots: &[u32], counts: &mut Counts| {
-            let batch = BatchView {
-                vectors: roots.as_ptr() as u64,
-                count: (roots.len() / Spec::ROOT_WORDS) as u64,
-                counts: &raw mut *counts as u64,
-                ..BatchView::default()
-            };
-            // SAFETY: `roots` holds that number of roots, and the batch asks for counts only. The slots are changed atomically.
-            unsafe { warpset_cpu_find_or_put(&CpuView::of_roots(parameters.spec, &larger.view), &batch) };
+            // SAFETY: a table of roots. Its slots are changed atomically.
+            unsafe { put_all(&CpuView::of_roots(parameters.spec, &larger.view), Spec::ROOT_WORDS, roots, counts) };
         };
         let mut counts = rehash(self.threads, 0..slots, Spec::ROOT_WORDS, export, put)?;
         let without_nodes = without_nodes.into_inner();
@@ -149,16 +141,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn vectors_keep_their_words(width in 3usize..=20, words in prop::collection::vec(0u32..6, 2000), shift in 0u32..32) {
+            // Words of all ones, zeros, and with high bits.
+            let words: Vec<u32> = words.iter().map(|word| if *word == 5 { u32::MAX } else { word << shift }).collect();
             let mut vectors: Vec<&[u32]> = words.chunks_exact(width).collect();
             vectors.sort_unstable();
             vectors.dedup();
-            // Words of all ones, zeros, and with high bits.
-            let words = |word: &u32| if *word == 5 { u32::MAX } else { word << shift };
             let count = vectors.len() as u32;
-            let mut vectors: Vec<Vec<u32>> = vectors.into_iter().map(|vector| vector.iter().map(words).collect()).collect();
-            vectors.sort_unstable();
-            vectors.dedup();
-            prop_assume!(vectors.len() as u32 == count);
             let of = |slots, nodes| TreeTable::builder(width).capacity(slots).nodes(nodes).seed(u64::from(shift));
             grows(1, of, &vectors.concat(), &sizes(width, count));
         }
