@@ -63,27 +63,11 @@ macro_rules! tests_of_all_kinds {
 }
 pub(crate) use tests_of_all_kinds;
 
-/// Whether sizes must be small: `WARPSET_TEST_FAST=1`, for runs under compute-sanitizer, which is some 50 times slower.
-pub fn fast() -> bool {
-    static FAST: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *FAST.get_or_init(|| std::env::var_os("WARPSET_TEST_FAST").is_some_and(|value| value != "0" && !value.is_empty()))
-}
-
-/// Whether sizes must be full: `WARPSET_TEST_FULL=1`, as in CI.
-pub fn full() -> bool {
-    static FULL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *FULL.get_or_init(|| std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()))
-}
+pub use warpset_testing::sizes::{fast, full, sized};
 
 /// Whether the GPUs are simulated devices (`tests/device`): `WARPSET_SIMULATED_DEVICE`.
 pub fn simulated() -> bool {
-    static SIMULATED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *SIMULATED.get_or_init(|| std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some_and(|value| value != "0" && !value.is_empty()))
-}
-
-/// Chooses a size for one of the tests that would take most of the time: a run by hand uses a smaller one, on the same paths.
-pub fn sized<T>(full_one: T, usual: T, fast_one: T) -> T {
-    scaled(if full() { full_one } else { usual }, fast_one)
+    warpset_testing::sizes::is_on("WARPSET_SIMULATED_DEVICE")
 }
 
 /// Chooses a size for this run.

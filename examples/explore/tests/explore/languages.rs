@@ -42,7 +42,7 @@ pub fn large_networks(place: TableOnDevice) {
     for network in [networks::broadcast(10), networks::ring(20), networks::philosophers(16), networks::lossy_protocol(4, 3)] {
         has_its_counts(place, &network, &slots);
     }
-    if std::env::var_os("WARPSET_TEST_FULL").is_some() {
+    if warpset_testing::sizes::full() {
         has_its_counts(place, &networks::cyclers(9, 10), &["--capacity", "2^31"]);
     }
 }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use warpset_testing::sizes::full;
 use warpset_testing::table_file::TableFile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
@@ -48,10 +49,6 @@ fn read(name: &str) -> Vec<u8> {
 
 fn setting(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
-}
-
-fn full() -> bool {
-    std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty())
 }
 
 /// Numbers of the changed files of a format.

@@ -8,9 +8,9 @@ use warpset_simt::table::Kernels;
 
 /// Number of schedules: `few` in CI, a third of that in a usual run, `many` in the long run.
 pub fn share(few: u64, many: u64) -> u64 {
-    if std::env::var_os("WARPSET_SIMT_FULL").is_some() {
+    if warpset_testing::sizes::is_on("WARPSET_SIMT_FULL") {
         many
-    } else if std::env::var_os("WARPSET_TEST_FULL").is_some_and(|value| value != "0" && !value.is_empty()) {
+    } else if warpset_testing::sizes::full() {
         few
     } else {
         few.div_ceil(3)
