@@ -384,6 +384,11 @@ pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> 
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    //! Keeps these promises of `src/docs/memory_and_growth.md`:
+    //!
+    //! - On a CPU nodes grow by a factor of four, with the slots or alone, as far as the forecast needs them and memory permits.
+    //! - Forecasts get counts that are near enough to each other; nodes grow less if their roots would need far more slots.
+
     use super::*;
     use crate::{CompactTreeTable, Device, MemoryLimit, RootTable, TreeTable};
 

@@ -328,6 +328,10 @@ impl Law {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/memory_and_growth.md`:
+    //!
+    //! - A table grows by a factor of four while it is small compared with its memory, then by two.
+
     use super::*;
     use proptest::prelude::*;
 

@@ -1,4 +1,9 @@
 //! Searches that a limit or a signal ends.
+//!
+//! Keeps these promises of `examples/explore/docs/searching.md`:
+//!
+//! - A table on a GPU grows only as far as the lists of the search fit beside it.
+//! - A search that stops at its limit of memory says how much suffices for twice as many states.
 
 use super::*;
 

@@ -1,4 +1,12 @@
 //! Properties of Petri nets, in the XML format of the Model Checking Contest.
+//!
+//! Keeps these promises of `examples/explore/docs/nets.md`:
+//!
+//! - Nets are explored in every table, interpreted and compiled, by ranks and from checkpoints; options that are not for nets are
+//!   refused.
+//! - Properties of nets in the contest's format have their verdicts. A run that ends in a deadlock stays there; a search that a
+//!   limit ended gives no verdict; a property that cannot be set up is an error; warnings are printed once; paths and runs are
+//!   written.
 
 mod counts;
 
