@@ -1,5 +1,5 @@
 //! One set over several GPUs, one process per GPU, connected by NCCL. Skipped with a message without two GPUs or without NCCL.
-//! On simulated devices the simulated NCCL connects them: `WARPSET_SIMULATED_DEVICE=8` makes eight ranks.
+//! On simulated devices the simulated NCCL connects them: `tests/device/with 8 cargo test ...` makes eight ranks.
 //!
 //! This program also runs as the processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The processes
 //! need `NCCL_NVLS_ENABLE=0`, which this program sets.

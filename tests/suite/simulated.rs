@@ -1,8 +1,7 @@
 //! GPU tests on a simulated device (`tests/device`), for machines without a GPU.
 //!
-//! Each trial starts this program again, by `tests/device/run`, with a group of its GPU tests. The environment variable
-//! `WARPSET_SIMULATED_DEVICE` replaces that: its value is the number of simulated devices on which the whole suite runs; 0 means
-//! none.
+//! Each trial starts this program again, by `tests/device/with`, with a group of its GPU tests. `tests/device/with N cargo test`
+//! replaces that: the whole suite then runs on N simulated devices. `WARPSET_SIMULATED_DEVICE=0` switches these trials off.
 //!
 //! Trials of the second kind start it with a mistake: the simulated driver leaves some calls out, or does them wrongly, as if the
 //! library had forgotten them. The tests must then fail.
@@ -12,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const RUN: &str = "tests/device/run";
+const WITH: &str = "tests/device/with";
 const VARIABLE: &str = "WARPSET_SIMULATED_DEVICE";
 
 /// Groups of tests that run on the simulated device: they reach most of the host layer, and need few compiled kernels.
@@ -245,7 +244,7 @@ pub fn passed() -> usize {
 
 /// Returns the trials; none if the environment disables them, or if this package lacks the simulated device.
 pub fn trials() -> Vec<Trial> {
-    if std::env::var_os(VARIABLE).is_some() || !cfg!(target_os = "linux") || !Path::new(RUN).exists() {
+    if std::env::var_os(VARIABLE).is_some() || !cfg!(target_os = "linux") || !Path::new(WITH).exists() {
         return Vec::new();
     }
     let group = |group: &'static str| {
@@ -284,15 +283,11 @@ pub fn trials() -> Vec<Trial> {
 /// Runs this program on simulated devices. The run fails if memory is left at its end.
 fn run(devices: u32, arguments: &[&str], fault: &str) -> Output {
     let program = std::env::current_exe().expect("the path of this program");
-    let mut command = Command::new(RUN);
-    command.arg(program).args(arguments).stdin(Stdio::null());
-    command
-        .env(VARIABLE, devices.to_string())
-        .env("WARPSET_SIMULATED_LEAKS", "fail")
-        .env("WARPSET_SIMULATED_FAULT", fault)
-        .env("RUST_BACKTRACE", "0");
+    let mut command = Command::new(WITH);
+    command.arg(devices.to_string()).arg(program).args(arguments).stdin(Stdio::null());
+    command.env("WARPSET_SIMULATED_LEAKS", "fail").env("WARPSET_SIMULATED_FAULT", fault).env("RUST_BACKTRACE", "0");
     command.env("WARPSET_TEST_FAST", "1").env_remove("WARPSET_TEST_FULL");
-    command.output().unwrap_or_else(|error| panic!("{RUN}: {error}"))
+    command.output().unwrap_or_else(|error| panic!("{WITH}: {error}"))
 }
 
 /// Number of tests that a run reports as passed.

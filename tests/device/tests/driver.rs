@@ -1,6 +1,6 @@
 //! The simulated driver: its results, which a real GPU must also give, and its reports of mistakes.
 //!
-//! Each test starts this program again on simulated devices, by the script `run`, with one case. `answers` are also run on a real
+//! Each test starts this program again on simulated devices, by the script `with`, with one case. `answers` are also run on a real
 //! GPU if there is one.
 
 use cudarc::driver::result::{self, DriverError};
@@ -11,11 +11,11 @@ use std::process::{Command, Output};
 const CASE: &str = "WARPSET_TEST_CASE";
 
 fn run(case: &str, variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/run"));
-    command.arg(std::env::current_exe().expect("this program"));
+    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/with"));
+    command.arg("2").arg(std::env::current_exe().expect("this program"));
     command.args(["one_case", "--exact", "--nocapture"]).env(CASE, case).env("RUST_BACKTRACE", "0");
-    command.env("WARPSET_SIMULATED_DEVICE", "2").envs(variables.iter().copied());
-    command.output().expect("the script `run`")
+    command.envs(variables.iter().copied());
+    command.output().expect("the script `with`")
 }
 
 fn text(output: &Output) -> String {
