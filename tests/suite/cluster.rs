@@ -8,7 +8,7 @@
 //! - Keys of cuckoo tables are relocated on all ranks, and references are those after relocation.
 //! - `Full` on one rank is reported to all.
 //! - Owners do not depend on buckets; shares are as requested.
-//! - As many ranks as saved a set can load it. Parts that make no set are errors on all ranks.
+//! - A set is loaded by the number of ranks that saved it. Parts that make no set are errors on all ranks.
 //! - Vectors are fetched from their owners. Stale and invalid references are an error on the rank that gave them.
 //! - A rank sends none of the vectors that it owns, equal vectors once with `deduplicate`, and no needless message.
 //! - If a batch of one rank is refused, or its device fails, all ranks return an error, and work afterwards (also

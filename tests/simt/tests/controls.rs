@@ -3,6 +3,10 @@
 //!
 //! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` prints the speed: one line per control and
 //! strategy.
+//!
+//! Keeps this promise of `src/docs/negative_controls.md`:
+//!
+//! - Each wrong algorithm is caught with the fault that it is known to have; the correct version beside it survives.
 
 use warpset_simt::controls::*;
 use warpset_simt::exhaustive::{Alike, Exhaustive};

@@ -5,7 +5,7 @@
 //! - A reduced search finds every deadlock, and each goal at its depth. It says that it is reduced, and is refused for other
 //!   questions.
 //! - Reduced searches on a GPU have the counts and depths of threads, in every table and while it grows.
-//! - A GPU without memory for the tables of a reduction leaves the choice to threads, and the report says so.
+//! - A GPU without memory for the tables of a reduction leaves the choice to threads, and the report tells it.
 
 use crate::languages::network_of;
 use crate::{TableOnDevice, explore, file, json, json_on, model, written};
