@@ -17,7 +17,7 @@ use crate::{Error, Outcome, Result, Tally};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
+/// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/bucket.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
 /// Fill of the nodes that vectors which are put at once may be expected to reach.
