@@ -193,9 +193,14 @@ pub fn formulas_of_nets_have_their_verdicts(place: TableOnDevice) {
     );
 }
 
+/// A net whose tokens move from one place to another, one after the other.
+pub fn chain_of_tokens(tokens: u32) -> String {
+    net(&[("from", tokens), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)])
+}
+
 pub fn what_a_limit_ended_has_no_verdict() {
     let place = TableOnDevice { device: "cpu:2", table: "tree" };
-    let moving = net(&[("from", 200), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)]);
+    let moving = chain_of_tokens(200);
     let bound = around("place-bound", &["<place>to</place>"]);
     let all_formulas = [
         exists("finally", &at_least(&["to"], 1)),
@@ -221,6 +226,15 @@ pub fn what_a_limit_ended_has_no_verdict() {
     let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl, &bound]), &[]);
     assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "200".into()]));
     assert!(text.contains("P-00: formulas of CTL"), "{text}");
+    // What was decided before the net turned out unbounded keeps its verdict.
+    let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
+    let formulas = [exists("finally", &at_least(&["p"], 300)), all("globally", &at_most(&["p"], 10))];
+    let formulas = formulas.each_ref().map(String::as_str);
+    let (code, found, text) = verdicts(place, &source, &property_set(&formulas), &[]);
+    assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "FALSE".into()]));
+    assert!(text.contains("the net is unbounded") && text.contains("--token-bits 16 searches on"), "{text}");
+    let (code, found, _) = verdicts(place, &source, &property_set(&formulas), &["--token-bits", "9"]);
+    assert_eq!((code, found), (Some(0), vec!["TRUE".into(), "FALSE".into()]));
 }
 
 pub fn properties_have_paths_and_places() {
