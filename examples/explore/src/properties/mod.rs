@@ -200,7 +200,8 @@ impl Properties {
         }
     }
 
-    /// Keeps the verdicts that the states found so far decide, whatever else is found. For an exploration that ends with an error.
+    /// Keeps the verdicts that the states found so far decide, whatever else is found. Called if the exploration ends with an
+    /// error.
     pub fn keep_decided<S: Storage>(
         &self,
         table: &VectorTable<S>,
