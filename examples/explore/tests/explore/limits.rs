@@ -193,7 +193,7 @@ pub fn termination_ends_it_with_a_report_and_a_checkpoint() {
     }
 }
 
-/// What the states found so far decide is answered after a signal, and their figures are reported.
+/// A signal leaves the verdicts that the states found so far decide, and the figures of these states.
 #[cfg(unix)]
 pub fn a_signal_leaves_decided_verdicts_and_figures() {
     let long = super::nets::chain_of_tokens(2_000_000_000);

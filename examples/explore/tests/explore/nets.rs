@@ -226,7 +226,7 @@ pub fn what_a_limit_ended_has_no_verdict() {
     let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl, &bound]), &[]);
     assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "200".into()]));
     assert!(text.contains("P-00: formulas of CTL"), "{text}");
-    // What was decided before the net turned out unbounded keeps its verdict.
+    // A verdict that was decided before the net turned out unbounded is kept.
     let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
     let formulas = [exists("finally", &at_least(&["p"], 300)), all("globally", &at_most(&["p"], 10))];
     let formulas = formulas.each_ref().map(String::as_str);
