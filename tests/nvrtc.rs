@@ -6,7 +6,6 @@
 //! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all
 //! programs can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
 
-#[cfg(feature = "cuda")]
 /// In tests/nvrtc/.
 mod nvrtc {
     pub mod cubin;
@@ -15,17 +14,10 @@ mod nvrtc {
     pub mod ptx;
 }
 
-/// Without the feature there is no function that compiles.
-#[cfg(not(feature = "cuda"))]
-fn main() {
-    println!("skipped: feature `cuda` is off");
-}
+use libtest_mimic::{Arguments, Trial};
+use nvrtc::{kernel_table, program, ptx};
 
-#[cfg(feature = "cuda")]
 fn main() {
-    use libtest_mimic::{Arguments, Trial};
-    use nvrtc::{kernel_table, program, ptx};
-
     for write in [kernel_table::write, ptx::write] {
         if write().unwrap_or_else(|error| panic!("{error}")) {
             return;
@@ -47,7 +39,6 @@ fn main() {
 }
 
 /// Reason why nothing can be compiled here, if there is one.
-#[cfg(feature = "cuda")]
 fn missing() -> Option<String> {
     match warpset::gpu::compile(&warpset::BucketTable::builder(1), warpset::gpu::Program::Table, (9, 0)) {
         Err(error @ warpset::Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {

@@ -1,7 +1,5 @@
 //! Builds of a user's own: headers in a folder, macros as options, and nvcc where `WARPSET_NVCC` names one.
 
-#![cfg(feature = "cuda")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
