@@ -11,7 +11,6 @@
 //! - Search kernels have the registers, spills, instructions and loads of the committed table (also
 //!   `tests/nvrtc/kernel_table.rs`).
 
-#[cfg(feature = "cuda")]
 /// In tests/nvrtc/.
 mod nvrtc {
     pub mod cubin;
@@ -20,17 +19,10 @@ mod nvrtc {
     pub mod ptx;
 }
 
-/// Without the feature there is no function that compiles.
-#[cfg(not(feature = "cuda"))]
-fn main() {
-    println!("skipped: feature `cuda` is off");
-}
+use libtest_mimic::{Arguments, Trial};
+use nvrtc::{kernel_table, program, ptx};
 
-#[cfg(feature = "cuda")]
 fn main() {
-    use libtest_mimic::{Arguments, Trial};
-    use nvrtc::{kernel_table, program, ptx};
-
     for write in [kernel_table::write, ptx::write] {
         if write().unwrap_or_else(|error| panic!("{error}")) {
             return;
@@ -52,7 +44,6 @@ fn main() {
 }
 
 /// Reason why nothing can be compiled here, if there is one.
-#[cfg(feature = "cuda")]
 fn missing() -> Option<String> {
     match warpset::gpu::compile(&warpset::BucketTable::builder(1), warpset::gpu::Program::Table, (9, 0)) {
         Err(error @ warpset::Error::LibraryNotFound { .. }) if std::env::var_os("WARPSET_REQUIRE_NVRTC").is_none() => {

@@ -1,8 +1,8 @@
 //! Two long tests that count exactly what very many find-or-puts return. They do nothing unless the environment asks for them.
 //!
-//! - `WARPSET_SOAK=1e12 cargo test --release --test soak`: that many find-or-puts into tables of every kind (soak/campaigns.rs).
-//!   One to three minutes on an H100.
-//! - `WARPSET_LARGE=5e9 cargo test --release --test soak`: tables of more than 2^32 slots (soak/large.rs).
+//! - `WARPSET_SOAK=1e12 cargo test --release --features soak --test soak`: that many find-or-puts into tables of every kind
+//!   (soak/campaigns.rs). One to three minutes on an H100.
+//! - `WARPSET_LARGE=5e9 cargo test --release --features soak --test soak`: tables of more than 2^32 slots (soak/large.rs).
 //!
 //! Both run on the best GPU, or are skipped without one; `WARPSET_SOAK_DEVICE=cpu` runs them on the CPU, from slices:
 //! `WARPSET_SOAK=1e7` or `WARPSET_LARGE=1e6` takes a few seconds there. The first number that is not the expected one ends the

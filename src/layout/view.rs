@@ -1,4 +1,4 @@
-//! The structs that cross to C++ and CUDA. tests/abi.rs checks every field on every machine.
+//! The structs that cross to C++ and CUDA. tests/library/abi.rs checks every field on every machine.
 
 use super::Spec;
 use super::outcome::Tally;

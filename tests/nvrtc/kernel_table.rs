@@ -73,7 +73,7 @@ pub fn check(program: Program, image: &[u8]) -> Result<(), Failed> {
     let new = made.iter().filter(|line| !expected.contains(&line.as_str())).map(|line| format!("+ {line}\n"));
     Err(format!(
         "other kernels than in tests/nvrtc/kernels.csv:\n  {COLUMNS}\n{}If that is on purpose, write the table by \
-         `{VARIABLE}=write cargo test --test nvrtc`, and give the reason in the commit message.",
+         `{VARIABLE}=write cargo test --features compilers --test nvrtc`, and give the reason in the commit message.",
         gone.chain(new).collect::<String>()
     )
     .into())

@@ -111,8 +111,8 @@ const COMPACT_TREES: &[(u32, u32, u32)] =
 const INDEXED: &[(u32, u32)] =
     &[(1, 64), (2, 32), (2, 64), (3, 64), (4, 32), (6, 64), (8, 32), (16, 64), (33, 32), (70, 64), (132, 32)];
 
-/// Specs that a plain build compiles: each kind of table, and each branch of the headers that depends on a layout, once. All others
-/// are compiled with `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`: a spec takes a second or two, and there are a hundred.
+/// Specs that a plain build compiles: each kind of table, and each branch of the headers that depends on a layout, once.
+/// `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1` compiles all others: a spec takes a second or two, and there are a hundred.
 const PLAIN: &[&str] = &[
     // One chunk; two and three; a tail of each size; more chunks than bits of a lane; a bucket of one slot; padded slots.
     "bucket_2_8_64",

@@ -31,7 +31,7 @@
 
 namespace warpset {
 
-// View of a bucket table, as kernels get it. Mirrored by `TableView` in src/layout/view.rs; tests/abi.rs compares them.
+// View of a bucket table, as kernels get it. Mirrored by `TableView` in src/layout/view.rs; tests/library/abi.rs compares them.
 struct TableView {
     u8* slots;
     u64 buckets;           // prime

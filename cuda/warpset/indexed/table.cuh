@@ -63,7 +63,7 @@
 
 namespace warpset {
 
-// View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs; tests/abi.rs compares them.
+// View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs: tests/library/abi.rs.
 struct IndexedView {
     u8* slots;          // slots of the index
     u64 buckets;        // prime

@@ -256,7 +256,7 @@ impl Run<'_> {
             })?
         };
         time.explore = start.elapsed();
-        // What was found is evaluated even if a limit of time or a signal ended the exploration.
+        // A limit of time or a signal may have ended the exploration: its states are still evaluated, within a grace period.
         let limits = limits.of_evaluation();
         let model = interpreted.interpreter.model();
         if let Some(found) = exploration.found.as_ref().filter(|found| NoRoom::is_of(&found.violation)) {

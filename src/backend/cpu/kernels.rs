@@ -180,7 +180,7 @@ pub(crate) fn geometry(spec: Spec) -> Geometry {
         StorageKind::Indexed { .. } => TableKind::Indexed,
     };
     let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
-    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/abi.rs).
+    // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/library/abi.rs).
     unsafe {
         let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
         warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);

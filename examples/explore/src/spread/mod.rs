@@ -116,7 +116,7 @@ impl Task<'_> {
         };
         time.explore = start.elapsed();
         let model = interpreted.interpreter.model();
-        // What was found is evaluated even if a limit of time or a signal ended the exploration.
+        // A limit of time or a signal may have ended the exploration: its states are still evaluated, within a grace period.
         let limits = limits.of_evaluation();
         if let Some(found) = exploration.found.as_ref().filter(|found| NoRoom::is_of(&found.violation)) {
             return Err(NoRoom::of(model, &found.violation, || ranks.path(found, limits)).into());

@@ -1,7 +1,8 @@
 //! Ranks in separate processes meet: by a file and over TCP, in time and late, with the right token and with wrong ones, and
 //! while other processes connect to the port or put other files at the path.
 //!
-//! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and no test runs then.
+//! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` is the role, and then only the test
+//! `a_process` runs.
 //!
 //! Keeps these promises of `src/docs/several_gpus.md`:
 //!
@@ -15,51 +16,23 @@
 //!   at its time-out, and no program listens afterwards.
 //! - A rank that connects keeps its time-out if packets are dropped, and if another program listens.
 
-use libtest_mimic::Arguments;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use warpset::Error;
 use warpset::cluster::Rendezvous;
-use warpset_testing::trials::trial;
 
 const SECRET: &[u8] = b"what rank 0 gives to all, and to nobody else";
 const TOKEN: &str = "of this run";
 /// Time after which an expected event counts as missing, and the program as hanging.
 const HANGS: Duration = Duration::from_secs(60);
+/// Time-out of a rank that must reach it, however fast it is.
+const SHORT: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Number of tests that run at a time. They sleep most of the time, because they wait for time-outs.
-const AT_A_TIME: usize = 32;
-
-const TESTS: &[(&str, fn())] = &[
-    ("all_get_what_rank_0_gives", all_get_what_rank_0_gives),
-    ("ranks_may_come_late", ranks_may_come_late),
-    ("missing_ranks_are_named", missing_ranks_are_named),
-    ("wrong_tokens_get_nothing", wrong_tokens_get_nothing),
-    ("limits", limits),
-    ("another_number_of_ranks_is_an_error", another_number_of_ranks_is_an_error),
-];
-
-fn main() -> ExitCode {
-    if let Ok(role) = std::env::var("WARPSET_TEST_ROLE") {
-        play(&role);
-        return ExitCode::SUCCESS;
-    }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(AT_A_TIME);
-    #[cfg(target_os = "linux")]
-    let of_files = files::TESTS;
-    #[cfg(not(target_os = "linux"))]
-    let of_files: &[(&str, fn())] = &[];
-    let tests = TESTS.iter().chain(attack::TESTS).chain(of_files);
-    let trials = tests.map(|(name, test)| trial(name.to_string(), Box::new(test))).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
-}
 
 /// Waits until `look` finds something.
 fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -79,7 +52,7 @@ struct Process(Child);
 impl Process {
     fn start(role: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env("WARPSET_TEST_ROLE", role);
+        command.args(["--exact", "rendezvous::a_process", "--nocapture", "--test-threads=1"]).env("WARPSET_TEST_ROLE", role);
         command.envs(variables.iter().map(|(name, value)| (format!("WARPSET_TEST_{name}"), value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().expect("a process of this program"))
@@ -158,19 +131,21 @@ fn run<'a>(ranks: impl IntoIterator<Item = Rank<'a>>) -> Vec<String> {
 /// Repeats a meeting that fails at the time-out of a rank, with longer and longer time-outs, until all other ranks were fast
 /// enough. `expected`: whether they were; it panics if time cannot be the reason.
 fn eventually(mut meeting: impl FnMut(Duration) -> Vec<String>, expected: impl Fn(&[String]) -> bool) {
-    for timeout in [1, 4, 16] {
-        let said = meeting(Duration::from_secs(timeout));
+    for timeout in [250, 1000, 4000, 16_000] {
+        let said = meeting(Duration::from_millis(timeout));
         if expected(&said) {
             return;
         }
-        assert!(timeout < 16, "{said:?}");
+        assert!(timeout < 16_000, "{said:?}");
     }
 }
 
 /// Runs a rank or another process, as the role and other variables say, and prints its result.
-fn play(role: &str) {
+#[test]
+fn a_process() {
     let of = |name: &str| std::env::var(format!("WARPSET_TEST_{name}")).unwrap();
-    match role {
+    let Ok(role) = std::env::var("WARPSET_TEST_ROLE") else { return };
+    match role.as_str() {
         "rank" => {
             let meet: Rendezvous = of("PLACE").parse().unwrap();
             let meet = meet.token(of("TOKEN")).timeout(Duration::from_secs_f64(of("TIMEOUT").parse().unwrap()));
@@ -223,10 +198,6 @@ impl Places {
         }
     }
 
-    fn both(&self) -> [String; 2] {
-        [self.file(), Self::tcp()]
-    }
-
     fn left(&self) -> Vec<String> {
         std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
     }
@@ -238,33 +209,46 @@ impl Drop for Places {
     }
 }
 
+/// Runs a test at a file and over TCP, both at a time: ranks wait for most of it.
+fn at_both(name: &str, test: impl Fn(&Places, &str) + Sync) {
+    std::thread::scope(|scope| {
+        for place in ["file", "tcp"] {
+            let test = &test;
+            scope.spawn(move || {
+                let places = Places::new(&format!("{name}-{place}"));
+                test(&places, &if place == "file" { places.file() } else { Places::tcp() });
+            });
+        }
+    });
+}
+
+#[test]
 fn all_get_what_rank_0_gives() {
-    let places = Places::new("all");
-    for place in &places.both() {
+    at_both("all", |places, place| {
         assert_eq!(run((0..4).map(|number| rank(place, number, 4))), ["OK"; 4], "{place}");
         assert!(places.left().is_empty(), "{:?}", places.left());
-    }
+    });
     assert_eq!(Rendezvous::file("/nowhere/at/all").share(0, 1, SECRET).unwrap(), SECRET, "one rank needs no place");
 }
 
+#[test]
 fn ranks_may_come_late() {
-    let places = Places::new("late");
-    for place in &places.both() {
-        for late in [0, 2] {
+    for late in [0, 2] {
+        at_both(&format!("late-{late}"), |_, place| {
             let mut processes: Vec<Process> =
                 (0..3).filter(|number| *number != late).map(|number| rank(place, number, 3).start()).collect();
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(SHORT);
             // Over TCP, rank 1 has ended if rank 0 has come.
             assert!(!processes[0].has_ended(), "{place}: rank {} waits for rank {late}", usize::from(late == 0));
             processes.push(rank(place, late, 3).start());
             assert!(processes.into_iter().map(says).all(|said| said == "OK"), "{place}, rank {late} is late");
-        }
+        });
     }
 }
 
+#[test]
 fn missing_ranks_are_named() {
-    let places = Places::new("missing");
-    for place in &places.both() {
+    at_both("missing", |places, place| {
         let meeting = |timeout| run([0, 2].map(|number| rank(place, number, 4).within(timeout)));
         eventually(meeting, |said| {
             assert!(place.starts_with("tcp") || said[1] != "OK", "not all have come: {said:?}");
@@ -273,14 +257,14 @@ fn missing_ranks_are_named() {
             let ended = said[1] == "OK" || said[1].contains("rank 0 has given up") || said[1].contains("rank 0 has not heard");
             said[0].contains("missing are {1, 3}") && ended
         });
-        let said = run([rank(place, 1, 2).within(Duration::from_millis(500))]);
+        let said = run([rank(place, 1, 2).within(SHORT)]);
         assert!(said[0].contains("rank 0 has not come"), "{place}: {said:?}");
-    }
+    });
 }
 
+#[test]
 fn wrong_tokens_get_nothing() {
-    let places = Places::new("token");
-    for place in &places.both() {
+    at_both("token", |_, place| {
         let meeting = |timeout| {
             // Guesses of another length, and of the same one.
             let wrong = ["guessed", "of that run", "of this rum"].map(|guess| rank(place, 2, 3).with(guess));
@@ -292,18 +276,18 @@ fn wrong_tokens_get_nothing() {
             said[0].contains("missing are {2}") && said[2..].iter().all(|said| said.contains("token"))
         });
         // One that guesses wrong does not keep the right ones from meeting.
-        let guesser = rank(place, 1, 3).with("guessed").within(Duration::from_secs(1));
+        let guesser = rank(place, 1, 3).with("guessed").within(SHORT);
         let said = run([guesser].into_iter().chain((0..3).map(|number| rank(place, number, 3))));
         assert!(said[0] != "OK" && said[1..] == ["OK", "OK", "OK"], "{place}: {said:?}");
-    }
+    });
     let error = Rendezvous::tcp("127.0.0.1:1").share(0, 2, SECRET).unwrap_err();
     assert!(matches!(&error, Error::Connection { rank: 0, reason } if reason.contains("token")), "{error}");
 }
 
 /// Tokens and rank numbers come from the environment: those beyond the limits are errors.
+#[test]
 fn limits() {
-    let places = Places::new("limits");
-    for place in &places.both() {
+    at_both("limits", |places, place| {
         let longest = "x".repeat(1 << 16);
         assert_eq!(run([0, 1].map(|number| rank(place, number, 2).with(&longest))), ["OK", "OK"], "{place}");
         let meet: Rendezvous = place.parse().unwrap();
@@ -315,36 +299,23 @@ fn limits() {
             assert!(error.contains("more than 65536"), "{error}");
         }
         assert!(places.left().is_empty());
-    }
+    });
 }
 
+#[test]
 fn another_number_of_ranks_is_an_error() {
-    let places = Places::new("number");
-    for place in &places.both() {
+    at_both("number", |_, place| {
         let meeting = |timeout| run([rank(place, 0, 2).within(timeout), rank(place, 1, 5).within(timeout)]);
         eventually(meeting, |said| {
             assert!(said[1] != "OK" && said[0].contains("missing are {1}"), "{place}: {said:?}");
             said[1].contains("one of 5 ranks") && said[1].contains("waits for 2")
         });
-    }
+    });
 }
 
 /// Strangers who reach the port.
 mod attack {
     use super::*;
-
-    pub const TESTS: &[(&str, fn())] = &[
-        ("attack::strangers_are_ignored", strangers_are_ignored),
-        ("attack::slow_strangers_keep_no_rank_waiting", slow_strangers_keep_no_rank_waiting),
-        ("attack::slow_strangers_do_not_extend_the_time_out", slow_strangers_do_not_extend_the_time_out),
-        ("attack::conversations_end", conversations_end),
-        ("attack::guessed_tokens_are_refused", guessed_tokens_are_refused),
-        #[cfg(target_os = "linux")]
-        ("attack::floods_of_connections", floods_of_connections),
-        #[cfg(target_os = "linux")]
-        ("attack::dropped_packets_do_not_extend_the_time_out", dropped_packets_do_not_extend_the_time_out),
-        ("attack::others_who_listen_are_not_rank_0", others_who_listen_are_not_rank_0),
-    ];
 
     const MAGIC: &[u8] = b"warpset2";
     const WRONG_TOKEN: u8 = 1;
@@ -384,6 +355,7 @@ mod attack {
     }
 
     /// A connection that sends nothing, or nonsense, keeps no rank waiting.
+    #[test]
     fn strangers_are_ignored() {
         let place = Places::tcp();
         let first = rank(&place, 0, 2).start();
@@ -403,6 +375,7 @@ mod attack {
     }
 
     /// Rank 0 returns as soon as all ranks have arrived, even while other processes are sending.
+    #[test]
     fn slow_strangers_keep_no_rank_waiting() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).start();
@@ -417,6 +390,7 @@ mod attack {
     }
 
     /// Rank 0 gives up at its time-out, even while other processes are sending.
+    #[test]
     fn slow_strangers_do_not_extend_the_time_out() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).within(Duration::from_secs(1)).start();
@@ -429,6 +403,7 @@ mod attack {
 
     /// Rank 0 closes connections long before its time-out: silent ones, slow ones, and one with the token that never confirms
     /// what it received.
+    #[test]
     fn conversations_end() {
         let (place, token) = (Places::tcp(), "x".repeat(1 << 16));
         let first = rank(&place, 0, 2).with(&token).start();
@@ -446,6 +421,7 @@ mod attack {
     }
 
     /// A token of another length is refused before it is read, one of the right length when it has been read.
+    #[test]
     fn guessed_tokens_are_refused() {
         let place = Places::tcp();
         let first = rank(&place, 0, 2).start();
@@ -484,6 +460,7 @@ mod attack {
     }
 
     /// Many silent connections take neither memory nor threads, and ranks meet.
+    #[test]
     #[cfg(target_os = "linux")]
     fn floods_of_connections() {
         let place = Places::tcp();
@@ -510,6 +487,7 @@ mod attack {
     }
 
     /// A rank gives up at its time-out although the packets that it sends are dropped: the queue of the listener is full.
+    #[test]
     #[cfg(target_os = "linux")]
     fn dropped_packets_do_not_extend_the_time_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -520,18 +498,19 @@ mod attack {
             assert!(held.len() < 1 << 13, "the queue never fills");
         }
         let place = format!("tcp:{address}");
-        let said = run([rank(&place, 1, 2).within(Duration::from_secs(1))]);
-        assert!(said[0].contains("rank 0 has not come within 1s"), "{said:?}");
+        let said = run([rank(&place, 1, 2).within(SHORT)]);
+        assert!(said[0].contains("rank 0 has not come within 250ms"), "{said:?}");
     }
 
     /// Another program listens: one that sends nothing, one that sends byte after byte, one with another protocol.
+    #[test]
     fn others_who_listen_are_not_rank_0() {
         // The second one proceeds, welcomes, and announces 64 KiB.
         let others = [("silence", &b""[..]), ("byte after byte", &[3, 0, 0, 0, 1, 0]), ("SSH", b"SSH-2.0-x\r\n")];
         let ranks = others.map(|(what, reply)| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let place = format!("tcp:{}", listener.local_addr().unwrap());
-            let process = rank(&place, 1, 2).within(Duration::from_secs(1)).start();
+            let process = rank(&place, 1, 2).within(SHORT).start();
             // Until the test's process ends.
             std::thread::spawn(move || {
                 let mut held = Vec::new();
@@ -547,7 +526,7 @@ mod attack {
         });
         for (what, process) in ranks {
             let said = says(process);
-            assert!(said.contains("rank 0 has not come within 1s"), "{what}: {said}");
+            assert!(said.contains("rank 0 has not come within 250ms"), "{what}: {said}");
         }
     }
 }
@@ -557,16 +536,6 @@ mod files {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
-
-    pub const TESTS: &[(&str, fn())] = &[
-        ("files::nobody_else_can_read_them", nobody_else_can_read_them),
-        ("files::files_of_others_are_not_believed", files_of_others_are_not_believed),
-        ("files::fifos_are_not_waited_for", fifos_are_not_waited_for),
-        ("files::files_that_were_left_behind", files_that_were_left_behind),
-        ("files::giving_up_while_another_rank_reads", giving_up_while_another_rank_reads),
-        ("files::one_meeting_after_another", one_meeting_after_another),
-        ("files::a_rank_that_is_killed_in_between", a_rank_that_is_killed_in_between),
-    ];
 
     fn is_there(path: &Path) -> bool {
         std::fs::symlink_metadata(path).is_ok()
@@ -581,6 +550,7 @@ mod files {
     }
 
     /// Looks at all files of the rendezvous while it goes on.
+    #[test]
     fn nobody_else_can_read_them() {
         let places = Places::new("modes");
         let place = places.file();
@@ -606,6 +576,7 @@ mod files {
     }
 
     /// A file that other users could have written, or a link to one, is not trusted.
+    #[test]
     fn files_of_others_are_not_believed() {
         let places = Places::new("others");
         let (place, path) = (places.file(), places.path());
@@ -627,6 +598,7 @@ mod files {
     }
 
     /// If there is a FIFO in place of the record or of a mark, no rank waits until a program writes to it.
+    #[test]
     fn fifos_are_not_waited_for() {
         let places = Places::new("fifo");
         let (place, path) = (places.file(), places.path());
@@ -642,6 +614,7 @@ mod files {
     }
 
     /// Rank 0 replaces a file that an earlier run with the same token has left behind, and a rank that has read it reads again.
+    #[test]
     fn files_that_were_left_behind() {
         let places = Places::new("stale");
         let (place, path) = (places.file(), places.path());
@@ -658,6 +631,7 @@ mod files {
 
     /// Rank 0 gives up after a rank has read the file and before that rank sets its mark: not all ranks have arrived, and the
     /// rank must not conclude that they have.
+    #[test]
     fn giving_up_while_another_rank_reads() {
         let places = Places::new("withdrawn");
         let (place, path) = (places.file(), places.path());
@@ -674,6 +648,7 @@ mod files {
     }
 
     /// Rank 0 returns when all ranks know that all have arrived: the next meeting at the place is another one.
+    #[test]
     fn one_meeting_after_another() {
         let places = Places::new("repeated");
         let place = places.file();
@@ -684,6 +659,7 @@ mod files {
     }
 
     /// A rank is killed after it has read the file: the others still meet, and so does the next run at the place.
+    #[test]
     fn a_rank_that_is_killed_in_between() {
         let places = Places::new("killed");
         let (place, path) = (places.file(), places.path());

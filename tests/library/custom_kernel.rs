@@ -1,9 +1,8 @@
 //! Tests the example `custom_kernel` as a user runs it: the executable that Cargo built beside this test.
-#![cfg(feature = "cpu")]
 
 /// Source of the example, for its unit tests. With `test = true` Cargo would run them, but not build the program.
 #[allow(dead_code)]
-#[path = "../examples/custom_kernel/main.rs"]
+#[path = "../../examples/custom_kernel/main.rs"]
 mod example;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ const LEVELS: [u64; 32] = [
     24047, 15578, 14560, 6274, 3910, 760, 221, 2,
 ];
 
-/// `target/PROFILE/examples/custom_kernel`, from this test's `target/PROFILE/deps/custom_kernel-HASH`.
+/// `target/PROFILE/examples/custom_kernel`, from this test's `target/PROFILE/deps/library-HASH`.
 fn executable() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its executable");
     let profile = test.parent().and_then(Path::parent).expect("tests are in target/PROFILE/deps");

@@ -5,8 +5,6 @@
 //! - Headers and macros for a build of the user are those of the library; nvcc compiles with them (where `WARPSET_NVCC` names
 //!   one).
 
-#![cfg(feature = "cuda")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

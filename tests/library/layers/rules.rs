@@ -1,6 +1,6 @@
 //! The imports that the layers allow.
 
-use crate::source::{Crate, Sources, tokens, without_tests};
+use super::source::{Crate, Sources, tokens, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each layer, the layers that its files may import from besides their own. `backend` stands for its traits, in
