@@ -20,10 +20,9 @@ fn cpu_tables() {
         build.flag_if_supported("-g1");
     }
     // Several compilers at once, as many as Cargo allows: each file takes seconds. Those that take longest come first.
-    let kernels = ["indexed_from_9", "indexed_1_to_8", "bucket_from_17", "tree", "compact_tree"]
+    let kernels = ["bucket_from_17", "compact_tree", "tree", "indexed_1_to_8", "bucket_11_to_16", "growth", "bucket_5_to_10"]
         .into_iter()
-        .chain(["bucket_11_to_16", "bucket_5_to_10", "bucket_1_to_4", "growth", "tree_growth", "compact"])
-        .chain(["filtered_from_17", "filtered_1_to_8", "filtered_9_to_16"])
+        .chain(["compact", "bucket_1_to_4", "indexed", "bucket_maintenance", "tree_growth", "filter"])
         .map(|name| format!("cuda/cpu_kernels/{name}.cpp"));
     build
         .cpp(true)

@@ -5,31 +5,37 @@
 namespace warpset {
 namespace {
 
-const IndexedKernels& indexed_kernels(u32 width) { return width <= 8 ? indexed_1_to_8 : indexed_from_9; }
+const SearchKernels& indexed_searches(const View* view)
+{
+    return view->as<IndexedView>().rows.width <= 8 ? indexed_1_to_8 : indexed_from_9;
+}
 
-const IndexedKernels& indexed_kernels(const View* view) { return indexed_kernels(view->as<IndexedView>().rows.width); }
-
-const Kernels& bucket_kernels(u32 width)
+const SearchKernels& bucket_searches(u32 width)
 {
     if (width <= 4) return bucket_1_to_4;
     if (width <= 10) return bucket_5_to_10;
     return width <= 16 ? bucket_11_to_16 : bucket_from_17;
 }
 
-const FilteredKernels& filtered_kernels(u32 width)
-{
-    if (width <= 8) return filtered_1_to_8;
-    return width <= 16 ? filtered_9_to_16 : filtered_from_17;
-}
-
-const Kernels& kernels(const View* view)
+const SearchKernels& searches(const View* view)
 {
     switch (view->kind) {
-        case TableKind::Bucket: return bucket_kernels(view->as<TableView>().width);
-        case TableKind::Tree: return tree_kernels;
-        case TableKind::Compact: return compact_kernels;
-        case TableKind::CompactTree: return compact_tree_kernels;
-        default: return indexed_kernels(view);
+        case TableKind::Bucket: return bucket_searches(view->as<TableView>().width);
+        case TableKind::Tree: return tree_kernels.search;
+        case TableKind::Compact: return compact_kernels.search;
+        case TableKind::CompactTree: return compact_tree_kernels.search;
+        default: return indexed_searches(view);
+    }
+}
+
+const MaintenanceKernels& maintenance(TableKind kind)
+{
+    switch (kind) {
+        case TableKind::Bucket: return bucket_maintenance;
+        case TableKind::Tree: return tree_kernels.maintenance;
+        case TableKind::Compact: return compact_kernels.maintenance;
+        case TableKind::CompactTree: return compact_tree_kernels.maintenance;
+        default: return indexed_maintenance;
     }
 }
 
@@ -53,14 +59,7 @@ u32 warpset_cpu_most_chunk_bytes() { return has_chunks_of_16 ? 16 : 8; }
 // `slot_bits`: of a compact table, of a tree's compact roots, or of an index.
 void warpset_cpu_geometry(TableKind kind, u32 width, u32 slot_words, u32 chunk_bytes, u32 slot_bits, Geometry* geometry)
 {
-    const SlotsOf slots{slot_words, chunk_bytes};
-    switch (kind) {
-        case TableKind::Bucket: return bucket_kernels(width).geometry(width, slots, slot_bits, geometry);
-        case TableKind::Tree: return tree_kernels.geometry(width, slots, slot_bits, geometry);
-        case TableKind::Compact: return compact_kernels.geometry(width, slots, slot_bits, geometry);
-        case TableKind::CompactTree: return compact_tree_kernels.geometry(width, slots, slot_bits, geometry);
-        case TableKind::Indexed: return indexed_kernels(width).geometry(width, slots, slot_bits, geometry);
-    }
+    maintenance(kind).geometry(width, {slot_words, chunk_bytes}, slot_bits, geometry);
 }
 
 // For tests: bucket and code of a key under a function of the main level (0) or the stash (1), and the key that these two give
@@ -74,7 +73,7 @@ void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u3
 void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
 {
     play(thread, threads);
-    kernels(view).clear(*view);
+    maintenance(view->kind).clear(*view);
 }
 
 // As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables, and of nodes. For pages that
@@ -101,60 +100,59 @@ void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u
 void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 threads, u64 last, BatchCounts* counts)
 {
     play(thread, threads);
-    indexed_kernels(view).rebuild(*view, *larger, last, counts);
+    rebuild_indexed(*view, *larger, last, counts);
 }
 
 // `thread` of `threads` threads lists its part of the holes among the rows `first .. last`.
 void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
     play(thread, threads);
-    indexed_kernels(view).list_holes(*view, first, last, holes, capacity, count);
+    list_holes_indexed(*view, first, last, holes, capacity, count);
 }
 
 void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)
 {
     play(0, 1);
-    indexed_kernels(view).move_rows(*view, moves, count);
+    move_rows_indexed(*view, moves, count);
 }
 
 void warpset_cpu_count_unstored(const View* view, const u64* references, u64 count, u64* invalid)
 {
     play(0, 1);
-    indexed_kernels(view).count_unstored(*view, references, count, invalid);
+    count_unstored_indexed(*view, references, count, invalid);
 }
 
 // Incremental, if the batch has parents and the table gains by it.
 void warpset_cpu_find_or_put(const View* view, const BatchView* batch)
 {
     play(0, 1);
-    if (view->filter) return filtered_kernels(view->as<TableView>().width).find_or_put(*view, *batch);
-    kernels(view).find_or_put(*view, *batch);
+    searches(view).find_or_put(*view, *batch);
 }
 
 // Find-or-put into an indexed table, which changes values beside its rows.
 void warpset_cpu_upsert(const View* view, const BatchView* batch, const UpsertView* upsert)
 {
     play(0, 1);
-    indexed_kernels(view).upsert(*view, *batch, *upsert);
+    upsert_indexed(*view, indexed_searches(view), *batch, *upsert);
 }
 
 void warpset_cpu_find(const View* view, const BatchView* batch)
 {
     play(0, 1);
-    if (view->filter) return filtered_kernels(view->as<TableView>().width).find(*view, *batch);
-    kernels(view).find(*view, *batch);
+    searches(view).find(*view, *batch);
 }
 
 void warpset_cpu_get(const View* view, const u64* references, u64 count, u32* vectors, u64* invalid)
 {
     play(0, 1);
-    kernels(view).get(*view, references, count, vectors, invalid);
+    maintenance(view->kind).get(*view, references, count, vectors, invalid);
 }
 
-void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor)
+// Copies the vectors of slots `first .. last`, from number `count` on, and adds their number to `count`, which only this call uses.
+void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64* references, u64* count)
 {
     play(0, 1);
-    kernels(view).export_range(*view, first, last, vectors, references, cursor);
+    maintenance(view->kind).export_range(*view, first, last, vectors, references, count);
 }
 
 // Counts the parts of a bucket table that grows.
@@ -192,7 +190,7 @@ void warpset_cpu_move_trees(const View* from, const View* to, u32* lists, u32* r
 void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
     play(0, 1);
-    kernels(view).measure(*view, first, last, lengths, bins, totals);
+    maintenance(view->kind).measure(*view, first, last, lengths, bins, totals);
 }
 
 }  // extern "C"

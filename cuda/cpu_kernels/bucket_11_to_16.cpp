@@ -2,6 +2,6 @@
 
 namespace warpset {
 
-const Kernels bucket_11_to_16 = kernels_of<BucketTables<11, 16>>();
+const SearchKernels bucket_11_to_16 = bucket_searches_of<BucketTables<11, 16>>();
 
 }  // namespace warpset

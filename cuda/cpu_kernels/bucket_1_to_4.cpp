@@ -2,6 +2,6 @@
 
 namespace warpset {
 
-const Kernels bucket_1_to_4 = kernels_of<BucketTables<1, 4>>();
+const SearchKernels bucket_1_to_4 = bucket_searches_of<BucketTables<1, 4>>();
 
 }  // namespace warpset

@@ -2,6 +2,6 @@
 
 namespace warpset {
 
-const Kernels bucket_5_to_10 = kernels_of<BucketTables<5, 10>>();
+const SearchKernels bucket_5_to_10 = bucket_searches_of<BucketTables<5, 10>>();
 
 }  // namespace warpset

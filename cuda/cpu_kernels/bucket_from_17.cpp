@@ -3,6 +3,6 @@
 
 namespace warpset {
 
-const Kernels bucket_from_17 = kernels_of<BucketTablesOf<WideShapes>>();
+const SearchKernels bucket_from_17 = bucket_searches_of<BucketTablesOf<WideShapes>>();
 
 }  // namespace warpset

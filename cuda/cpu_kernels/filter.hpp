@@ -16,6 +16,8 @@
 // `finish` sets the others, before the put call ends. (2 words, ns a new vector: 20 without a filter, 30 with the ring, 103 if
 // the bits are set at once, because the next compare-and-swap waits for that write.)
 //
+// Tables with and without a filter share their kernels (bucket.hpp). Kernels of their own were 186 KB of machine code.
+//
 // Tried and dropped for the same purpose, by a program that calls these functions, on one thread of an AMD EPYC beside other
 // work, fill 0.7, 2^22 vectors of 2 words and 2^21 of 8; figures are ratios to the time without:
 //   - A tag a slot (8 bits of the hash, 0 for EMPTY; lookups compare the tags of a bucket at once, and end where searches of
@@ -27,165 +29,55 @@
 //   - Rings of 4 and 64 vectors instead of 16: new 1.86 and 1.50 instead of 1.51 (2 words).
 #pragma once
 
-#include "warpset/batch/search.cuh"
+#include "kernels.hpp"
 
 namespace warpset {
 
-// A bucket table with a filter.
-template <class Shape>
-struct FilteredTable : BucketTable<Shape> {
-    using Base = BucketTable<Shape>;
-    using Roots = FilteredTable;
-
-    u64* filter;
-    u64 words;  // of the filter
-
-    WARPSET_FN FilteredTable(const BucketTable<Shape>& table, u64* filter, u64 words) : Base(table), filter(filter), words(words) {}
-    WARPSET_FN const Roots& root_table() const { return *this; }
+// The filter of a table, if a call uses it; otherwise `words` is null.
+struct Filter {
+    u64* words;
+    u64 count;
 
     // Word of the filter for a vector with this hash, and the vector's bits in it.
-    WARPSET_FN u64* word_of(u64 hash) const { return filter + platform::high_product(hash, words); }
-    WARPSET_FN static u64 bits_of(u64 hash) { return 1ull << (hash & 63) | 1ull << (hash >> 6 & 63) | 1ull << (hash >> 12 & 63); }
+    u64* word_of(u64 hash) const { return words + platform::high_product(hash, count); }
+    static u64 bits_of(u64 hash) { return 1ull << (hash & 63) | 1ull << (hash >> 6 & 63) | 1ull << (hash >> 12 & 63); }
 
     // False: no put that has ended stored a vector with this hash (src/backend/cpu/filter.rs). Relaxed: the order comes from the
     // count of puts there.
-    WARPSET_FN bool may_hold(u64 hash) const
+    bool may_hold(u64 hash) const
     {
         const u64 bits = bits_of(hash);
         return (platform::load_relaxed(word_of(hash)) & bits) == bits;
     }
 
-    WARPSET_FN void prefetch_word(u64 hash) const { platform::prefetch(word_of(hash), sizeof(u64)); }
+    // Other threads set bits of the same word. Relaxed: published by the end of the put call (src/backend/cpu/filter.rs).
+    void set(u64 hash) const { __atomic_fetch_or(word_of(hash), bits_of(hash), __ATOMIC_RELAXED); }
 };
 
-// Find-or-put by one thread, which sets the bits of new vectors.
-template <class Shape>
-struct ThreadSearch<FilteredTable<Shape>, Operation::FindOrPut> {
-    using Table = FilteredTable<Shape>;
+// New vectors whose bits are not set yet: the hashes of the last ones.
+struct NewHashes {
+    static constexpr u32 size = 16;
+    u64 hashes[size];
+    u32 count = 0;
 
-    // New vectors whose bits are not set yet: the hashes of the last ones.
-    struct Lane {
-        static constexpr u32 size = 16;
-        u64 hashes[size];
-        u32 count = 0;
-
-        // Other threads set bits of the same word. Relaxed: published by the end of the put call (src/backend/cpu/filter.rs).
-        WARPSET_FN static void set(const Table& table, u64 hash)
-        {
-            __atomic_fetch_or(table.word_of(hash), Table::bits_of(hash), __ATOMIC_RELAXED);
-        }
-
-        WARPSET_FN void add(const Table& table, u64 hash)
-        {
-            table.prefetch_word(hash);
-            u64& place = hashes[count % size];
-            if (count >= size) set(table, place);
-            place = hash;
-            ++count;
-        }
-
-        WARPSET_FN void finish(const Table& table)
-        {
-            for (u32 i = 0; i < (count < size ? count : size); ++i) set(table, hashes[i]);
-        }
-    };
-
-    ThreadSearch<BucketTable<Shape>, Operation::FindOrPut> search;
-    u64 hash;
-
-    template <class Vector>
-    WARPSET_FN void begin(const Table& table, const Vector& vector)
-    {
-        hash = table.hash(vector);
-        search.begin(table, vector, hash);
-    }
-
-    template <class Vector>
-    WARPSET_FN Found step(const Table& table, const Vector& vector, Lane& lane)
-    {
-        typename ThreadSearch<BucketTable<Shape>, Operation::FindOrPut>::Lane none{};
-        const Found found = search.step(table, vector, none);
-        if (found.outcome == Outcome::New) lane.add(table, hash);
-        return found;
-    }
+    // Not inlined: it would take registers from searches of tables without a filter.
+    WARPSET_CALLED void add(Filter filter, u64 hash);
+    void finish(Filter filter) const;
 };
 
-// Looks up a batch. Hashes some vectors, which prefetches their words of the filter; then reads these words, which leaves the
-// vectors that may be stored; and searches for those as `SearchBatch::run_thread` does.
-template <class Shape>
-struct SearchBatch<FilteredTable<Shape>, Operation::Find, Offer::Whole> {
-    using Table = FilteredTable<Shape>;
-
-    WARPSET_FN static void run_thread(const Table& table, const BatchView& batch)
-    {
-        constexpr u32 max_turns = Shape::static_width == 1 ? 32 : 24;
-        using Search = ThreadSearch<BucketTable<Shape>, Operation::Find>;
-        struct Turn {
-            u64 index;  // position of the vector in the batch
-            WordVector key;
-            Search search;
-        };
-        const u32 width = table.width();
-        Results<Operation::Find, BatchView> results{table.stored_count(), batch};
-        Candidate candidates[block];
-        u32 left = 0;
-        u64 next = 0;
-        const auto begin = [&](Turn& turn) {
-            while (left == 0) {
-                if (next == batch.count) return false;
-                const u32 count = static_cast<u32>(batch.count - next < block ? batch.count - next : block);
-                left = pass(table, batch, next, count, candidates);
-                next += count;
-            }
-            const Candidate& candidate = candidates[--left];
-            turn.index = candidate.index;
-            turn.key = WordVector{batch.vectors + candidate.index * width};
-            turn.search.begin(table, turn.key, candidate.hash);
-            return true;
-        };
-        typename Search::Lane lane{};
-        Turn turns[max_turns];
-        u32 count = 0;
-        while (count < max_turns && begin(turns[count])) ++count;
-        for (Turn *turn = turns, *end = turns + count; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
-            const Found found = turn->search.step(table, turn->key, lane);
-            if (found.outcome == Outcome::Pending) continue;
-            if (found.outcome == Outcome::Seen) results.record(turn->index, found.outcome, batch.reference_to(found.reference));
-            if (!begin(*turn)) *turn = *--end;
-        }
-        results.finish();
-        if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
-    }
-
-private:
+// Vectors of a batch that may be stored.
+struct Candidates {
     static constexpr u32 block = 64;
-
-    // A vector that may be stored.
     struct Candidate {
         u64 index;  // its position in the batch
         u64 hash;
     };
+    Candidate candidates[block];
+    u64 next = 0;  // position in the batch of the first vector that `pass` has not taken
 
-    // Takes `count` vectors from `next` on. Answers Absent for all of them, which a search overwrites if it finds one. Returns
-    // the number of candidates among them. There is no branch that depends on a vector. A function of its own, because GCC does
-    // not inline the hash into a larger one.
-    WARPSET_CALLED static u32 pass(const Table& table, const BatchView& batch, u64 next, u32 count, Candidate* candidates)
-    {
-        const u32* vector = batch.vectors + next * table.width();
-        u64 hashes[block];
-        for (u32 i = 0; i < count; ++i, vector += table.width()) {
-            hashes[i] = table.hash(WordVector{vector});
-            table.prefetch_word(hashes[i]);
-        }
-        u32 candidate = 0;
-        for (u32 i = 0; i < count; ++i) {
-            if (batch.outcomes) batch.outcomes[next + i] = static_cast<u8>(Outcome::Absent);
-            if (batch.references) batch.references[next + i] = batch.no_slot();
-            candidates[candidate] = {next + i, hashes[i]};
-            candidate += table.may_hold(hashes[i]);
-        }
-        return candidate;
-    }
+    // Takes vectors of the batch until some may be stored, and returns how many; 0: the batch has ended. Answers Absent for all
+    // of them, which a search overwrites if it finds one.
+    WARPSET_CALLED u32 pass(const TableView& table, Filter filter, const BatchView& batch);
 };
 
 }  // namespace warpset

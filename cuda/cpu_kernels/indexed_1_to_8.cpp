@@ -2,6 +2,6 @@
 
 namespace warpset {
 
-const IndexedKernels indexed_1_to_8 = indexed_kernels_of<IndexedTables<1, 8>>();
+const SearchKernels indexed_1_to_8 = search_kernels_of<IndexedTables<1, 8>>();
 
 }  // namespace warpset

@@ -1,8 +1,11 @@
 // Kernels of the tables on a CPU, and how cpu_tables.cpp reaches them.
 //
 // Each file of this folder has the kernels of one kind of table, or of some widths of it, so that build.rs compiles them in
-// parallel: each file takes a compiler seconds. A file defines one `Kernels`; cpu_tables.cpp has the entry points, which select
-// the `Kernels` of a table and call one of its functions.
+// parallel: each file takes a compiler up to two seconds. A file defines `SearchKernels`, `MaintenanceKernels`, or both;
+// cpu_tables.cpp has the entry points, which select those of a table and call one of their functions.
+//
+// Nearly all of the time to compile is that to optimise machine code, so its size is what to watch. Searches have kernels for
+// each kind, width and slot where these are faster; all else is compiled for as few types as possible.
 #pragma once
 
 #include "warpset/batch/maintenance.cuh"
@@ -43,40 +46,41 @@ struct View {
 
 constexpr bool has_chunks_of_16 = WARPSET_CLAIMS_16_BYTES;
 
-// Kernels of some tables. All but `geometry` get the view of such a table; the entry points of these names in cpu_tables.cpp say
-// what each does. `slot_bits`: of a compact table, of a tree's compact roots, or of an index.
-struct Kernels {
-    void (*geometry)(u32 width, SlotsOf slots, u32 slot_bits, Geometry* geometry);
-    void (*clear)(const View& view);
+// Kernels of some tables, which get the view of such a table. The entry points of these names in cpu_tables.cpp say what each
+// does.
+struct SearchKernels {
     void (*find_or_put)(const View& view, const BatchView& batch);
     void (*find)(const View& view, const BatchView& batch);
+};
+
+// `slot_bits`: of a compact table, of a tree's compact roots, or of an index.
+struct MaintenanceKernels {
+    void (*geometry)(u32 width, SlotsOf slots, u32 slot_bits, Geometry* geometry);
+    void (*clear)(const View& view);
     void (*get)(const View& view, const u64* references, u64 count, u32* vectors, u64* invalid);
-    void (*export_range)(const View& view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor);
+    void (*export_range)(const View& view, u64 first, u64 last, u32* vectors, u64* references, u64* count);
     void (*measure)(const View& view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals);
 };
 
-// Kernels that only indexed tables have.
-struct IndexedKernels : Kernels {
-    void (*upsert)(const View& view, const BatchView& batch, const UpsertView& upsert);
-    void (*rebuild)(const View& view, const View& larger, u64 last, BatchCounts* counts);
-    void (*list_holes)(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
-    void (*move_rows)(const View& view, const RowMove* moves, u64 count);
-    void (*count_unstored)(const View& view, const u64* references, u64 count, u64* invalid);
+struct Kernels {
+    SearchKernels search;
+    MaintenanceKernels maintenance;
 };
 
-// Widths 1 to 16 have kernels of their own, where the loops over chunks are unrolled. Wider vectors in padded slots of 20 to 32
-// and of 64 words share kernels by slot; all others have kernels whose loops are as long as a run-time value says.
-extern const Kernels bucket_1_to_4, bucket_5_to_10, bucket_11_to_16, bucket_from_17;
+// Searches of bucket tables of up to 16 words have kernels for each width, where the loops over chunks are unrolled. Wider
+// vectors in padded slots of 20 to 32 and of 64 words share kernels by slot; all others have kernels whose loops are as long as a
+// run-time value says. Of indexed tables, widths up to 8 words have kernels of their own.
+extern const SearchKernels bucket_1_to_4, bucket_5_to_10, bucket_11_to_16, bucket_from_17;
 extern const Kernels tree_kernels, compact_kernels, compact_tree_kernels;
-extern const IndexedKernels indexed_1_to_8, indexed_from_9;
+extern const SearchKernels indexed_1_to_8, indexed_from_9;
+extern const MaintenanceKernels bucket_maintenance, indexed_maintenance;
 
-// Searches of bucket tables with a filter, in files of their own: more callers of a function in one file may change which of them
-// the compiler inlines it into, and so the time of tables without a filter.
-struct FilteredKernels {
-    void (*find_or_put)(const View& view, const BatchView& batch);
-    void (*find)(const View& view, const BatchView& batch);
-};
-extern const FilteredKernels filtered_1_to_8, filtered_9_to_16, filtered_from_17;
+// Kernels that only indexed tables have. `search`: the table's.
+void upsert_indexed(const View& view, const SearchKernels& search, const BatchView& batch, const UpsertView& upsert);
+void rebuild_indexed(const View& view, const View& larger, u64 last, BatchCounts* counts);
+void list_holes_indexed(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
+void move_rows_indexed(const View& view, const RowMove* moves, u64 count);
+void count_unstored_indexed(const View& view, const u64* references, u64 count, u64* invalid);
 
 // Growth of bucket tables, in a file of its own for the same reason. `Parts::count`, `fill_part` and `export_left` of growth.hpp.
 void count_parts_of_buckets(const View& view, u64* count);
@@ -98,14 +102,11 @@ Geometry geometry_of(const Layout& layout, u64 table_view_bytes)
             static_cast<u32>(table_view_bytes), sizeof(BatchView), 0};
 }
 
-// Kernels of the tables that `Tables` knows: `Tables::geometry`, and `Tables::with_table(view, use)`, which calls `use(table)`.
-// `RareTables`: of the kernels that no time matters in, which may then be compiled for fewer types of table.
-template <class Tables, class RareTables = Tables>
-constexpr Kernels kernels_of()
+// Searches of the tables that `Tables` knows: `Tables::with_table(view, use)` calls `use(table)`.
+template <class Tables>
+constexpr SearchKernels search_kernels_of()
 {
     return {
-        Tables::geometry,
-        [](const View& view) { RareTables::with_table(view, [](const auto& table) { clear_table(table); }); },
         [](const View& view, const BatchView& batch) {
             Tables::with_table(view, [&](const auto& table) {
                 using Table = std::decay_t<decltype(table)>;
@@ -120,16 +121,70 @@ constexpr Kernels kernels_of()
                 SearchBatch<std::decay_t<decltype(table)>, Operation::Find>::run_thread(table, batch);
             });
         },
+    };
+}
+
+// vectors[i] = the vector at references[i], for i < count, if `read(slot, vector)` reads it. Otherwise adds the words of a vector
+// to `invalid`.
+template <class Read>
+void get_each(u64 slots, u32 width, const u64* references, u64 count, u32* vectors, u64* invalid, Read read)
+{
+    for (u64 at = 0; at < count; ++at, vectors += width) {
+        const u64 slot = references[at] & slot_mask;  // the caller has checked the tags
+        if (slot >= slots || !read(slot, vectors)) platform::add_relaxed(invalid, width);
+    }
+}
+
+// Copies the vectors that `read(slot, vector)` reads from slots `first .. last`, from number `count` on, and their references to
+// `references`, unless it is null. Adds their number to `count`, which nothing else uses. Room for last - first.
+template <class Read>
+void export_each(u32 width, u64 first, u64 last, u32* vectors, u64* references, u64* count, Read read)
+{
+    u64 at = *count;
+    for (u64 slot = first; slot < last; ++slot) {
+        if (!read(slot, vectors + at * width)) continue;
+        if (references) references[at] = slot;
+        ++at;
+    }
+    *count = at;
+}
+
+// Copies the vector in a slot. Returns false, perhaps after some words, if there is none.
+template <class Table>
+bool read_slot(const Table& table, u64 slot, u32* vector)
+{
+    return table.read_words(slot, 0, 1, [&](u32 word, u32 value) { vector[word] = value; });
+}
+
+// All that is no search, of the tables that `Tables` knows, as above. `Tables::geometry`: the kernel.
+template <class Tables>
+constexpr MaintenanceKernels maintenance_kernels_of()
+{
+    return {
+        Tables::geometry,
+        [](const View& view) { Tables::with_table(view, [](const auto& table) { clear_table(table); }); },
         [](const View& view, const u64* references, u64 count, u32* vectors, u64* invalid) {
-            Tables::with_table(view, [&](const auto& table) { get_vectors(table, references, count, vectors, invalid); });
+            Tables::with_table(view, [&](const auto& table) {
+                get_each(table.slots(), table.width(), references, count, vectors, invalid,
+                         [&](u64 slot, u32* vector) { return read_slot(table, slot, vector); });
+            });
         },
-        [](const View& view, u64 first, u64 last, u32* vectors, u64* references, u64* cursor) {
-            Tables::with_table(view, [&](const auto& table) { export_vectors(table, first, last, vectors, references, cursor); });
+        [](const View& view, u64 first, u64 last, u32* vectors, u64* references, u64* count) {
+            Tables::with_table(view, [&](const auto& table) {
+                export_each(table.width(), first, last, vectors, references, count,
+                            [&](u64 slot, u32* vector) { return read_slot(table, slot, vector); });
+            });
         },
         [](const View& view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals) {
-            RareTables::with_table(view, [&](const auto& table) { measure_probes(table, first, last, lengths, bins, totals); });
+            Tables::with_table(view, [&](const auto& table) { measure_probes(table, first, last, lengths, bins, totals); });
         },
     };
+}
+
+template <class Tables>
+constexpr Kernels kernels_of()
+{
+    return {search_kernels_of<Tables>(), maintenance_kernels_of<Tables>()};
 }
 
 }  // namespace warpset

@@ -4,20 +4,68 @@
 namespace warpset {
 namespace {
 
-struct TreeTables {
-    // Calls `use(shape)` with the shape of roots.
-    template <class Use>
-    static void with_root_shape(SlotsOf slots, Use use)
+using LongLines = BucketTable<StaticShape<2, 8, 64>>;
+
+#if WARPSET_CLAIMS_16_BYTES
+// Roots in lines of 32 bytes, or of 64 on a processor without claims of 16 bytes. Such processors are rare, so their searches are
+// calls, and kernels of trees, which are long, are compiled once. (With kernels for each of both, 79 KB instead of 45.)
+struct RootTable : BucketTable<StaticShape<2, 16, 32>> {
+    using Base = BucketTable<StaticShape<2, 16, 32>>;
+    using Roots = RootTable;
+
+    bool has_long_lines;
+
+    RootTable(const TableView& view, SlotsOf slots) : Base(Base::of(view)), has_long_lines(slots.chunk_bytes == 8) {}
+
+    LongLines with_long_lines() const { return LongLines::of(view); }
+
+    u64 slots() const { return has_long_lines ? with_long_lines().slots() : Base::slots(); }
+
+    void prefetch(u64 bucket) const { has_long_lines ? with_long_lines().prefetch(bucket) : Base::prefetch(bucket); }
+
+    template <class Vector>
+    Found find_or_put_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        if constexpr (has_chunks_of_16) {
-            if (slots.chunk_bytes == 16) return use(StaticShape<2, 16, 32>{});
-        }
-        use(StaticShape<2, 8, 64>{});
+        return has_long_lines ? find_or_put_in_long(bucket, vector, forbidden) : Base::find_or_put_in(bucket, vector, forbidden);
     }
 
-    static void geometry(u32, SlotsOf slots, u32, Geometry* geometry)
+    template <class Vector>
+    Found find_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        with_root_shape(slots, [&](auto shape) { *geometry = geometry_of(Layout<decltype(shape)>{shape}, sizeof(TreeView)); });
+        return has_long_lines ? find_in_long(bucket, vector, forbidden) : Base::find_in(bucket, vector, forbidden);
+    }
+
+    bool read_chunk(u64 slot, u64& value) const
+    {
+        return has_long_lines ? with_long_lines().read_chunk(slot, value) : Base::read_chunk(slot, value);
+    }
+
+private:
+    template <class Vector>
+    WARPSET_CALLED Found find_or_put_in_long(u64 bucket, const Vector& vector, const Classes& forbidden) const
+    {
+        return with_long_lines().find_or_put_in(bucket, vector, forbidden);
+    }
+
+    template <class Vector>
+    WARPSET_CALLED Found find_in_long(u64 bucket, const Vector& vector, const Classes& forbidden) const
+    {
+        return with_long_lines().find_in(bucket, vector, forbidden);
+    }
+};
+#else
+struct RootTable : LongLines {
+    using Roots = RootTable;
+
+    RootTable(const TableView& view, SlotsOf) : LongLines(LongLines::of(view)) {}
+};
+#endif
+
+struct TreeTables {
+    static void geometry(u32, SlotsOf slots, u32 slot_bits, Geometry* geometry)
+    {
+        bucket_maintenance.geometry(2, slots, slot_bits, geometry);
+        geometry->table_view_bytes = sizeof(TreeView);
     }
 
     // A thread depends only on the pairing of a table's strategy.
@@ -26,10 +74,7 @@ struct TreeTables {
     {
         const TreeView& tree = view.as<TreeView>();
         const auto use_as = [&](auto strategy) {
-            with_root_shape(view.slots, [&](auto shape) {
-                using Roots = BucketTable<decltype(shape)>;
-                use(TreeTable<Roots, 0, decltype(strategy)>{Roots::of(tree.roots), {tree.nodes}, tree.nodes.width});
-            });
+            use(TreeTable<RootTable, 0, decltype(strategy)>{RootTable(tree.roots, view.slots), {tree.nodes}, tree.nodes.width});
         };
         switch (view.pairing) {
             case Pairing::Neighboured: return use_as(Strategy<Lanes::One, Pairing::Neighboured, Workspace::Registers>{});
@@ -39,8 +84,31 @@ struct TreeTables {
     }
 };
 
+// The view of a tree table begins with that of its roots, so the kernels of bucket tables take it.
+constexpr MaintenanceKernels tree_maintenance()
+{
+    MaintenanceKernels kernels = maintenance_kernels_of<TreeTables>();
+    kernels.clear = [](const View& view) {
+        bucket_maintenance.clear(view);
+        const NodeTable nodes{view.as<TreeView>().nodes};
+        const auto share = platform::Grid::share(nodes.zero() + 1ull);
+        for (u64 at = share.first; at < share.last; ++at) nodes.view.slots[at] = NodeTable::empty;
+        if (platform::Grid::thread() == 0) *nodes.view.stored = 0;
+    };
+    kernels.measure = [](const View& view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals) {
+        bucket_maintenance.measure(view, first, last, lengths, bins, totals);
+        TreeTables::with_table(view, [&](const auto& table) {
+            u64 probes = 0;
+            for (u64 slot = first; slot < last; ++slot)
+                if (table.holds(slot)) probes += table.node_probes(slot);
+            platform::add_relaxed(&totals->node_probes, probes);
+        });
+    };
+    return kernels;
+}
+
 }  // namespace
 
-const Kernels tree_kernels = kernels_of<TreeTables>();
+const Kernels tree_kernels = {search_kernels_of<TreeTables>(), tree_maintenance()};
 
 }  // namespace warpset

@@ -133,14 +133,25 @@ struct SearchBatch {
         };
         typename ThreadSearch<Roots, operation>::Lane lane{};
         Turn turns[max_turns];
-        u32 count = 0;
-        while (count < max_turns && begin(turns[count])) ++count;
-        for (Turn *turn = turns, *end = turns + count; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
-            const Found found = turn->search.step(roots, turn->key, lane);
-            if (found.outcome == Outcome::Pending) continue;
-            const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
-            results.record(turn->index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
-            if (!begin(*turn)) *turn = *--end;
+        // One place where turns begin, so that the compiler inlines `begin` once: it is most of the code of a kernel.
+        u32 unused = max_turns;  // turns that have had no vector yet
+        for (Turn *turn = turns, *end = turns + max_turns; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
+            const bool is_unused = unused != 0;
+            if (is_unused) {
+                --unused;
+            } else {
+                const Found found = turn->search.step(roots, turn->key, lane);
+                if (found.outcome == Outcome::Pending) continue;
+                const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
+                results.record(turn->index, found.outcome, stored ? batch.reference_to(found.reference) : batch.no_slot());
+            }
+            if (begin(*turn)) continue;
+            if (is_unused) {
+                unused = 0;
+                end = turn;
+            } else {
+                *turn = *--end;
+            }
         }
         lane.finish(roots);
         results.finish();

@@ -83,6 +83,20 @@ struct Rows {
     template <class Vector>
     WARPSET_FN void write(u64 row, const Vector& vector) const
     {
+        if constexpr (platform::Warp::size == 1 && static_width == 0) {
+            // Unrolled, as for a static width.
+            const u32 words = width();
+            u32* const to = at(row);
+            if (words % 2 == 0) {
+                WARPSET_UNROLL
+                for (u32 word = 0; word < words; word += 2)
+                    platform::store_relaxed(reinterpret_cast<u64*>(to + word), vector.pair(word));
+            } else {
+                WARPSET_UNROLL
+                for (u32 word = 0; word < words; ++word) platform::store_relaxed(to + word, vector.word(word));
+            }
+            return;
+        }
         if (width() % 2 == 0) {
             WARPSET_UNROLL_BY(4)
             for (u32 word = 0; word < width(); word += 2) platform::store_relaxed(pairs(row) + word / 2, vector.pair(word));
@@ -96,6 +110,14 @@ struct Rows {
     template <class Vector>
     WARPSET_FN bool equals(u64 row, const Vector& vector) const
     {
+        if constexpr (platform::Warp::size == 1 && static_width == 0) {
+            // All pairs at once, for which GCC uses vector registers. No thread writes to a stored row.
+            u64 difference = 0;
+            u32 word = 0;
+            for (; word + 1 < width(); word += 2) difference |= platform::load_pair(at(row) + word) ^ vector.pair(word);
+            if (word < width()) difference |= at(row)[word] ^ vector.word(word);
+            return difference == 0;
+        }
         if (width() % 2 == 0) {
             for (u32 word = 0; word < width(); word += 2)
                 if (platform::load_relaxed(pairs(row) + word / 2) != vector.pair(word)) return false;

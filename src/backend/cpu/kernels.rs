@@ -108,7 +108,7 @@ unsafe extern "C" {
         last: u64,
         vectors: *mut u32,
         references: *mut u64,
-        cursor: *mut u64,
+        count: *mut u64,
     );
     pub(super) fn warpset_cpu_count_parts(view: *const CpuView, count: *mut u64);
     pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64, count: *mut u64);
