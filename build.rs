@@ -14,6 +14,12 @@ fn main() {
 #[cfg(feature = "cpu")]
 fn cpu_tables() {
     let mut build = cc::Build::new();
+    // Two versions may be in one program. So the names of the entry points (cuda/cpu_entries.hpp) and the namespace, whose inline
+    // functions the linker would merge otherwise, have the version.
+    let version: String =
+        std::env::var("CARGO_PKG_VERSION").expect("Cargo sets it").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    println!("cargo::rustc-env=WARPSET_SYMBOLS={version}");
+    build.define("WARPSET_VERSION", &*version).define("warpset", &*format!("warpset_{version}"));
     // Lines of code only, where a build has debug information at all: the rest of it takes a quarter of the compiler's time.
     let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|found| found == value);
     if is("DEBUG", "true") {
@@ -38,5 +44,5 @@ fn cpu_tables() {
     if is("CARGO_CFG_TARGET_ARCH", "x86_64") {
         build.flag_if_supported("-mcx16");
     }
-    build.compile("warpset_cpu");
+    build.compile(&format!("warpset_cpu_{version}"));
 }

@@ -1,5 +1,6 @@
 // The CPU backend's entry points of a cluster's rank (warpset/cluster/partition.cuh): thread `thread` of `threads` does its part
 // of a kernel's work; the caller starts and joins them. Compiled by build.rs.
+#include "cpu_entries.hpp"
 #include "warpset/cluster/partition.cuh"
 
 using namespace warpset;

@@ -1,5 +1,6 @@
 // The CPU backend's entry points: the kernels of every kind and width of table (cpu_kernels/) behind one function each. Compiled
 // by build.rs.
+#include "cpu_entries.hpp"
 #include "cpu_kernels/kernels.hpp"
 
 namespace warpset {

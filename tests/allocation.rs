@@ -8,7 +8,8 @@
 #![cfg(feature = "cpu")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use warpset::{BucketTable, Device, Request};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use warpset::{BucketTable, CompactTreeTable, Device, Request};
 
 struct ExactlyAligned;
 
@@ -32,12 +33,27 @@ unsafe impl GlobalAlloc for ExactlyAligned {
         unsafe { start.add(layout.align()) }
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // Relaxed: a statistic.
+        CLEARED.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller guarantees the contract.
+        let start = unsafe { self.alloc(layout) };
+        if !start.is_null() {
+            // SAFETY: as many bytes have been allocated.
+            unsafe { start.write_bytes(0, layout.size()) };
+        }
+        start
+    }
+
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         let Some(outer) = outer(layout) else { return };
         // SAFETY: `address` is from `alloc` for this layout: `layout.align()` bytes after the start of an allocation of `outer`.
         unsafe { System.dealloc(address.sub(layout.align()), outer) }
     }
 }
+
+/// Bytes that were asked for as zeros.
+static CLEARED: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
 static ALLOCATOR: ExactlyAligned = ExactlyAligned;
@@ -65,4 +81,18 @@ fn tables_need_no_more_alignment_than_they_ask_for() {
         assert!(table.contains_many(&vectors).unwrap().iter().all(|contained| *contained), "width {width}");
         assert_eq!((table.iter().count(), table.stats().unwrap().stored), (1000, 1000), "width {width}");
     }
+}
+
+/// Iteration over few vectors in many slots of a wide table does not clear memory for as many vectors.
+#[test]
+fn iteration_clears_no_memory_for_vectors_that_are_not_there() {
+    const WIDTH: usize = 127;
+    let table = CompactTreeTable::builder(WIDTH).capacity(1 << 18).nodes(4000).build(&Device::cpu_with_threads(1)).unwrap();
+    let vectors: Vec<u32> = (0..10 * WIDTH as u32).map(|word| word.wrapping_mul(0x9E37_79B1)).collect();
+    table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap();
+    let before = CLEARED.load(Ordering::Relaxed);
+    assert_eq!(table.iter().count(), 10);
+    let cleared = CLEARED.load(Ordering::Relaxed) - before;
+    // The other tests of this process may clear some meanwhile.
+    assert!(cleared < 1 << 24, "{cleared} bytes; the slots have {}", (table.slots() as usize * WIDTH * 4));
 }

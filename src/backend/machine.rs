@@ -226,17 +226,19 @@ pub(crate) trait Values: Any + Send {
     /// If there is no memory. Then the array is unchanged.
     fn make(&mut self, bytes: u64, most: u64) -> Result<()>;
 
-    /// Sets usable bytes to values of these bytes, one after another.
+    /// Sets usable bytes to values of these bytes, one after another. Slices of bytes before them, which
+    /// [`host_bytes`](Self::host_bytes) returned, stay valid. Nothing else has access to the bytes themselves.
     fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()>;
 
-    /// Sets usable bytes to zero.
+    /// Sets usable bytes to zero; otherwise as [`fill`](Self::fill).
     fn zero(&mut self, bytes: Range<u64>) -> Result<()>;
 
     /// The first bytes, which are usable, if they are in the memory of this process. Aligned to 4,096 bytes.
     ///
     /// # Safety
     ///
-    /// Nothing writes them during `'a`, and the array outlives `'a`.
+    /// Nothing writes them during `'a`, [`fill`](Self::fill) and [`zero`](Self::zero) of other bytes excepted, and the array outlives
+    /// `'a`.
     unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]>;
 
     /// Mutable view of the same bytes.
@@ -316,7 +318,8 @@ impl RankMemory {
     /// Unless `len` bytes from `offset` on are within the memory.
     pub(crate) fn check(&self, offset: u64, len: u64) {
         let bytes = self.bytes;
-        assert!(offset + len <= bytes, "{offset} + {len} bytes are within the memory's {bytes}");
+        let is_within = offset.checked_add(len).is_some_and(|end| end <= bytes);
+        assert!(is_within, "{offset} + {len} bytes are within the memory's {bytes}");
     }
 }
 

@@ -6,10 +6,11 @@ use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners;
 use super::owners::Owners;
-use super::record::{Operation, Record};
+use super::record::{Operation, Record, wrong};
 use super::table::Table;
 use super::transport::Transport;
 use crate::core::table::RawTable;
+use crate::layout::limits::MAX_CAPACITY;
 use crate::{Device, Error, Key, Result, Storage, TableBuilder, Words};
 
 /// Share of the vectors that each rank owns.
@@ -124,7 +125,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
     /// tables do not match. [`Error::Connection`], [`Error::OutOfStep`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
-        let mut link = Link::new(Box::new(transport));
+        let mut link = Link::new(Box::new(transport))?;
         let ranks = link.ranks();
         // The error is kept, so that no rank waits for one that has failed.
         let built = self.table.clone().build(device);
@@ -215,6 +216,14 @@ impl Config {
     /// Returns an error if another rank's table does not match this one's.
     pub(super) fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
         for (rank, other) in all.iter().enumerate() {
+            // All ranks divide by these numbers.
+            for (what, number, most) in
+                [("slots", other.slots, MAX_CAPACITY), ("vectors of a round", other.round, MOST_A_ROUND as u64)]
+            {
+                if !(1..=most).contains(&number) {
+                    return Err(wrong(rank, format!("{number} {what}, of 1 to {most}")));
+                }
+            }
             let pairs = [
                 ("words a vector", self.width, other.width, true),
                 ("their kind, or whether they grow", self.kind, other.kind, true),

@@ -19,7 +19,7 @@ use super::owners::Owners;
 use super::partition::Partition;
 use super::plan::{Asked, Fresh, Input, Output, RoundPart, Rows, Sender};
 use super::puts::Puts;
-use super::record::{NUMBERS, Operation, Record, Wants, tally_of};
+use super::record::{NUMBERS, Operation, Record, Wants, check_answers, check_rows, check_sizes, tally_of, wrong};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
 use crate::core::relocation::another_pass_helps;
 use crate::core::table::{CLUSTER_BATCH, RawTable};
@@ -109,6 +109,9 @@ pub(super) struct DeviceResults {
     pub stored: u64,
 }
 
+/// Outcome of a vector that a lookup has not found: `Outcome::Absent` of the kernels.
+const ABSENT: u8 = 4;
+
 /// Returns the value. Stores an error in `failed`, unless it holds an earlier one.
 fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
@@ -193,6 +196,7 @@ impl RankEngine {
         let most = self.device.buffers.most;
         let mut part = RoundPart::first(if failed.is_some() { 0 } else { count }, most);
         let (mut copies, mut under_way) = ([0; 2], None);
+        let (mut rounds, mut rows_of_all) = (0, vec![vec![0; self.link.ranks()]; self.link.ranks()]);
         self.sort(raw, offer, &part, &mut failed);
         loop {
             let mut record = self.numbers(raw, offer, &mut failed);
@@ -204,6 +208,9 @@ impl RankEngine {
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
             let records = self.link.exchange_records(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
+            let sizes = if self.has_sizes(raw, offer) { check_sizes(&records) } else { Ok(()) };
+            self.link.unless_ended(sizes.and_then(|()| check_rows(&records, most as u64)))?;
+            rounds += 1;
             let sequence = self.link.sequence();
             answers.sums = sums(&records);
             answers.anybody_wants_references |= records.iter().any(|record| record.wants().references);
@@ -222,6 +229,9 @@ impl RankEngine {
                 of: records.into_iter().map(|record| record.rows).collect(),
                 sequence,
             };
+            for (sum, rows) in rows_of_all.iter_mut().flatten().zip(rows.of.iter().flatten()) {
+                *sum += rows;
+            }
             let next = part.next(most);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
             // Ends the round before: its replies cross while the table works on this one.
@@ -247,6 +257,8 @@ impl RankEngine {
         (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
         let records = self.link.exchange_records(offer.operation, record.failed(failed.as_ref()))?;
         agree(&records, failed)?;
+        let sizes = if self.has_sizes(raw, offer) { check_sizes(&records) } else { Ok(()) };
+        self.link.unless_ended(sizes.and_then(|()| check_answers(&records, &rows_of_all, rounds * most as u64)))?;
         answers.tally = tally_of(&records, self.link.rank(), offer.search);
         answers.total = (0..records.len()).map(|rank| tally_of(&records, rank, offer.search)).sum();
         Ok(records)
@@ -267,10 +279,14 @@ impl RankEngine {
             || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
     }
 
-    /// This rank's record. It has the numbers of the table if they may be used to make room.
+    /// Whether records have the numbers of the tables: they may be used to make room.
+    fn has_sizes(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
+        offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo())
+    }
+
+    /// This rank's record.
     fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
-        let may_maintain = offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo());
-        let record = if may_maintain { keep(self.record(raw), failed) } else { None };
+        let record = if self.has_sizes(raw, offer) { keep(self.record(raw), failed) } else { None };
         record.unwrap_or_else(|| self.link.record())
     }
 
@@ -360,7 +376,22 @@ impl RankEngine {
         keep(puts.take_fresh(buffers, &mut answers.fresh), failed);
         // This rank learns of another rank's failure from the next record.
         let collected = partition.collect(buffers, part.round, offer.search, answers.output(part.first, part.len));
-        let [hits, rejected] = keep(collected, failed).unwrap_or_default();
+        let collected = keep(collected, failed);
+        let outcomes = if collected.is_some() { answers.outcomes.get(part.first..part.first + part.len) } else { None };
+        // Other ranks have sent them.
+        let is_outcome = |outcome: u8| match offer.search {
+            SearchMode::Find => outcome == Outcome::Seen as u8 || outcome == ABSENT,
+            _ => (Outcome::New as u8..=Outcome::Full as u8).contains(&outcome),
+        };
+        if let Some(at) = outcomes.and_then(|outcomes| outcomes.iter().position(|outcome| !is_outcome(*outcome))) {
+            let outcome = answers.outcomes[part.first + at];
+            let mut owners = vec![0; part.len];
+            let output = Output::Host { outcomes: &mut [], references: None, owners: Some(&mut owners) };
+            let found = partition.collect(buffers, part.round, offer.search, output);
+            let reason = format!("has sent {outcome}, which is no outcome");
+            return link.unless_ended(found.and(Err(Error::Connection { rank: owners[at] as usize, reason })));
+        }
+        let [hits, rejected] = collected.unwrap_or_default();
         *copies = [copies[0] + hits, copies[1] + rejected];
         Ok(())
     }
@@ -375,7 +406,7 @@ impl RankEngine {
         let (mut before, mut relocated) = (u64::MAX, 0);
         while answers.total.full > 0 {
             let rejected = answers.total.full;
-            let relocation_helps = before == u64::MAX || another_pass_helps(before, before - rejected, relocated);
+            let relocation_helps = before == u64::MAX || another_pass_helps(before, before.saturating_sub(rejected), relocated);
             let Some(maintenance) = maintenance_for_rejected(&records, raw, answers, relocation_helps) else { break };
             before = rejected;
             relocated = self.maintain(raw, maintenance, answers)?;
@@ -428,7 +459,11 @@ impl RankEngine {
                 answers.limit.get_or_insert(error);
                 return Ok(0);
             }
-            proposals.extend(records.iter().map(|record| Proposal::of_values([record.head.values[0], record.head.values[1]])));
+            for (rank, record) in records.iter().enumerate() {
+                let [doubles, factor, ..] = record.head.values;
+                let proposal = Proposal::of_values([doubles, factor]).ok_or_else(|| wrong(rank, "no factor of growth"));
+                proposals.push(self.link.unless_ended(proposal)?);
+            }
         }
         let (mut own, mut moved) = (None, 0);
         let made = raw.keeping(&mut answers.fresh, || match maintenance {
@@ -449,7 +484,7 @@ impl RankEngine {
         if let Err(error) = agree(&records, own) {
             answers.limit.get_or_insert(error);
         }
-        Ok(records.iter().map(|record| record.head.values[0]).sum())
+        Ok(records.iter().fold(0, |sum: u64, record| sum.saturating_add(record.head.values[0])))
     }
 }
 
@@ -502,15 +537,21 @@ fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     for (rank, record) in records.iter().enumerate() {
         let received: u64 = records.iter().map(|record| record.rows[rank]).sum();
         let head = &record.head;
-        let free = |times: u64| ((head.slots * times) as f64 * at_fill) as u64;
+        let slots_after = |times: u64| head.slots.saturating_mul(times);
+        let free = |times: u64| (slots_after(times) as f64 * at_fill) as u64;
         let is_enough =
-            |times: u64| free(times).saturating_sub(head.stored) >= received.min(head.slots * times / least_part).max(1);
-        while received > 0 && !is_enough(slots) && head.slots * slots * 2 <= MAX_CAPACITY {
+            |times: u64| free(times).saturating_sub(head.stored) >= received.min(slots_after(times) / least_part).max(1);
+        while received > 0 && !is_enough(slots) && slots_after(slots * 2) <= MAX_CAPACITY {
             slots *= 2;
         }
         if head.node_slots > 0 && head.node_slots <= MAX_NODES / 2 && head.nodes as f64 > head.node_slots as f64 * GROW_AT_FILL {
             nodes = 2;
         }
+    }
+    // No table can have more, whatever another one needs.
+    let largest = records.iter().map(|record| record.head.slots).max().unwrap_or(0);
+    while slots > 1 && largest.saturating_mul(slots) > MAX_CAPACITY {
+        slots /= 2;
     }
     ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
@@ -535,10 +576,12 @@ fn maintenance_for_rejected(
     let needed_slots = sum(|record| record.head.stored) + full.saturating_sub(for_nodes);
     let needed_nodes = sum(|record| record.head.nodes) + for_nodes * raw.width() as u64;
     let most = |of: fn(&Record) -> u64| records.iter().map(of).max().unwrap_or(0);
-    let more_slots =
-        full > for_nodes && slots < GROW_AT_MOST * needed_slots && most(|record| record.head.slots) <= MAX_CAPACITY / 2;
-    let more_nodes =
-        for_nodes > 0 && node_slots < GROW_AT_MOST * needed_nodes && most(|record| record.head.node_slots) <= MAX_NODES / 2;
+    let more_slots = full > for_nodes
+        && slots < GROW_AT_MOST.saturating_mul(needed_slots)
+        && most(|record| record.head.slots) <= MAX_CAPACITY / 2;
+    let more_nodes = for_nodes > 0
+        && node_slots < GROW_AT_MOST.saturating_mul(needed_nodes)
+        && most(|record| record.head.node_slots) <= MAX_NODES / 2;
     let times = |more| if more { 2 } else { 1 };
     (more_slots || more_nodes).then(|| Maintenance::Grow { slots: times(more_slots), nodes: times(more_nodes) })
 }

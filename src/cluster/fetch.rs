@@ -3,9 +3,11 @@
 use super::batch::Reference;
 use super::engine::RankEngine;
 use super::link::agree;
-use super::record::Operation;
+use super::record::{Operation, check_most, wrong};
 use super::transport::{MemorySpace, Region};
 use crate::core::table::RawTable;
+use crate::host::zeroed;
+use crate::layout::limits::MAX_CAPACITY;
 use crate::{Error, Result};
 
 /// Flags beside the number of references in a message: they are stale, or invalid.
@@ -37,17 +39,25 @@ fn open(message: &[u64], sequence: u64, from: usize, to: usize) -> Result<&[u64]
     Err(Error::Connection { rank: from, reason: "has sent an unexpected or incomplete message".into() })
 }
 
+/// Whether `me` and `rank` exchange a message of `count` words.
+fn is_sent(rank: usize, me: usize, count: usize) -> bool {
+    rank != me && count > 0
+}
+
 impl RankEngine {
     /// Exchanges messages of 8-byte words: `send[r]` goes to rank r, which sends `counts[r]` words. Empty messages are not sent.
     /// The rank's message to itself is returned directly.
     fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
         let (me, sequence) = (self.link.rank(), self.link.sequence());
-        let is_sent = |rank: usize, count: usize| rank != me && count > 0;
+        // The others are in the exchange already. So if this rank has no memory for what they send, the connection ends.
+        let memory = |rank: usize| match is_sent(rank, me, counts[rank]) {
+            true => zeroed::<u64>(counts[rank] + SEAL),
+            false => Ok(Vec::new()),
+        };
+        let received = (0..send.len()).map(memory).collect();
+        let mut received: Vec<Vec<u64>> = self.link.unless_ended(received)?;
         let sealed: Vec<Vec<u64>> = (0..send.len())
-            .map(|rank| if is_sent(rank, send[rank].len()) { seal(sequence, me, rank, &send[rank]) } else { Vec::new() })
-            .collect();
-        let mut received: Vec<Vec<u64>> = (0..send.len())
-            .map(|rank| if is_sent(rank, counts[rank]) { vec![0; counts[rank] + SEAL] } else { Vec::new() })
+            .map(|rank| if is_sent(rank, me, send[rank].len()) { seal(sequence, me, rank, &send[rank]) } else { Vec::new() })
             .collect();
         let region = |address: u64, words: usize| Region { address, bytes: 8 * words, place: MemorySpace::Host };
         let regions = (
@@ -79,10 +89,11 @@ impl RankEngine {
         let words = self.ask(Operation::LoadedReferences, saved, 2, words)?;
         let now = saved.iter().zip(words.chunks_exact(2)).map(|(saved, words)| {
             let bits = u64::from(words[1]) << 32 | u64::from(words[0]);
-            let reference = crate::Reference::from_bits(bits).expect("a table gives references, none of which is 0");
-            Reference { reference, ..*saved }
+            let reference = crate::Reference::from_bits(bits).ok_or_else(|| no_reference(saved.rank as usize))?;
+            Ok(Reference { reference, ..*saved })
         });
-        Ok(now.collect())
+        let now = now.collect();
+        self.link.unless_ended(now)
     }
 
     /// Sends references to the ranks that own them. These `answer` with a fixed number of words for each reference. Returns the
@@ -106,13 +117,16 @@ impl RankEngine {
         let records = self.link.exchange_records(operation, record)?;
         agree(&records, refused)?;
         let me = self.link.rank();
+        let checked = check_most(&records, "references", MAX_CAPACITY, |record| record.rows[me]);
+        self.link.unless_ended(checked)?;
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
         let asked = self.exchange_words(wanted.clone(), &asked)?;
 
         // Each rank's references separately: invalid references of another rank are that rank's error.
         let (mut failed, mut found, mut counts) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
-            let places: Vec<crate::Reference> = bits.iter().filter_map(|bits| crate::Reference::from_bits(*bits)).collect();
+            let places: Option<Vec<crate::Reference>> = bits.iter().map(|bits| crate::Reference::from_bits(*bits)).collect();
+            let places = self.link.unless_ended(places.ok_or_else(|| no_reference(rank)))?;
             match answer(&places) {
                 Ok(words) => found[rank] = packed(&words),
                 Err(Error::StaleReferences { stale, .. }) => counts[rank] = STALE | stale,
@@ -125,6 +139,12 @@ impl RankEngine {
         let records = self.link.exchange_records(operation, record)?;
         agree(&records, failed)?;
         let bad = |rank: usize| records[rank].rows[me];
+        let checked = (0..ranks).try_for_each(|rank| match (bad(rank), bad(rank) & !(STALE | INVALID)) {
+            (0, _) => Ok(()),
+            (bad, count @ 1..) if [STALE, INVALID].contains(&(bad - count)) && count <= wanted[rank].len() as u64 => Ok(()),
+            (bad, _) => Err(wrong(rank, format!("{bad:#x} for {} references", wanted[rank].len()))),
+        });
+        self.link.unless_ended(checked)?;
         let due: Vec<usize> =
             (0..ranks).map(|rank| if bad(rank) == 0 { (wanted[rank].len() * width).div_ceil(2) } else { 0 }).collect();
         let vectors = self.exchange_words(found, &due)?;
@@ -145,6 +165,11 @@ impl RankEngine {
         }
         Ok(words)
     }
+}
+
+/// Error for a message with zeros where references are due.
+fn no_reference(rank: usize) -> Error {
+    Error::Connection { rank, reason: "has sent 0 for a reference".into() }
 }
 
 /// Packs words in pairs; an odd last word is paired with a zero.

@@ -1,6 +1,6 @@
 //! The connection as the table uses it: it is in step with the other ranks, or has ended.
 
-use super::record::{Operation, Record};
+use super::record::{MOST_RANKS, Operation, Record};
 use super::stats::Traffic;
 use super::transport::{Region, Transport};
 use crate::{Error, Result};
@@ -8,6 +8,9 @@ use std::time::Instant;
 
 pub(super) struct Link {
     transport: Box<dyn Transport>,
+    /// What the transport said at first. Memory is laid out by these numbers, so it is not asked again.
+    rank: usize,
+    ranks: usize,
     /// Number of records so far, equal on all ranks.
     sequence: u64,
     /// Why the connection has ended.
@@ -16,16 +19,24 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
-        Self { transport, sequence: 0, ended: None, traffic: Traffic::default() }
+    /// # Errors
+    ///
+    /// [`Error::Connection`] unless the transport has 1 to [`MOST_RANKS`] ranks, and this one is one of them.
+    pub(super) fn new(transport: Box<dyn Transport>) -> Result<Self> {
+        let (rank, ranks) = (transport.rank(), transport.ranks());
+        if rank >= ranks || ranks as u64 > MOST_RANKS {
+            let reason = format!("has a transport for rank {rank} of {ranks}; a cluster has 1 to {MOST_RANKS} ranks");
+            return Err(Error::Connection { rank, reason });
+        }
+        Ok(Self { transport, rank, ranks, sequence: 0, ended: None, traffic: Traffic::default() })
     }
 
     pub(super) fn rank(&self) -> usize {
-        self.transport.rank()
+        self.rank
     }
 
     pub(super) fn ranks(&self) -> usize {
-        self.transport.ranks()
+        self.ranks
     }
 
     pub(super) fn sequence(&self) -> u64 {
@@ -42,6 +53,9 @@ impl Link {
 
     /// Sends this record to all ranks, and returns the records of all, by rank.
     ///
+    /// Whoever sent a record has computed its checksum, too. So whoever uses a number of a record checks it: `check_rows`,
+    /// `check_sizes`, `check_answers` and `check_most` (record.rs), `Config::check` (builder.rs).
+    ///
     /// # Errors
     ///
     /// [`Error::Connection`], [`Error::OutOfStep`]: the connection has ended.
@@ -54,6 +68,11 @@ impl Link {
         let gathered = self.transport.all_gather(&own, &mut all);
         self.traffic.waited += began.elapsed();
         let records = gathered.and_then(|()| {
+            // All that this rank does is laid out by its own numbers, too.
+            if all[self.rank * own.len()..][..own.len()] != own {
+                let reason = "has a transport that did not return its own record as it was sent".into();
+                return Err(Error::Connection { rank: self.rank, reason });
+            }
             let of = |(rank, bytes)| Record::from_bytes(bytes, operation, sequence, rank);
             all.chunks_exact(own.len()).enumerate().map(of).collect()
         });
@@ -72,28 +91,33 @@ impl Link {
         meanwhile: impl FnOnce() -> T,
     ) -> Result<T> {
         /// Ends the exchange even if `meanwhile` panics: the others must not copy from memory that is about to be freed.
-        struct Begun<'a>(&'a mut dyn Transport);
+        struct Begun<'a> {
+            transport: &'a mut dyn Transport,
+            /// Not whether the thread is panicking: it may, for another reason, and exchange something in a `drop`.
+            is_over: bool,
+        }
         impl Drop for Begun<'_> {
             fn drop(&mut self) {
-                if std::thread::panicking() {
-                    self.0.abort("has panicked");
-                    let _ = self.0.finish();
+                if !self.is_over {
+                    self.transport.abort("has panicked");
+                    let _ = self.transport.finish();
                 }
             }
         }
-        let transport = Begun(&mut *self.transport);
+        let mut exchange = Begun { transport: &mut *self.transport, is_over: false };
         // SAFETY: the caller guarantees the contract.
-        let begun = unsafe { transport.0.begin(send, receive) };
+        let begun = unsafe { exchange.transport.begin(send, receive) };
         let done = match &begun {
             Ok(()) => Some(meanwhile()),
             Err(error) => {
-                transport.0.abort(&format!("could not begin an exchange: {error}"));
+                exchange.transport.abort(&format!("could not begin an exchange: {error}"));
                 None
             }
         };
         let began = Instant::now();
-        let finished = transport.0.finish_enqueued();
-        drop(transport);
+        let finished = exchange.transport.finish_enqueued();
+        exchange.is_over = true;
+        drop(exchange);
         self.traffic.waited += began.elapsed();
         let result = begun.and(finished).map(|()| done.expect("done, as it has begun"));
         self.unless_ended(result)

@@ -38,7 +38,7 @@ struct Places<'a> {
 
 /// Bytes of a run of `rows` rows of `width` words.
 fn run_bytes(width: usize, rows: u64) -> u64 {
-    message_bytes(4 * width as u64 * rows)
+    message_bytes((4 * width as u64).checked_mul(rows).expect("`check_rows` has bounded the rows"))
 }
 
 /// Stamps of the runs that are being sorted, whose lengths are not known yet: `rows` is their capacity.
@@ -86,18 +86,28 @@ impl<'a> Messages<'a> {
     }
 
     /// Addresses of a rank's run, whose vectors are put or searched here, and of the answers to it.
+    ///
+    /// # Panics
+    ///
+    /// If the rows or their answers are not within the memory of the round.
     pub(super) fn run_of(&self, rank: usize) -> Run {
         let (memory, rows) = (self.buffers.of(self.round), self.rows);
         let count = rows.from(rank);
+        let (run_in, answers_in) = match rank == rows.own {
+            true => (&memory.send, &memory.replies_in),
+            false => (&memory.receive, &memory.replies_out),
+        };
         let (vectors, answers) = if rank == rows.own {
             // The answers to the rank's own run are written where those of other ranks arrive.
             let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
-            (memory.send.address + run, memory.replies_in.address + answers)
+            (run_in.address + run, answers_in.address + answers)
         } else {
             let [run, reply] = [self.received_bytes(), self.reply_bytes()].map(|bytes| starts(bytes.into_iter())[rank]);
-            (memory.receive.address + run, memory.replies_out.address + reply)
+            (run_in.address + run, answers_in.address + reply)
         };
         let (wants, outcomes) = (rows.wants[rank], answers + LINE_BYTES);
+        run_in.check(vectors + LINE_BYTES - run_in.address, 4 * self.buffers.width as u64 * count);
+        answers_in.check(outcomes - answers_in.address, reply_content(count, wants));
         Run {
             count,
             vectors: vectors + LINE_BYTES,

@@ -82,9 +82,9 @@ impl Puts {
         fresh: &mut Vec<u64>,
     ) -> Result<()> {
         let count = run.count as usize;
-        // SAFETY: the run and the answers have room for `count` rows (messages.rs has laid them out by the same numbers), in
-        // memory that this rank alone uses: an exchange that may be under way writes to and reads other messages. They are
-        // aligned to lines, and any bits are words, bytes and numbers.
+        // SAFETY: `Messages::run_of` has checked that `count` rows and their answers are within the memory of the round, so the
+        // lengths do not overflow. This rank alone uses that memory: an exchange that may be under way writes to and reads other
+        // messages. They are aligned to lines, and any bits are words, bytes and numbers.
         let (vectors, outcomes, references) = unsafe {
             (
                 std::slice::from_raw_parts(run.vectors as *const u32, count * buffers.width),

@@ -1,6 +1,8 @@
 //! The record that every rank sends to all others before each round. All ranks decide by the same numbers, so they decide alike.
 
 use crate::layout::SearchMode;
+use crate::layout::limits::MAX_CAPACITY;
+use crate::layout::size::MAX_NODES;
 use crate::{Error, Result, Tally};
 use bytemuck::{Pod, Zeroable};
 
@@ -55,6 +57,9 @@ impl Operation {
     }
 }
 
+/// Ranks that a cluster can have.
+pub(super) const MOST_RANKS: u64 = 1 << 20;
+
 /// Numbers that a record can carry.
 pub(super) const NUMBERS: usize = 16;
 
@@ -68,7 +73,7 @@ pub(super) struct Head {
     rank: u32,
     /// Not 0 if the rank has failed; `text` then has its message.
     failed: u32,
-    flags: u32,
+    pub flags: u32,
     /// Vectors stored in the rank's table.
     pub stored: u64,
     pub slots: u64,
@@ -103,6 +108,7 @@ const OUTCOMES: u32 = 1;
 const REFERENCES: u32 = 2;
 const MORE: u32 = 4;
 const IN_TURN: u32 = 8;
+const FLAGS: u32 = OUTCOMES | REFERENCES | MORE | IN_TURN;
 
 /// Results of another rank's rows in a rank's table: hits, rejected rows, and rows rejected because a node was missing.
 pub(super) type Answered = [u64; 3];
@@ -194,9 +200,68 @@ impl Record {
             let (own, other) = (at(operation as u32, sequence), at(head.operation, head.sequence));
             return Err(Error::OutOfStep { rank, own, other });
         }
+        // Places of answers are laid out for these requests.
+        if head.flags & !FLAGS != 0 || head.flags & (OUTCOMES | REFERENCES) == REFERENCES {
+            return Err(wrong(rank, format!("no operation has the flags {:#x}", head.flags)));
+        }
         let (rows, answered) = numbers.split_at(numbers.len() / 4);
         Ok(Self { head, rows: rows.to_vec(), answered: bytemuck::cast_slice(answered).to_vec() })
     }
+}
+
+/// Error for a record with the right checksum that no rank of this cluster sends.
+pub(super) fn wrong(rank: usize, why: impl std::fmt::Display) -> Error {
+    Error::Connection { rank, reason: format!("has sent a record that cannot be right: {why}") }
+}
+
+/// Returns an error unless each of these numbers is at most `most`: that many `what`.
+pub(super) fn check_most(records: &[Record], what: &str, most: u64, of: impl Fn(&Record) -> u64) -> Result<()> {
+    match records.iter().map(of).enumerate().find(|(_, number)| *number > most) {
+        None => Ok(()),
+        Some((rank, number)) => Err(wrong(rank, format!("{number} {what}, of at most {most}"))),
+    }
+}
+
+/// Returns an error unless each rank announces at most `most` rows, the size of a round. The memory of a round has room for as
+/// many from each rank. Other numbers of rows must not get into [`Rows`](super::plan::Rows).
+pub(super) fn check_rows(records: &[Record], most: u64) -> Result<()> {
+    let rows_of = |record: &Record| record.rows.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows));
+    check_most(records, "rows in a round", most, rows_of)
+}
+
+/// Returns an error unless the numbers of all ranks' tables are those of tables, so that their sums and products do not overflow.
+pub(super) fn check_sizes(records: &[Record]) -> Result<()> {
+    check_most(records, "vectors stored", MAX_CAPACITY, |record| record.head.stored)?;
+    check_most(records, "slots", MAX_CAPACITY, |record| record.head.slots)?;
+    // Or the numbers that an indexed table has given, whose counter may exceed that of its rows.
+    check_most(records, "nodes", 4 * MAX_CAPACITY, |record| record.head.nodes)?;
+    check_most(records, "slots of nodes", MAX_NODES, |record| record.head.node_slots)?;
+    match records.iter().position(|record| record.head.slots == 0) {
+        None => Ok(()),
+        Some(rank) => Err(wrong(rank, "a table without slots")),
+    }
+}
+
+/// Returns an error unless the last records of an operation agree with the rows of its rounds: `rows[s][r]` rows from rank s to
+/// rank r, and at most `most` vectors of each rank. [`tally_of`] then neither overflows nor takes more than there is.
+pub(super) fn check_answers(records: &[Record], rows: &[Vec<u64>], most: u64) -> Result<()> {
+    check_most(records, "vectors offered", most, |record| record.head.offered)?;
+    for (rank, record) in records.iter().enumerate() {
+        for (from, [hits, full, full_nodes]) in record.answered.iter().enumerate() {
+            let due = rows[from][rank];
+            if hits.checked_add(*full).is_none_or(|sum| sum > due) || full_nodes > full {
+                let what = format!("{hits} hits and {full} rejections, {full_nodes} for nodes, of {due} rows of rank {from}");
+                return Err(wrong(rank, what));
+            }
+        }
+        let (Head { offered, copies_hit, copies_full, .. }, sent) = (record.head, rows[rank].iter().sum::<u64>());
+        let counted = [sent, copies_hit, copies_full].iter().try_fold(0, |sum: u64, part| sum.checked_add(*part));
+        if counted.is_none_or(|counted| counted > offered) {
+            let what = format!("{offered} vectors offered, {sent} of them sent, and {copies_hit} and {copies_full} represented");
+            return Err(wrong(rank, what));
+        }
+    }
+    Ok(())
 }
 
 /// Tally of the batch of a rank, from the last records of all ranks.
@@ -210,6 +275,18 @@ pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> T
             Tally { new: hits, seen: offered - hits - full, full, full_nodes: sum(2) }
         }
     }
+}
+
+/// For tests: changes a record, and its checksum with it.
+#[cfg(test)]
+pub(super) fn forge(bytes: &mut [u8], change: impl FnOnce(&mut Head, &mut [u64])) {
+    let (head, numbers) = bytes.split_at_mut(size_of::<Head>());
+    let (mut changed, mut rows): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));
+    change(&mut changed, &mut rows);
+    changed.sum = 0;
+    changed.sum = sum(bytemuck::bytes_of(&changed), &rows);
+    head.copy_from_slice(bytemuck::bytes_of(&changed));
+    numbers.copy_from_slice(bytemuck::cast_slice(&rows));
 }
 
 /// Checksum of 8-byte words, each combined with its position.

@@ -26,7 +26,7 @@ use super::engine::RankEngine;
 use super::link::{Link, agree};
 use super::owners::Owners;
 use super::owners::check_bounds;
-use super::record::Operation;
+use super::record::{MOST_RANKS, Operation};
 use super::table::Table;
 use super::transport::Transport;
 use crate::{Device, Error, FileFault, Key, Result, Storage};
@@ -37,9 +37,8 @@ use std::io::{ErrorKind, Read, Write};
 const MAGIC: u64 = u64::from_le_bytes(*b"wpranks\0");
 const VERSION: u64 = 1;
 
-/// Words before the bounds; and the largest number of ranks in a head that is accepted.
+/// Words before the bounds.
 const FIXED: usize = 8;
-const MOST_RANKS: u64 = 1 << 20;
 
 /// Properties that the parts of one save have in common. Only the rank differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +163,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts belong to other ranks, to another number of ranks, or to
     /// different saves. [`Error::Connection`], [`Error::OutOfStep`]. Then no rank has a table.
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
-        let mut link = Link::new(Box::new(transport));
+        let mut link = Link::new(Box::new(transport))?;
         let (rank, ranks) = (link.rank(), link.ranks());
         // No rank reads its table before all have correct heads.
         let head = Head::read(&mut from).and_then(|head| {

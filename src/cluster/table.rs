@@ -5,7 +5,7 @@ use super::builder::Config;
 use super::engine::{Answers, Offer, RankEngine, sums};
 use super::link::{Link, agree};
 use super::plan::{Fresh, Input};
-use super::record::{NUMBERS, Operation, Record};
+use super::record::{NUMBERS, Operation, Record, check_most};
 use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
 use crate::core::table::RawTable;
@@ -62,7 +62,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Error::RanksDiffer`] if the ranks are not those of one cluster, or have other numbers; [`Error::Connection`]. Then the
     /// tables are not connected.
     pub fn reconnect(&mut self, transport: impl Transport + 'static) -> Result<()> {
-        let mut link = Link::new(Box::new(transport));
+        let mut link = Link::new(Box::new(transport))?;
         for (what, own, other) in [("ranks", self.ranks(), link.ranks()), ("the number of this rank", self.rank(), link.rank())] {
             if own != other {
                 return Err(Error::RanksDiffer { what, rank: self.rank(), own: own.to_string(), other: other.to_string() });
@@ -240,9 +240,13 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))
     }
 
-    /// Numbers of all ranks, by rank.
+    /// Numbers of all ranks, by rank: of slots, vectors, nodes or bytes, whose sums over all ranks do not overflow.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
         let records = self.exchange_numbers(operation, own)?;
+        let most = u64::MAX / self.ranks() as u64;
+        let what = "slots, vectors or bytes";
+        let checked = (0..N).try_for_each(|at| check_most(&records, what, most, |record| record.head.values[at]));
+        self.engine.link.unless_ended(checked)?;
         Ok(records.iter().map(|record| std::array::from_fn(|at| record.head.values[at])).collect())
     }
 

@@ -61,12 +61,22 @@ impl RawTable {
 
     /// Table of the vectors that `keep` selects; none if it selects all.
     fn kept_vectors(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
+        let (mut flags, mut removed) = (Vec::new(), 0);
+        // As long as all stay, there is no other table, which might have no memory, or no slot for one of them.
+        let mut pieces = self.pieces(self.slots_of(sized));
+        let mut first_changed = None;
+        for slots in pieces.by_ref() {
+            let (mut words, _) = sized.store.export(slots.clone())?;
+            removed += filter(&mut words, self.width(), &mut flags, keep);
+            if removed > 0 {
+                first_changed = Some((slots, words));
+                break;
+            }
+        }
+        let Some((changed, kept)) = first_changed else { return Ok(None) };
         let table = Sized::new(&self.device, &self.parameters_of(sized))?;
         let mut seeds = table.generation.number()..;
-        let (mut flags, mut removed) = (Vec::new(), 0);
-        for slots in self.pieces(self.slots_of(sized)) {
-            let (mut words, _) = sized.store.export(slots)?;
-            removed += filter(&mut words, self.width(), &mut flags, keep);
+        let mut put_all = |words: Vec<u32>| -> Result<()> {
             let mut put = || {
                 let mut batch = HostBatch::of(&words);
                 table.store.search_batch(SearchMode::FindOrPut, table.generation.tag(), &mut batch, &mut BatchProgress::none())
@@ -75,8 +85,19 @@ impl RawTable {
             if counts.full > 0 && !(self.options.is_cuckoo() && put_by_relocation(&table, counts.full, &mut seeds, &mut put)?) {
                 return Err(no_slots(sized, &table, self.slots_of(&table), counts.full_nodes)?);
             }
+            Ok(())
+        };
+        // `keep` has seen these already, and keeps them all.
+        for slots in self.pieces(changed.start) {
+            put_all(sized.store.export(slots)?.0)?;
         }
-        Ok((removed > 0).then_some(Rebuilt { table, removed, numbers: None }))
+        put_all(kept)?;
+        for slots in pieces {
+            let (mut words, _) = sized.store.export(slots)?;
+            removed += filter(&mut words, self.width(), &mut flags, keep);
+            put_all(words)?;
+        }
+        Ok(Some(Rebuilt { table, removed, numbers: None }))
     }
 
     /// Table of the rows that `keep` selects, in their order, without holes; none if it selects all.

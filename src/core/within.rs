@@ -105,8 +105,10 @@ impl Proposal {
         [u64::from(self.doubles), self.factor.to_bits()]
     }
 
-    pub(crate) fn of_values(values: [u64; 2]) -> Self {
-        Self { doubles: values[0] != 0, factor: f64::from_bits(values[1]) }
+    /// `None` if no proposal has these values.
+    pub(crate) fn of_values(values: [u64; 2]) -> Option<Self> {
+        let (doubles, factor) = (values[0], f64::from_bits(values[1]));
+        (doubles <= 1 && factor.is_finite() && factor >= 1.0).then_some(Self { doubles: doubles == 1, factor })
     }
 }
 

@@ -15,6 +15,19 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     Ok(memory)
 }
 
+/// Memory for `count` elements, of which there are none yet. Pages that are not written take no time.
+#[allow(dead_code, reason = "exports of the host write to it")]
+pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
+    let bytes = count as u64 * size_of::<T>() as u64;
+    if crate::faults::should_fail() {
+        return Err(Error::Allocation { bytes, reason: crate::faults::ON_PURPOSE.into() });
+    }
+    let mut memory = Vec::new();
+    let refused = |_| Error::Allocation { bytes, reason: "no memory for results".into() };
+    memory.try_reserve_exact(count).map_err(refused)?;
+    Ok(memory)
+}
+
 /// Requests huge pages where whole ones fit. New memory has no pages yet: they are added by page faults when it is written, 512
 /// times as many with pages of 4 KiB. H200, `cargo bench --bench host`, 2 words from pinned memory, outcomes to a new vector,
 /// segments of 8 MiB: 4.4 G/s without, 4.7 with.
@@ -33,3 +46,47 @@ fn advise_huge_pages<T>(memory: &mut Vec<T>) {
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages<T>(_: &mut Vec<T>) {}
+
+/// Sets `len` bytes from `start` on to these bytes again and again. Makes no reference to them, so slices of other bytes of the
+/// same memory stay valid.
+///
+/// # Safety
+///
+/// The bytes are in one allocation that `start` may write, and nothing else reads or writes them meanwhile.
+#[allow(dead_code, reason = "values in the memory of this process are filled by it")]
+pub(crate) unsafe fn fill_repeatedly(start: *mut u8, len: usize, value: &[u8]) {
+    if value.is_empty() || !len.is_multiple_of(value.len()) {
+        panic!("{len} bytes are whole values of {} bytes", value.len());
+    }
+    for at in (0..len).step_by(value.len()) {
+        // SAFETY: within the `len` bytes, as they are whole values. The caller guarantees the rest; `value` is another memory,
+        // because nothing else reads these bytes.
+        unsafe { start.add(at).copy_from_nonoverlapping(value.as_ptr(), value.len()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As an array of values is filled while its first values are shown. Miri sees whether the slice stays valid.
+    #[test]
+    fn bytes_beside_a_slice_are_filled() {
+        let mut memory = vec![0u32; 12];
+        let start = memory.as_mut_ptr();
+        // SAFETY: the first eight values, which nothing writes.
+        let shown: &[u32] = unsafe { std::slice::from_raw_parts(start, 8) };
+        // SAFETY: the last four values, which nothing else uses.
+        unsafe { fill_repeatedly(start.add(8).cast(), 16, &7u32.to_ne_bytes()) };
+        assert_eq!(shown, [0; 8]);
+        assert_eq!(memory, [0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "14 bytes are whole values of 4 bytes")]
+    fn parts_of_values_are_not_filled() {
+        let mut memory = [0u8; 16];
+        // SAFETY: the bytes are within `memory`, which nothing else uses.
+        unsafe { fill_repeatedly(memory.as_mut_ptr(), 14, &[1, 2, 3, 4]) };
+    }
+}

@@ -59,24 +59,29 @@ impl Job {
 
     /// Does a piece that was taken.
     fn work(&self, piece: usize) {
-        struct Done<'a>(&'a Job);
+        struct Done<'a> {
+            job: &'a Job,
+            /// The thread itself may be panicking for another reason, and run this in a `drop`.
+            has_panicked: bool,
+        }
         impl Drop for Done<'_> {
             fn drop(&mut self) {
-                if thread::panicking() {
+                if self.has_panicked {
                     // Relaxed: read after the decrement below has been observed.
-                    self.0.has_panicked.store(true, Ordering::Relaxed);
+                    self.job.has_panicked.store(true, Ordering::Relaxed);
                 }
                 // When the owner sees 0, it may end and free the job, except for this thread's handle of it.
-                let owner = self.0.owner.clone();
+                let owner = self.job.owner.clone();
                 // Release, paired with the acquire in `run`: the owner sees the effects of all pieces.
-                if self.0.undone.fetch_sub(1, Ordering::Release) == 1 {
+                if self.job.undone.fetch_sub(1, Ordering::Release) == 1 {
                     owner.unpark();
                 }
             }
         }
-        let _done = Done(self);
+        let mut done = Done { job: self, has_panicked: true };
         // SAFETY: this piece is not done, and no other thread has taken it, so `run` has not returned.
-        unsafe { (*self.work)(piece) }
+        unsafe { (*self.work)(piece) };
+        done.has_panicked = false;
     }
 }
 
@@ -257,5 +262,32 @@ mod tests {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
         assert_eq!(done.load(Ordering::Relaxed), 10);
         workers.run(4, |_| ()); // and goes on
+    }
+
+    /// Work of a `drop` while its thread panics is done like any other, and is not taken for work that has panicked.
+    #[test]
+    fn work_while_the_owner_panics_is_done() {
+        struct Works<'a>(&'a Workers, &'a AtomicBool);
+        impl Drop for Works<'_> {
+            fn drop(&mut self) {
+                // Each of the two pieces waits for the other, so this thread does one of them.
+                let both = std::sync::Barrier::new(2);
+                let run = || {
+                    self.0.run(2, |_| {
+                        both.wait();
+                    });
+                };
+                let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok();
+                // Relaxed: read by the same thread.
+                self.1.store(went_well, Ordering::Relaxed);
+            }
+        }
+        let (workers, went_well) = (Workers::new(1), AtomicBool::new(false));
+        let panics = || {
+            let _works = Works(&workers, &went_well);
+            panic!("on purpose");
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert!(went_well.into_inner());
     }
 }

@@ -7,7 +7,8 @@
 //! | it gets its name | the same |
 //! | the folder is synchronised | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
 //!
-//! A new file is always created, and no existing file is opened. So a symbolic link of that name is not followed.
+//! A new file is always created, and no existing file is opened. So a symbolic link of that name is not followed. Only a regular
+//! file or a link is replaced: a device, a FIFO, a socket or a folder is an error, before anything is written.
 
 use super::RawTable;
 use crate::layout::options::Choice;
@@ -39,6 +40,48 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Returns an error unless `path` names a regular file, a link or nothing in the open folder that it is in.
+fn check_replaceable(folder: Option<&File>, path: &Path) -> io::Result<()> {
+    let what = match kind_of(folder, path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(Kind::FileOrLink) => return Ok(()),
+        Ok(Kind::Other(what)) => what,
+    };
+    Err(io::Error::new(ErrorKind::InvalidInput, format!("not a regular file but {what}, which stays as it is")))
+}
+
+enum Kind {
+    FileOrLink,
+    Other(&'static str),
+}
+
+#[cfg(unix)]
+fn kind_of(folder: Option<&File>, path: &Path) -> io::Result<Kind> {
+    use std::os::{fd::AsRawFd, unix::ffi::OsStrExt};
+    let folder = folder.expect("it is opened on these systems");
+    let name = std::ffi::CString::new(path.file_name().unwrap_or_default().as_bytes())?;
+    let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the folder is open; the name ends with 0; there is room for a status.
+    if unsafe { libc::fstatat(folder.as_raw_fd(), name.as_ptr(), status.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, so it has written the status.
+    Ok(match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFLNK => Kind::FileOrLink,
+        libc::S_IFDIR => Kind::Other("a folder"),
+        libc::S_IFIFO => Kind::Other("a FIFO"),
+        libc::S_IFSOCK => Kind::Other("a socket"),
+        _ => Kind::Other("a device"),
+    })
+}
+
+#[cfg(not(unix))]
+fn kind_of(_: Option<&File>, path: &Path) -> io::Result<Kind> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok(if metadata.is_file() || metadata.is_symlink() { Kind::FileOrLink } else { Kind::Other("a folder") })
+}
+
 /// Returns an error if a test injects one here.
 fn unless_made_to_fail() -> io::Result<()> {
     if faults::should_fail() { Err(io::Error::other(faults::ON_PURPOSE)) } else { Ok(()) }
@@ -49,7 +92,8 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// The folder cannot be opened, or no file can be made there.
+    /// The folder cannot be opened, or no file can be made there. `path` is neither a regular file nor a link, and exists: devices,
+    /// FIFOs, sockets and folders are not replaced.
     pub fn beside(path: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
@@ -57,6 +101,7 @@ impl NewFile {
         // Opened before anything is written: an error after the renaming could not be undone.
         let folder = if cfg!(unix) { Some(File::open(folder_of(path))?) } else { None };
         unless_made_to_fail()?;
+        check_replaceable(folder.as_ref(), path)?;
         loop {
             // Relaxed: only the uniqueness of numbers matters.
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -98,6 +143,8 @@ impl NewFile {
         unless_made_to_fail()?;
         self.file.sync_all()?;
         unless_made_to_fail()?;
+        // Again: hours may have passed.
+        check_replaceable(self.folder.as_ref(), &self.path)?;
         rename(&self.part, &self.path)?;
         Ok(Named { folder: self.folder.take() })
     }
@@ -145,5 +192,85 @@ impl RawTable {
         // Only regular files have a meaningful length; a pipe, for example, has none.
         let bytes = metadata.is_file().then_some(metadata.len());
         Self::load(device, choice, width, file, bytes)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    /// An empty folder, which is removed at the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("warpset-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Makes a node of this kind; `None` if this user may not.
+    fn node(path: &Path, kind: libc::mode_t) -> Option<()> {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // The null device, where the kind is a device.
+        // SAFETY: a string that ends with 0, and numbers.
+        (unsafe { libc::mknod(name.as_ptr(), kind | 0o600, libc::makedev(1, 3)) } == 0).then_some(())
+    }
+
+    /// A FIFO, a socket, a device and a folder stay what they are, and nothing is left beside them.
+    #[test]
+    #[cfg_attr(miri, ignore = "it makes no such files")]
+    fn only_regular_files_and_links_are_replaced() {
+        let scratch = Scratch::new("replaced");
+        let at = |name: &str| scratch.0.join(name);
+        node(&at("fifo"), libc::S_IFIFO).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let has_device = node(&at("device"), libc::S_IFCHR).is_some();
+        let before = scratch.names();
+        for name in ["fifo", "socket", "folder"].into_iter().chain(has_device.then_some("device")) {
+            let error = NewFile::beside(&at(name)).and_then(NewFile::publish).err().map(|error| error.to_string());
+            assert!(error.as_ref().is_some_and(|error| error.contains("not a regular file")), "{name}: {error:?}");
+            assert!(!std::fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
+        }
+        assert_eq!(scratch.names(), before);
+        // Nothing, a file, and a link, which is replaced itself.
+        symlink(at("fifo"), at("link")).unwrap();
+        std::fs::write(at("file"), "before").unwrap();
+        for name in ["file", "link", "none"] {
+            drop(NewFile::beside(&at(name)).unwrap().publish().unwrap());
+            assert_eq!(std::fs::read(at(name)).unwrap(), b"", "{name}");
+        }
+        assert!(std::fs::symlink_metadata(at("fifo")).unwrap().file_type().is_fifo());
+    }
+
+    /// What gets the name while the file is written is not replaced, either.
+    #[test]
+    #[cfg_attr(miri, ignore = "it makes no such files")]
+    fn a_fifo_that_comes_later_stays() {
+        let scratch = Scratch::new("later");
+        let path = scratch.0.join("file");
+        let new = NewFile::beside(&path).unwrap();
+        node(&path, libc::S_IFIFO).unwrap();
+        assert!(new.publish().is_err_and(|error| error.to_string().contains("not a regular file")));
+        assert_eq!(scratch.names(), ["file"]);
     }
 }

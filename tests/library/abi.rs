@@ -324,3 +324,36 @@ mod headers {
         assert_eq!(done.len(), HEADERS.len());
     }
 }
+
+/// Two versions may be linked into one program: all names that C++ gives to others have the version of this one.
+#[cfg(all(feature = "cpu", target_os = "linux"))]
+#[test]
+fn names_of_the_cpp_have_the_version() {
+    use object::{Object, ObjectSymbol};
+    // Makes sure that the linker has what a table needs.
+    let table = warpset::TreeTable::new(&warpset::Device::cpu_with_threads(1), 3, 10).unwrap();
+    assert_eq!(table.find_or_put_many(&[1, 2, 3]).unwrap().tally.new, 1);
+    let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let version = env!("CARGO_PKG_VERSION").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    assert_eq!(env!("CARGO_MANIFEST_LINKS"), format!("warpset_cpu_{version}"));
+    let (namespace, mut entries, mut of_namespace, mut wrong) = (format!("warpset_{version}"), 0, 0, Vec::new());
+    for name in file.symbols().filter(|symbol| symbol.is_definition()).filter_map(|symbol| symbol.name().ok()) {
+        // Rust's own names have a hash of the package; as text they begin with `_ZN7warpset` or `_R`, and end with the hash.
+        let is_rust = name.starts_with("_R") || name.rsplit_once("17h").is_some_and(|(_, hash)| hash.len() == 17);
+        if name.starts_with("warpset_cpu_") {
+            entries += 1;
+            if !name.ends_with(&format!("_{version}")) {
+                wrong.push(name.to_owned());
+            }
+        } else if name.starts_with("_Z") && name.contains("warpset") && !is_rust {
+            // With the length before it, as in `_ZN13warpset_0_1_05Tree...`. Guards and the like begin differently.
+            of_namespace += 1;
+            if name.matches("warpset").count() != name.matches(&format!("{}{namespace}", namespace.len())).count() {
+                wrong.push(name.to_owned());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} names: {wrong:#?}", wrong.len());
+    assert!(entries > 10 && of_namespace > 100, "{entries} entry points and {of_namespace} names of C++ are here");
+}

@@ -19,6 +19,8 @@
 #include <map>
 #include <mutex>
 
+#include "cpu_entries.hpp"
+
 #ifdef SHIM_OF_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
@@ -119,13 +121,15 @@ struct Call {
 
 // `--wrap` of the linker: calls of NAME come to __wrap_NAME, and __real_NAME is the function itself. All arguments are integers
 // and addresses.
-#define WARPSET_ENTRY(name, parameters, arguments)  \
+#define WARPSET_WRAP(name, parameters, arguments)   \
     extern "C" void __real_##name parameters;       \
     extern "C" void __wrap_##name parameters        \
     {                                               \
         const Call call;                            \
         __real_##name arguments;                    \
     }
+// With the name that cuda/cpu_entries.hpp gives the function.
+#define WARPSET_ENTRY(name, parameters, arguments) WARPSET_WRAP(name, parameters, arguments)
 
 using u32 = unsigned;
 using u64 = unsigned long long;

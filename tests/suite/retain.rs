@@ -11,7 +11,7 @@ use crate::common::vectors::{distinct, keys, mix, some_widths};
 use crate::common::{scaled, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, RootTable, TypedTable};
+use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, RootTable, TreeTable, TypedTable};
 
 tests_of_all_kinds![as_a_set_does, nothing_to_remove_changes_nothing, a_predicate_that_panics];
 
@@ -20,7 +20,7 @@ pub mod retain_of_kinds {
     use super::*;
     use crate::common::tests;
 
-    tests![rows_keep_their_order, values_move_with_their_vectors, cuckoo_tables_that_are_full];
+    tests![rows_keep_their_order, values_move_with_their_vectors, cuckoo_tables_that_are_full, full_trees_of_which_all_stay];
 
     fn rows_keep_their_order(device: &Device) {
         for width in some_widths() {
@@ -83,6 +83,24 @@ pub mod retain_of_kinds {
         // Numbers that are given again begin with zeros.
         let new = put((10 * count..11 * count).collect());
         assert!(squares.get_many(&new).unwrap().iter().all(|value| *value == 0));
+    }
+
+    /// A table of the same size and seeds need not have room for the same vectors in another order. None is needed.
+    fn full_trees_of_which_all_stay(device: &Device) {
+        for seed in 0..20 {
+            let table = TreeTable::builder(8).capacity(256).nodes(1200).seed(seed).build(device).unwrap();
+            let vectors = distinct(8, 0, 300);
+            let full = vectors.chunks(8).filter(|vector| table.find_or_put_many(vector).unwrap().tally.full > 0).count();
+            let before = table.len().unwrap();
+            assert!(full > 0 && before > 10, "{before} vectors, seed {seed}");
+            let (mut shown, places) = (0, table.locate_many(&vectors).unwrap());
+            let all = |_: &[u32]| {
+                shown += 1;
+                true
+            };
+            assert_eq!((table.retain(all), shown), (Ok(0), before), "seed {seed}");
+            assert!(table.locate_many(&vectors).unwrap() == places, "nothing has moved");
+        }
     }
 
     fn cuckoo_tables_that_are_full(device: &Device) {

@@ -17,7 +17,7 @@
 
 use std::sync::OnceLock;
 
-unsafe extern "C" {
+entries! {
     fn warpset_cpu_most_chunk_bytes() -> u32;
 }
 

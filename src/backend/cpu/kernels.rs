@@ -79,7 +79,7 @@ impl CpuView {
     }
 }
 
-unsafe extern "C" {
+entries! {
     pub(super) fn warpset_cpu_geometry(
         kind: TableKind,
         width: u32,

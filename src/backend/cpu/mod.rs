@@ -1,5 +1,18 @@
 //! Tables in the memory of this process, searched by its threads.
 
+/// Declares entry points of the C++, which end with the version there (cuda/cpu_entries.hpp).
+macro_rules! entries {
+    ($($(#[$attribute:meta])* $vis:vis fn $name:ident($($parameter:ident: $kind:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+        unsafe extern "C" {
+            $(
+                $(#[$attribute])*
+                #[link_name = concat!(stringify!($name), "_", env!("WARPSET_SYMBOLS"))]
+                $vis fn $name($($parameter: $kind),*) $(-> $result)?;
+            )*
+        }
+    };
+}
+
 mod claims;
 mod filter;
 mod growth;

@@ -9,7 +9,7 @@ use crate::layout::rank::{ABI, Kernel, LINE_BYTES, PartitionView, StampView, Str
 use crate::layout::view::BatchView;
 use std::ptr;
 
-unsafe extern "C" {
+entries! {
     fn warpset_cpu_cluster_abi(sizes: *mut u64);
     fn warpset_cpu_cluster_claim(view: *const PartitionView, thread: u64, threads: u64);
     fn warpset_cpu_cluster_scatter(view: *const PartitionView, thread: u64, threads: u64);

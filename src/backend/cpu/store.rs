@@ -11,7 +11,7 @@ use super::rehash::rehash;
 use super::rows::{CpuRows, SPARE_CELLS};
 use super::threads::{in_pieces, on_threads};
 use crate::backend::{RowStore as _, SearchBatch, Store};
-use crate::host::zeroed;
+use crate::host::{room, zeroed};
 use crate::layout::options::{Addresses, Parameters, SeedPair};
 use crate::layout::search::{ProbeLengths, SearchMode};
 use crate::layout::view::{BatchView, Counts, ProbeTotals, View};
@@ -123,12 +123,24 @@ impl CpuStore {
                 && references.as_ref().is_none_or(|references| references.len() >= capacity)
         );
         let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
+        // SAFETY: there is room for all of `slots` (asserted).
+        unsafe { self.export_at(slots, vectors.as_mut_ptr(), references) }
+    }
+
+    /// Writes the vectors that the slots hold, one after another, and their references unless the address is null. Returns their
+    /// number.
+    ///
+    /// # Safety
+    ///
+    /// There is room for one vector per slot, and one reference, which this thread alone writes and nothing reads.
+    unsafe fn export_at(&self, slots: Range<u64>, vectors: *mut u32, references: *mut u64) -> usize {
         let mut count = 0;
-        // SAFETY: the slots are slots of the table (RawTable), and the buffer has space for all of them.
+        // SAFETY: the slots are slots of the table (RawTable). The caller guarantees the rest.
         unsafe {
             let view = CpuView::of(self.spec, &self.view);
-            warpset_cpu_export(&view, slots.start, slots.end, vectors.as_mut_ptr(), references, &mut count);
+            warpset_cpu_export(&view, slots.start, slots.end, vectors, references, &mut count);
         }
+        assert!(count <= slots.end - slots.start, "a slot holds one vector at most");
         count as usize
     }
 }
@@ -207,10 +219,16 @@ impl Store for CpuStore {
 
     fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let capacity = (slots.end - slots.start) as usize;
-        let (mut vectors, mut references) = (zeroed::<u32>(capacity * self.spec.width())?, zeroed::<u64>(capacity)?);
-        let count = self.export_to(slots, &mut vectors, Some(&mut references));
-        vectors.truncate(count * self.spec.width());
-        references.truncate(count);
+        // Not cleared: wide tables may hold a few vectors in many slots.
+        let (mut vectors, mut references) = (room::<u32>(capacity * self.spec.width())?, room::<u64>(capacity)?);
+        // SAFETY: there is room for one vector and one reference for each slot, in new memory.
+        let count = unsafe { self.export_at(slots, vectors.as_mut_ptr(), references.as_mut_ptr()) };
+        // SAFETY: the first `count` vectors, of `width` words each, and references have been written, and there are at most as many
+        // as slots (asserted in `export_at`).
+        unsafe {
+            vectors.set_len(count * self.spec.width());
+            references.set_len(count);
+        }
         Ok((vectors, references))
     }
 

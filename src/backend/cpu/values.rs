@@ -4,6 +4,7 @@ use super::memory::check_memory;
 use super::reserved::Reserved;
 use crate::Result;
 use crate::backend::{Store, Values};
+use crate::host::fill_repeatedly;
 use std::ops::Range;
 
 /// Values of some type, by number, in memory whose pages the system adds when they are written.
@@ -40,13 +41,16 @@ impl Values for CpuValues {
     }
 
     fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()> {
-        let bytes = &mut self.slice_mut(bytes.end)[bytes.start as usize..];
-        bytes.chunks_exact_mut(value.len()).for_each(|to| to.copy_from_slice(value));
+        let (start, len) = self.part(bytes);
+        // SAFETY: usable bytes (`part`), to which the caller has the only access. `value` is in another memory.
+        unsafe { fill_repeatedly(start, len, value) };
         Ok(())
     }
 
     fn zero(&mut self, bytes: Range<u64>) -> Result<()> {
-        self.slice_mut(bytes.end)[bytes.start as usize..].fill(0);
+        let (start, len) = self.part(bytes);
+        // SAFETY: as in `fill`.
+        unsafe { start.write_bytes(0, len) };
         Ok(())
     }
 
@@ -91,10 +95,18 @@ impl CpuValues {
         unsafe { std::slice::from_raw_parts(self.memory.address().cast_const(), bytes as usize) }
     }
 
+    /// Address and length of some bytes. A slice of all bytes would not do: `Array::open` fills values behind those that a slice
+    /// of `Array::view` shows.
+    fn part(&mut self, bytes: Range<u64>) -> (*mut u8, usize) {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.bytes, "values are within their memory");
+        (self.memory.address().wrapping_add(bytes.start as usize), (bytes.end - bytes.start) as usize)
+    }
+
     fn slice_mut(&mut self, bytes: u64) -> &mut [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: as in `slice`. This borrow is exclusive: a slice returned by `slice` borrows the array (`Array::view`), so none
-        // exists now.
+        // SAFETY: as in `slice`. No other slice of these bytes exists. Those of `Array::view` borrow the array, which `change` and
+        // `update` borrow exclusively, and hold the table's lock, so that no change is left for `renumber`. Those of `Array::get`
+        // end before the lock of `self` is released.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address(), bytes as usize) }
     }
 }

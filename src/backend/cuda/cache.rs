@@ -23,6 +23,7 @@
 //! If anything fails here, the kernel is compiled, and the failure is not reported.
 
 use crate::Result;
+use crate::host::replace;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -127,7 +128,7 @@ impl Cache {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let unfinished = file.with_extension(format!("{process}-{number}-{now}{WRITTEN}"));
         let written =
-            create_file(&unfinished).and_then(|mut file| file.write_all(&content)).and_then(|()| fs::rename(&unfinished, file));
+            create_file(&unfinished).and_then(|mut new| new.write_all(&content)).and_then(|()| replace(&unfinished, file));
         if written.is_err() {
             let _ = fs::remove_file(&unfinished);
         }

@@ -40,6 +40,7 @@
 use super::{MAX_BYTES, Rendezvous, equal};
 use crate::Result;
 use crate::cluster::transport::deadline;
+use crate::host::replace;
 use rand::Rng;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -180,10 +181,10 @@ impl<'a> Host<'a> {
         number.is_ok_and(|number| number == Some(self.number))
     }
 
-    /// Puts a record at the path, in one step and in place of any other.
+    /// Puts a record at the path, in one step and in place of any other file.
     fn place(&self, record: &Record) -> io::Result<()> {
         let new = beside(self.path, &format!("new-{:016x}", self.number));
-        create(&new, &record.to_bytes()).and_then(|()| fs::rename(&new, self.path)).inspect_err(|_| drop(fs::remove_file(&new)))
+        create(&new, &record.to_bytes()).and_then(|()| replace(&new, self.path)).inspect_err(|_| drop(fs::remove_file(&new)))
     }
 
     /// Whether the record at the path is this rank 0's.

@@ -1,12 +1,13 @@
 //! Compiled next-state functions, kept on disk: the next search of a model does not wait for a compiler.
 //!
-//! A file is a shared library, followed by the SHA-256 of its bytes. Its name is the SHA-256 of all that the library depends on.
-//! So functions of another model, and those of another compiler or option, have another name. A copy of the library is loaded:
-//! whatever happens to the file later, the loaded functions stay as they are.
+//! A file is a shared library, followed by the SHA-256 of its key and its bytes. The key is the SHA-256 of all that the library
+//! depends on, and the file's name. So functions of another model, and those of another compiler or option, have another name, and
+//! are not used under this one, either. A copy of the library is loaded: whatever happens to the file later, the loaded functions
+//! stay as they are.
 //!
 //! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files.
 //!   Processes that write the same file at once write functions of the same text.
-//! - *Damage*: a file that does not have the SHA-256 of its bytes is ignored and written again. So files need not be flushed to
+//! - *Damage*: a file that does not have the SHA-256 of its key and its bytes is ignored and written again. So files need not be flushed to
 //!   the disk before they are renamed.
 //! - *Other users*: a library is code, so it is loaded only if no other user can have written it. The folder and its files must
 //!   belong to the user of the process, must not be writable by others, and must not be links. A user must not name a folder
@@ -59,6 +60,11 @@ impl Key {
         }
         Self(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
+
+    /// SHA-256 of the key, whose length is fixed, and a library.
+    fn sum_with(&self, library: &[u8]) -> [u8; SUM_BYTES] {
+        Sha256::new().chain_update(&self.0).chain_update(library).finalize().into()
+    }
 }
 
 impl Kept {
@@ -67,7 +73,7 @@ impl Kept {
         Some(Self { folder: folder(|name| std::env::var_os(name))?, most_bytes: MOST_BYTES })
     }
 
-    /// Bytes of the library with this key.
+    /// Bytes of the library with this key: what was kept for it, byte by byte.
     pub fn find(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.path(key);
         if !is_own(&self.folder, Metadata::is_dir) || !is_own(&path, Metadata::is_file) {
@@ -75,7 +81,7 @@ impl Kept {
         }
         let mut content = fs::read(&path).ok()?;
         let (library, sum) = content.split_last_chunk::<SUM_BYTES>()?;
-        if Sha256::digest(library)[..] != sum[..] {
+        if key.sum_with(library)[..] != sum[..] {
             return None;
         }
         // Marks the file as used. If that fails, it may be removed early.
@@ -87,7 +93,7 @@ impl Kept {
     /// Keeps a copy of a library.
     pub fn keep(&self, key: &Key, library: &Path) -> io::Result<()> {
         let mut content = fs::read(library)?;
-        let sum = Sha256::digest(&content);
+        let sum = key.sum_with(&content);
         content.extend_from_slice(&sum);
         if content.len() as u64 > self.most_bytes {
             return Ok(());
@@ -98,6 +104,9 @@ impl Kept {
         }
         let mut unfinished = tempfile::Builder::new().prefix(&key.0).suffix(UNFINISHED).tempfile_in(&self.folder)?;
         unfinished.write_all(&content)?;
+        if !is_replaceable(&self.path(key)) {
+            return Ok(());
+        }
         unfinished.persist(self.path(key))?;
         self.trim()
     }
@@ -162,6 +171,11 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
+}
+
+/// Whether a file may be renamed to this path: nothing is there, or a file or a link.
+fn is_replaceable(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file() || metadata.is_symlink())
 }
 
 /// Whether the path exists, is of this kind and no link, and only this user can write to it.
@@ -231,6 +245,17 @@ mod tests {
             kept.keep(&key("a"), &library).unwrap();
             assert_eq!((kept.find(&key("a")), fs::read(&path).unwrap()), (Some(vec![7; 1000]), whole.clone()));
         }
+    }
+
+    /// Also of the same user, and with the sum of their bytes.
+    #[test]
+    fn a_file_of_another_key_is_not_found() {
+        let (_folder, kept, library) = small();
+        kept.keep(&key("a"), &library).unwrap();
+        fs::copy(kept.path(&key("a")), kept.path(&key("b"))).unwrap();
+        assert_eq!((kept.find(&key("a")), kept.find(&key("b"))), (Some(vec![7; 1000]), None));
+        kept.keep(&key("b"), &library).unwrap();
+        assert_eq!(kept.find(&key("b")), Some(vec![7; 1000]));
     }
 
     #[test]

@@ -1,0 +1,35 @@
+// Names of the entry points: each ends with the version of the library, so that two versions can be linked into one program. The
+// namespace of all other code has the version, too (build.rs).
+#pragma once
+
+#define WARPSET_JOIN(name, version) name##_##version
+#define WARPSET_OF_VERSION(name, version) WARPSET_JOIN(name, version)
+
+#define warpset_cpu_most_chunk_bytes WARPSET_OF_VERSION(warpset_cpu_most_chunk_bytes, WARPSET_VERSION)
+#define warpset_cpu_geometry WARPSET_OF_VERSION(warpset_cpu_geometry, WARPSET_VERSION)
+#define warpset_cpu_quotient WARPSET_OF_VERSION(warpset_cpu_quotient, WARPSET_VERSION)
+#define warpset_cpu_clear WARPSET_OF_VERSION(warpset_cpu_clear, WARPSET_VERSION)
+#define warpset_cpu_clear_zeros WARPSET_OF_VERSION(warpset_cpu_clear_zeros, WARPSET_VERSION)
+#define warpset_cpu_relocate WARPSET_OF_VERSION(warpset_cpu_relocate, WARPSET_VERSION)
+#define warpset_cpu_rebuild WARPSET_OF_VERSION(warpset_cpu_rebuild, WARPSET_VERSION)
+#define warpset_cpu_list_holes WARPSET_OF_VERSION(warpset_cpu_list_holes, WARPSET_VERSION)
+#define warpset_cpu_move_rows WARPSET_OF_VERSION(warpset_cpu_move_rows, WARPSET_VERSION)
+#define warpset_cpu_count_unstored WARPSET_OF_VERSION(warpset_cpu_count_unstored, WARPSET_VERSION)
+#define warpset_cpu_find_or_put WARPSET_OF_VERSION(warpset_cpu_find_or_put, WARPSET_VERSION)
+#define warpset_cpu_upsert WARPSET_OF_VERSION(warpset_cpu_upsert, WARPSET_VERSION)
+#define warpset_cpu_find WARPSET_OF_VERSION(warpset_cpu_find, WARPSET_VERSION)
+#define warpset_cpu_get WARPSET_OF_VERSION(warpset_cpu_get, WARPSET_VERSION)
+#define warpset_cpu_export WARPSET_OF_VERSION(warpset_cpu_export, WARPSET_VERSION)
+#define warpset_cpu_count_parts WARPSET_OF_VERSION(warpset_cpu_count_parts, WARPSET_VERSION)
+#define warpset_cpu_fill_part WARPSET_OF_VERSION(warpset_cpu_fill_part, WARPSET_VERSION)
+#define warpset_cpu_export_left WARPSET_OF_VERSION(warpset_cpu_export_left, WARPSET_VERSION)
+#define warpset_cpu_count_tree_lists WARPSET_OF_VERSION(warpset_cpu_count_tree_lists, WARPSET_VERSION)
+#define warpset_cpu_move_trees WARPSET_OF_VERSION(warpset_cpu_move_trees, WARPSET_VERSION)
+#define warpset_cpu_measure WARPSET_OF_VERSION(warpset_cpu_measure, WARPSET_VERSION)
+#define warpset_cpu_cluster_abi WARPSET_OF_VERSION(warpset_cpu_cluster_abi, WARPSET_VERSION)
+#define warpset_cpu_cluster_claim WARPSET_OF_VERSION(warpset_cpu_cluster_claim, WARPSET_VERSION)
+#define warpset_cpu_cluster_scatter WARPSET_OF_VERSION(warpset_cpu_cluster_scatter, WARPSET_VERSION)
+#define warpset_cpu_cluster_gather_put WARPSET_OF_VERSION(warpset_cpu_cluster_gather_put, WARPSET_VERSION)
+#define warpset_cpu_cluster_gather_found WARPSET_OF_VERSION(warpset_cpu_cluster_gather_found, WARPSET_VERSION)
+#define warpset_cpu_cluster_write_stamps WARPSET_OF_VERSION(warpset_cpu_cluster_write_stamps, WARPSET_VERSION)
+#define warpset_cpu_cluster_check_stamps WARPSET_OF_VERSION(warpset_cpu_cluster_check_stamps, WARPSET_VERSION)
