@@ -603,9 +603,13 @@ mod files {
         let places = Places::new("fifo");
         let (place, path) = (places.file(), places.path());
         make_fifo(&path);
-        let said = run([rank(&place, 1, 2)]);
-        assert!(said[0].contains("not a regular file"), "{said:?}");
-        // Rank 0 replaces what is at the path; the mark comes when it has begun.
+        // Rank 0 replaces a regular file only.
+        for number in [1, 0] {
+            let said = run([rank(&place, number, 2)]);
+            assert!(said[0].contains("not a regular file"), "{said:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        // The mark comes when rank 0 has begun.
         let first = rank(&place, 0, 2).within(Duration::from_secs(1)).start();
         wait("the file", || std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()).then_some(()));
         make_fifo(&mark(&places, 1));
