@@ -59,7 +59,7 @@ mod suite {
     pub mod simulated;
 }
 
-use common::Test;
+use common::{Test, full};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -150,8 +150,11 @@ fn main() -> ExitCode {
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
+    let names = |part: &str| MODULES.iter().copied().flatten().any(|test| test.label().contains(part));
+    assert!(OF_ONE_THREAD.iter().all(|part| names(part)), "a name in OF_ONE_THREAD is of no test");
     for machine in cpus() {
-        trials.extend(MODULES.iter().copied().flatten().map(|test| trial(&machine, test)));
+        let is_chosen = |test: &&Test| full() || machine.device.threads() > 1 || is_of_one_thread(test);
+        trials.extend(MODULES.iter().copied().flatten().filter(is_chosen).map(|test| trial(&machine, test)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(why) = no_gpu.filter(|_| conclusion.num_ignored > 0) {
@@ -161,6 +164,21 @@ fn main() -> ExitCode {
         println!();
     }
     conclusion.exit_code()
+}
+
+/// Tests that say more of one thread than of several. In a plain run a CPU with one thread runs no others.
+const OF_ONE_THREAD: [&str; 6] = [
+    "faults::batches_that_are_stopped",
+    "faults::callbacks_that_panic",
+    "histories::widths_1_to_8",
+    "indexed::factors_are_in_the_order_of_first_occurrence",
+    "results::",
+    "seeds::",
+];
+
+fn is_of_one_thread(test: &Test) -> bool {
+    let label = test.label();
+    OF_ONE_THREAD.iter().any(|part| label.contains(part))
 }
 
 fn trial(machine: &Machine, test: &'static Test) -> Trial {

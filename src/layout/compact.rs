@@ -201,6 +201,7 @@ pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32, cuckoo: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use warpset_testing::sizes::sized;
 
     /// As the header's table says.
     #[test]
@@ -296,7 +297,7 @@ mod tests {
 
         let mut random = StdRng::seed_from_u64(u64::from(slot_bits));
         // All widths take minutes without optimization.
-        for key_bits in (20..=64).step_by(if cfg!(debug_assertions) { 9 } else { 1 }) {
+        for key_bits in (20..=64).step_by(if cfg!(debug_assertions) { sized(9, 22, 22) } else { 1 }) {
             let fewest = fewest_slots(key_bits, slot_bits, false);
             // Sizes at which there are few functions; and those of small tables.
             let few = (0..6).flat_map(|more| [4, 5, 6, 7].map(|quarters| (fewest << more) / 4 * quarters));
@@ -392,7 +393,8 @@ mod tests {
 
         let mut random = StdRng::seed_from_u64(6);
         // Functions: 2, 3, 4, 8, 16.
-        for (key_bits, slots) in [(49, 1 << 22), (48, 3 << 20), (48, 1 << 22), (47, 1 << 22), (46, 1 << 22)] {
+        let all = [(49, 1 << 22), (48, 3 << 20), (48, 1 << 22), (47, 1 << 22), (46, 1 << 22)];
+        for (key_bits, slots) in all.into_iter().take(sized(5, 1, 1)) {
             let layout = Layout::new(key_bits, 32, buckets_for(slots, 32), false).expect("it fits");
             let count = (layout.bytes() as f64 / 4.0 * 0.95) as u64;
             let family = Permutation::random(key_bits, &mut random);
@@ -464,7 +466,7 @@ mod tests {
         fn every_key_of_20_bits_has_a_place_of_its_own() {
             let family = Permutation::random(20, &mut StdRng::seed_from_u64(4));
             let all = [17, 4097, (1 << 20) + 7, 16, 1000, 65_535, 1 << 20];
-            for buckets in all.into_iter().take(if cfg!(debug_assertions) { 3 } else { 7 }) {
+            for buckets in all.into_iter().take(if cfg!(debug_assertions) { sized(3, 1, 1) } else { 7 }) {
                 let layout = Layout::new(20, 16, buckets, false).expect("16 buckets are enough");
                 let view = layout.view(&family, 0, 0);
                 let mut met = std::collections::HashSet::new();

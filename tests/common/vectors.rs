@@ -4,10 +4,17 @@ use std::collections::{HashMap, HashSet};
 use warpset_random::Mixed;
 pub use warpset_random::{Random, mix};
 
-/// Widths of the property tests: all to 40, where the layouts differ most, and some around powers of two.
+/// Widths of the property tests: in a full run all to 40, where the layouts differ most, and some around powers of two; otherwise
+/// `some_widths`, and the widest.
 pub fn all_widths() -> Vec<usize> {
     let wide = [41, 47, 48, 63, 64, 65, 96, 100, 127, 128, 129, 160, 192, 200, 255, 256];
-    if super::fast() { some_widths() } else { (1..=40).chain(wide).collect() }
+    if super::fast() {
+        some_widths()
+    } else if super::full() {
+        (1..=40).chain(wide).collect()
+    } else {
+        some_widths().into_iter().chain([256]).collect()
+    }
 }
 
 /// One width of each kind of layout: one chunk or many, each combination of tails, many slots a bucket or one.

@@ -35,7 +35,7 @@ pub mod of_one_kind {
 fn numbers() -> std::ops::Range<u64> {
     let number = |name: &str| Some(std::env::var(name).ok()?.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")));
     let first = number("WARPSET_FUZZ_FIRST").unwrap_or(0);
-    first..first + number("WARPSET_FUZZ").unwrap_or(sized(200, 60, 12))
+    first..first + number("WARPSET_FUZZ").unwrap_or(sized(200, 30, 12))
 }
 
 /// Calls `each` for every number, and names the one at which it fails.

@@ -112,7 +112,7 @@ fn is_large(step: &crate::common::histories::Step) -> bool {
 
 /// All ranks offer the same vectors in the same rounds: for each vector one rank gets New, and all get the same reference.
 fn equal_vectors_at_once<S: Kind>(device: &Device) {
-    let (width, count) = (4, scaled(20_000, 500));
+    let (width, count) = (4, sized(20_000, 5000, 500));
     for (ranks, deduplicate) in [(2, false), (3, true), (5, false), (2, true)] {
         let table = roomy::<S>(width, count as u64 * 2);
         let builder = |table| Builder::new(table).round(count / 3).deduplicate(deduplicate);
@@ -139,7 +139,7 @@ fn equal_vectors_at_once<S: Kind>(device: &Device) {
 
 /// If one rank's table would be too full, all tables double; references are current, and stored vectors remain.
 fn growth_of_all<S: Kind>(device: &Device) {
-    let (width, count) = (5, sized(30_000, 8000, 2000));
+    let (width, count) = (5, sized(30_000, 4000, 2000));
     for (ranks, mask, deduplicate) in [(1, u64::MAX, false), (3, u64::MAX, true), (2, 0, false)] {
         let table = S::with_few_nodes(VectorTable::<S>::builder(width).capacity(100), 100).grows(true);
         let builder = |table| Builder::new(table).round(1000).hash_mask(mask).deduplicate(deduplicate);

@@ -18,7 +18,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Barrier, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Batch, Builder, Fault, FaultKind, Local, Request};
 use warpset::{Bucket, Device, Error, Outcome, Result, VectorTable, faults};
@@ -118,7 +118,7 @@ fn with_each_fault_on<S: Kind, R: Send>(
     let sent: Vec<u64> = watches.iter().zip(&before).map(|(watch, before)| watch() - before).collect();
     judge(&results, &mut ranks, "without faults");
     assert!(sent.iter().all(|sent| *sent > 0), "all ranks take part");
-    let stride = sized(1, 3, 5);
+    let stride = sized(1, 7, 5);
     let of_rank = |rank: usize| (0..sent[rank]).map(move |message| (rank, message));
     let messages = (0..RANKS).flat_map(of_rank);
     let faults = messages.flat_map(|(rank, message)| {
@@ -394,11 +394,16 @@ fn ranks_that_stall<S: Kind>(device: &Device) {
     drop(prepared([device; RANKS], builder::<S>, patient_transports()));
     in_parallel(&[device], &[()], |()| {
         let mut ranks = prepared([device; RANKS], builder::<S>, transports(Vec::new()));
+        // The stalled rank goes on when the others have returned.
+        let returned = Barrier::new(RANKS);
         let results = on_all(&mut ranks, |rank, table| {
             if rank == 1 {
-                std::thread::sleep(3 * timeout());
+                returned.wait();
+                return table.find_or_put_many(&all);
             }
-            table.find_or_put_many(&all)
+            let result = table.find_or_put_many(&all);
+            returned.wait();
+            result
         });
         for result in &results {
             let error = result.as_ref().unwrap_err();

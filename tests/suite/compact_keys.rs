@@ -5,7 +5,7 @@ use crate::common::checker::{Checker, OrFail, join};
 use crate::common::histories::{play, thorough};
 use crate::common::set::Set;
 use crate::common::vectors::{Pool, Random, keys, mask};
-use crate::common::{fast, scaled, sized, tests};
+use crate::common::{scaled, sized, tests};
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
@@ -37,7 +37,7 @@ fn table(device: &Device, key_bits: u32, slot_bits: u32, capacity: u64) -> Resul
 
 /// Key widths of a run: few on a GPU, which compiles kernels for each.
 fn some_key_bits() -> Vec<u32> {
-    if fast() { vec![20, 33, 45, 64] } else { (20..=64).collect() }
+    sized((20..=64).collect(), vec![20, 21, 27, 32, 33, 36, 40, 45, 52, 63, 64], vec![20, 33, 45, 64])
 }
 
 fn keys_of_every_width_in_slots_of_every_size(device: &Device) {

@@ -79,7 +79,7 @@ fn keys_of_every_width_in_slots_of_every_size(device: &Device) {
 
 /// Fills 99 percent of all slots, including those of the stash.
 fn filled_to_99_percent(device: &Device) {
-    let (log2, share) = sized((17, 0.99), (15, 0.99), (12, 0.98));
+    let (log2, share) = sized((17, 0.99), (14, 0.99), (12, 0.98));
     for (slot_bits, parts) in [(32, 1), (32, 7), (16, 2), (64, 3)] {
         // The widest keys that slots can hold: one bit is left for the function number.
         let key_bits: u32 = (slot_bits + log2 - 9 + u32::ilog2(slot_bits) - 1).min(64);
@@ -229,7 +229,7 @@ fn callers_race_while_keys_are_relocated(device: &Device) {
 /// A few keys, each offered thousands of times in one batch, until the table is full: copies of a key take no room from it, nor
 /// from another.
 fn hot_keys_before_a_full_table(device: &Device) {
-    let copies = scaled(4000, 1000);
+    let copies = sized(4000, 1000, 1000);
     for (key_bits, slot_bits, capacity, least_fill) in
         [(36, 32, 1 << 10, 0.96), (22, 16, 1 << 12, 0.985), (60, 64, 1 << 9, 0.93), (40, 32, 1 << 14, 0.99)]
     {

@@ -13,7 +13,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
-use crate::common::{scaled, sized, tests, tests_of_all_kinds};
+use crate::common::{sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,11 +41,11 @@ const WIDTH: usize = 4;
 
 /// Vectors stored before the operation; it offers the same vectors and more, each twice.
 fn stored() -> Vec<u32> {
-    distinct(WIDTH, 0, sized(6000, 2000, 300))
+    distinct(WIDTH, 0, sized(6000, 1000, 300))
 }
 
 fn offered() -> Vec<u32> {
-    let words = distinct(WIDTH, 0, sized(9000, 3000, 500));
+    let words = distinct(WIDTH, 0, sized(9000, 1500, 500));
     [&words[..], &words[..]].concat()
 }
 
@@ -331,9 +331,9 @@ fn batches_that_are_stopped_and_grow<S: Kind>(device: &Device) {
 
 /// Another thread clears the table while batches make it grow: new references refer to stored vectors, each once.
 fn new_references_while_others_clear<S: Kind>(device: &Device) {
-    for round in 0..scaled(6, 2) {
+    for round in 0..sized(6, 3, 2) {
         let table = S::with_few_nodes(VectorTable::<S>::builder(WIDTH).capacity(100), 100).grows(true).build(device).unwrap();
-        let words = distinct(WIDTH, round, scaled(60_000, 2000));
+        let words = distinct(WIDTH, round, sized(60_000, 30_000, 2000));
         let (begun, wait) = std::sync::mpsc::channel();
         let batch = std::thread::scope(|scope| {
             let table = &table;
@@ -360,7 +360,7 @@ fn new_references_while_others_clear<S: Kind>(device: &Device) {
 }
 
 fn batches_that_are_stopped<S: Kind>(device: &Device) {
-    let count = scaled(1 << 21, 1 << 15);
+    let count = sized(1 << 21, 1 << 19, 1 << 15);
     let words = distinct(WIDTH, 0, count);
     let table = roomy::<S>(WIDTH, 2 * count as u64).build(device).unwrap();
     let mut calls = 0;

@@ -132,9 +132,10 @@ fn run<S: Kind>(
     played.map_err(|violation| TestCaseError::fail(violation.to_string()))
 }
 
-/// Tested widths in a range.
+/// Tested widths in a range; the last one of the range always.
 fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
-    all_widths().into_iter().filter(move |width| widths.contains(width))
+    let last = *widths.end();
+    all_widths().into_iter().filter(move |width| widths.contains(width) && *width != last).chain([last])
 }
 
 /// Runs random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` configures; a failing case

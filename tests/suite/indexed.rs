@@ -117,7 +117,7 @@ fn repeated(words: &[u32], width: usize) -> Vec<u32> {
 
 fn references_are_all_numbers_below_len(device: &Device) {
     for width in some_widths() {
-        let count = scaled(20_000, 500);
+        let count = sized(20_000, 5000, 500);
         let table = table(device, width, 4 * count as u64);
         for batch in 0..3 {
             let words = repeated(&distinct(width, batch * count as u64, count), width);

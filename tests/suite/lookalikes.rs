@@ -4,7 +4,7 @@ use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random, all_widths, mix, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, sized, slots_per_bucket, tests_of_all_kinds,
+    sized, slots_per_bucket, tests_of_all_kinds,
 };
 use warpset::Device;
 
@@ -61,7 +61,7 @@ fn one_word_apart_in_one_probe_sequence<S: Kind>(device: &Device) {
 fn one_bit_apart<S: Kind>(device: &Device) {
     for width in some_widths() {
         // The first bits of the family belong to the vector of zeros, the next to the vector of ones.
-        let bits = (64 * width + 64).min(sized(1500, 700, 200));
+        let bits = (64 * width + 64).min(sized(1500, 400, 200));
         check::<S>(device, &Pool::of(Family::OneBit, width, bits), u64::MAX);
         check::<S>(device, &Pool::of(Family::OneBit, width, bits.min(300)), 0);
     }
@@ -80,8 +80,8 @@ fn zeros_and_ones<S: Kind>(device: &Device) {
 fn common_prefixes_and_suffixes<S: Kind>(device: &Device) {
     for width in some_widths() {
         for family in [Family::CommonPrefix, Family::CommonSuffix, Family::LastWord, Family::FirstWord] {
-            check::<S>(device, &Pool::of(family, width, sized(500, 250, 100)), u64::MAX);
-            check::<S>(device, &Pool::of(family, width, scaled(150, 60)), 0);
+            check::<S>(device, &Pool::of(family, width, sized(500, 120, 100)), u64::MAX);
+            check::<S>(device, &Pool::of(family, width, sized(150, 80, 60)), 0);
         }
     }
 }
@@ -111,7 +111,7 @@ fn every_word_is_hashed_and_its_place_too<S: Kind>(device: &Device) {
         // The table is half full; with a single probe sequence each search would look at all stored slots.
         assert!(slots_looked_at < (pool.len() as u64 / 2).max(48), "width {}, {what}: {slots_looked_at} slots", pool.width());
     };
-    for width in some_widths() {
+    for width in sized(some_widths(), vec![1, 2, 3, 4, 7, 16, 33], some_widths()) {
         for word in 0..width {
             let with_word = |value: u32| {
                 let mut vector = vec![5; width];

@@ -53,7 +53,7 @@ fn widths_and_limit<S: Kind>(device: &Device) -> (&'static [usize], u64) {
     match has_coarse_rows::<S>(device) {
         true => (&[256], 24 << 20),
         false if device.is_gpu() && simulated() => (&[4], 100_000),
-        false => (&[1, 3, 4, 8], scaled(1 << 20, 300_000)),
+        false => (&[1, 3, 4, 8], sized(1 << 20, 300_000, 300_000)),
     }
 }
 
@@ -120,7 +120,7 @@ fn nodes_run_out_before_a_vector_is_stored(device: &Device) {
 fn tiny_limits_are_kept<S: Kind>(device: &Device) {
     let mut random = Random::new(31);
     let is_slow = device.is_gpu() && simulated();
-    for turn in 0..if is_slow { 6 } else { scaled(60, 10) } {
+    for turn in 0..if is_slow { 6 } else { sized(60, 20, 10) } {
         let width = if is_slow { 4 } else { [1, 2, 3, 5, 8, 33][turn % 6] };
         let bytes = random.number_below(1 << (4 + turn % 14));
         let limit = if turn % 3 == 0 { MemoryLimit::Shared(bytes) } else { MemoryLimit::Reserved(bytes) };
@@ -145,7 +145,7 @@ fn four_threads_reach_the_limit<S: Kind>(device: &Device) {
     let width = if has_coarse_rows::<S>(device) { 256 } else { 4 };
     let count = scaled(12_000, 3000);
     let limit = MemoryLimit::Reserved((count * width * 4) as u64);
-    for round in 0..scaled(4, 1) {
+    for round in 0..sized(4, 2, 1) {
         let table = limited::<S>(device, width, 100, limit);
         let words = distinct(width, round << 32, count);
         let before = 300;
@@ -237,7 +237,7 @@ fn each_allocation_of_a_batch_at_the_limit_fails<S: Kind>(device: &Device) {
     let table = prepared();
     let (batch, calls) = faults::count(|| table.find_or_put_many_with(&words, request()));
     assert!(batch.unwrap().tally.full > 0, "the limit is reached");
-    let step = (calls / sized(300, 60, 15)).max(1);
+    let step = (calls / sized(300, 15, 15)).max(1);
     for call in (0..calls).step_by(step as usize) {
         for last in [call + 1, u64::MAX] {
             let (table, about) = (prepared(), format!("calls {call} to {last} of {calls} fail"));
@@ -269,6 +269,7 @@ fn each_allocation_of_a_batch_at_the_limit_fails<S: Kind>(device: &Device) {
 /// that it is given: the same one permits nothing more, and a larger one takes all vectors.
 fn full_tables_are_read_saved_and_loaded<S: Kind>(device: &Device) {
     let (widths, limit) = widths_and_limit::<S>(device);
+    let limit = if device.is_gpu() { limit } else { limit / sized(1, 3, 3) };
     for &width in widths {
         let table = limited::<S>(device, width, 500, MemoryLimit::Reserved(limit));
         let words = distinct(width, 0, limit as usize / (2 * width));
@@ -331,7 +332,7 @@ fn ranks_fill_and_keep_their_limits<S: Kind>(device: &Device) {
 
 /// Keys in compact slots, which share 15/16 of the limit, are stored up to 95 % of them, or 99 % if they relocate.
 fn keys_at_the_limit(device: &Device, cuckoo: bool) {
-    let limit = scaled(1 << 20, 300_000);
+    let limit = sized(1 << 20, 300_000, 300_000);
     for (key_bits, slot_bits) in [(30, 32), (36, 32), (64, 64), (33, 64)] {
         let builder = RootTable::builder().key_bits(key_bits).slot_bits(slot_bits).capacity(500).cuckoo(cuckoo);
         let table = builder.grows(true).memory(MemoryLimit::Reserved(limit)).build(device).unwrap();

@@ -10,7 +10,7 @@
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
-use crate::common::{scaled, tests};
+use crate::common::{scaled, sized, tests};
 use std::collections::HashMap;
 use warpset::{Device, Error, Outcome, Request, TreeTable};
 
@@ -82,7 +82,7 @@ fn equal_parts_are_stored_once(device: &Device) {
     for width in (3..=20).chain([31, 32, 33, 64, 100, 255, 256]) {
         // Words have few values, so most pairs repeat. No word equals the number of a node, because pairs of such words may share
         // a slot with pairs of nodes.
-        let count = scaled(2000, 200);
+        let count = sized(2000, 500, 200);
         // Words also differ by position, so that no pair has equal halves: two references to the node in slot 0 are (0, 0), which
         // takes no slot.
         let place = |at: usize| (at % width) as u32 * 8;

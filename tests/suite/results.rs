@@ -16,7 +16,7 @@ use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
     kinds::{Kind, roomy},
-    scaled, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -73,7 +73,7 @@ fn every_combination_of_results<S: Kind>(device: &Device) {
 /// are the vectors, of several segments.
 fn buffers_hold_what_batches_report<S: Kind>(device: &Device) {
     for (width, grows) in [(2, false), (5, false), (5, true)] {
-        let longest = scaled(if device.is_gpu() { 5_000_000 / width } else { 20_000 }, 2000);
+        let longest = if device.is_gpu() { scaled(5_000_000 / width, 2000) } else { sized(20_000, 6000, 2000) };
         let mut buffers = [Buffers::new(), pinned_buffers(device)];
         let builder = if grows { VectorTable::<S>::builder(width).capacity(300) } else { roomy::<S>(width, 2 * longest as u64) };
         let tables = [0, 1, 2].map(|_| builder.clone().seed(3).grows(grows).build(device).unwrap());
@@ -160,7 +160,7 @@ fn batches_of_one_vector<S: Kind>(device: &Device) {
 
 /// The CPU's threads take 4,096 vectors at a time, a GPU's warps 32: results could be misplaced at the seams.
 fn batches_around_the_size_that_a_thread_takes<S: Kind>(device: &Device) {
-    for width in [1, 3, 8] {
+    for width in sized(vec![1, 3, 8], vec![3], vec![1, 3, 8]) {
         let sizes = [31, 32, 33, 255, 257, 4095, 4096, 4097, 8192, 8193, 12_289];
         for count in &sizes[..scaled(sizes.len(), 5)] {
             let (table, pool) = (roomy::<S>(width, 20_000).build(device).unwrap(), Pool::distinct(width, *count));

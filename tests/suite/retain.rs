@@ -8,7 +8,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys, mix, some_widths};
-use crate::common::{scaled, tests_of_all_kinds};
+use crate::common::{scaled, sized, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, RootTable, TreeTable, TypedTable};
@@ -117,7 +117,7 @@ pub mod retain_of_kinds {
 
 fn as_a_set_does<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let count = scaled(2000, 200);
+        let count = sized(2000, 500, 200);
         let words = distinct(width, 0, count);
         let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
         let places = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();

@@ -77,7 +77,7 @@ fn small<S: Kind>(device: &Device) -> (VectorTable<S>, Vec<u32>) {
 
 fn loaded_tables_are_what_was_saved<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let count = scaled(3000, 200);
+        let count = sized(3000, 600, 200);
         let table = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
         let words = distinct(width, 0, count);
         let references = put(&table, &words);
@@ -98,7 +98,7 @@ fn loaded_tables_are_what_was_saved<S: Kind>(device: &Device) {
 /// Loaded tables continue exactly as the saved table would.
 fn loaded_tables_go_on<S: Kind>(device: &Device) {
     for width in some_widths() {
-        let count = scaled(1000, 100);
+        let count = sized(1000, 300, 100);
         let table = roomy::<S>(width, 4 * count as u64).build(device).unwrap();
         let all = distinct(width, 0, 3 * count);
         put(&table, &all[..count * width]);
@@ -167,7 +167,7 @@ fn devices(device: &Device) -> Vec<Device> {
 fn tables_go_from_device_to_device<S: Kind>(device: &Device) {
     let devices = devices(device);
     for width in some_widths() {
-        let count = scaled(1000, 100);
+        let count = sized(1000, 200, 100);
         let words = distinct(width, 0, 2 * count);
         for from in &devices {
             let table = roomy::<S>(width, 3 * count as u64).build(from).unwrap();
@@ -389,7 +389,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
         use_in_every_way(&table);
     };
     // Changes numbers in the header to values near the old ones, and far from them.
-    for at in (16..16 + 240).step_by(scaled(4, 12)) {
+    for at in (16..16 + 240).step_by(sized(4, 8, 12)) {
         for value in [0, 1, 2, 3, 33, 0x7FFF_FFFF, u32::MAX] {
             let mut changed = bytes.clone();
             changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -402,7 +402,7 @@ fn files_that_are_signed_but_wrong<S: Kind>(device: &Device) {
         }
     }
     // Changes the contents of the parts.
-    for round in 0..sized(400, 150, 40) {
+    for round in 0..sized(400, 80, 40) {
         let mut changed = bytes.clone();
         for part in &parts[1..] {
             for _ in 0..if part.is_empty() { 0 } else { 1 + round / 8 } {
@@ -721,7 +721,7 @@ pub mod saved_once {
     /// this name in src/saved/tests.rs makes one.)
     fn holes_are_kept(device: &Device) {
         let (width, count) = (2, scaled(20_000, 500));
-        for round in 0..scaled(20, 3) {
+        for round in 0..sized(20, 6, 3) {
             let table = IndexedTable::builder(width).capacity(8 * count as u64).build(device).unwrap();
             let words = distinct(width, round * count as u64, count);
             std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| table.find_or_put_many(&words).unwrap().tally))));
@@ -745,7 +745,7 @@ pub mod saved_once {
     }
 
     fn parts_of_many_blocks(device: &Device) {
-        let (width, count) = (8, scaled(300_000, 20_000));
+        let (width, count) = (8, sized(300_000, 80_000, 20_000));
         let words = distinct(width, 0, count);
         let table = IndexedTable::builder(width).capacity(2 * count as u64).build(device).unwrap();
         table.find_or_put_many(&words).unwrap().complete(&table).unwrap();

@@ -6,7 +6,7 @@
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys};
-use crate::common::{scaled, tests_of_all_kinds};
+use crate::common::{scaled, sized, tests_of_all_kinds};
 use std::collections::HashMap;
 use warpset::{BucketTable, Device, Error, Indexed, Outcome, Root, Table, TypedTable, VectorTable};
 
@@ -74,7 +74,7 @@ fn one_vector_at_a_time<S: Kind>(device: &Device) {
 
 /// More vectors than a batch of an iterator has.
 fn iterators_of_several_batches<S: Kind>(device: &Device) {
-    let (width, count) = (64, scaled(40_000, 500));
+    let (width, count) = (64, sized(40_000, 10_000, 500));
     let words = distinct(width, 0, count);
     let table = VectorTable::<S>::builder(width).capacity(1000).grows(true).build(device).unwrap();
     let vectors = || words.chunks(width);

@@ -7,7 +7,7 @@
 use super::{histories, incremental};
 use crate::common::checker::{Checker, OrFail};
 use crate::common::histories::{play, thorough};
-use crate::common::vectors::{Family, Pool, all_widths, distinct, some_widths};
+use crate::common::vectors::{Family, Pool, all_widths, distinct};
 use crate::common::{kinds::roomy, sized, tests};
 use std::collections::HashMap;
 use warpset::{Device, Pairing, Strategy, Tree, TreeTable};
@@ -40,8 +40,7 @@ fn strategies(device: &Device) -> Vec<Strategy> {
 
 /// Widths of trees, for CPU tests of a pairing.
 fn widths_of_pairing(device: &Device, strategy: Strategy) -> impl Iterator<Item = usize> {
-    let on_cpu = || sized(all_widths(), some_widths(), all_widths());
-    let widths = if device.is_gpu() { widths(device, strategy) } else { on_cpu() };
+    let widths = if device.is_gpu() { widths(device, strategy) } else { all_widths() };
     widths.into_iter().filter(|width| *width > 2)
 }
 

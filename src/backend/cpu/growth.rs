@@ -94,6 +94,7 @@ mod tests {
     use crate::layout::size::{self, Size};
     use crate::{BucketTable, Device, Error, Reference, TreeTable};
     use proptest::prelude::*;
+    use warpset_testing::sizes::sized;
 
     /// Distinct vectors: their first words are.
     fn vectors(width: usize, count: u32, seed: u32) -> Vec<u32> {
@@ -124,8 +125,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "the kernels are C++")]
     fn tables_of_many_parts_grow() {
-        for width in 1..=10 {
-            for threads in [1, 4] {
+        for width in sized((1..=10).collect(), vec![1, 2, 3, 7], vec![1, 3]) {
+            for threads in sized(vec![1, 4], vec![4], vec![4]) {
                 let count = 1_000_000 / width as u32;
                 let slots = u64::from(count) * 100 / 84;
                 let table =

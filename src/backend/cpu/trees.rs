@@ -72,6 +72,7 @@ mod tests {
     use crate::layout::size::Size;
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable};
     use proptest::prelude::*;
+    use warpset_testing::sizes::sized;
 
     /// Distinct vectors that share parts. The first and the last word number them.
     fn vectors(width: usize, count: u32, seed: u32) -> Vec<u32> {
@@ -135,8 +136,8 @@ mod tests {
 
     #[test]
     fn several_threads_move_nodes() {
-        for width in [3, 5, 8, 13] {
-            let count = 150_000;
+        for width in sized(vec![3, 5, 8, 13], vec![3, 8], vec![3]) {
+            let count = sized(150_000, 40_000, 40_000);
             let (vectors, sizes) = (vectors(width, count, 7), sizes(width, count));
             grows(4, |slots, nodes| TreeTable::builder(width).capacity(slots).nodes(nodes).seed(1), &vectors, &sizes);
             grows(4, |slots, nodes| CompactTreeTable::builder(width).capacity(slots).nodes(nodes).seed(1), &vectors, &sizes);
