@@ -1,5 +1,14 @@
 //! Layouts that Rust and C++ must agree on, as far as they are visible from outside. A kernel on a GPU checks that the fields of
 //! a view also arrive intact there: `table_views_arrive_intact` in tests/suite/device_memory.rs.
+//!
+//! Keeps this promise of `src/docs/your_own_kernels.md`:
+//!
+//! - Views reach C++ unchanged (fields as in the header; a kernel checks them on a GPU) (also `tests/suite/device_memory.rs`).
+//!
+//! Keeps this promise of `src/docs/choosing_a_table.md`:
+//!
+//! - A dense slot has only the bytes of the vector; sizes are as documented (also `tests/suite/compact_roots.rs`,
+//!   `tests/suite/cuckoo.rs`, `tests/suite/dense_slots.rs`).
 
 use warpset::{Outcome, Reference};
 

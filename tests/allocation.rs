@@ -1,5 +1,9 @@
 //! Memory with exactly the requested alignment: a program's own allocator may return such memory, while most systems always align
 //! to 16 bytes and so hide code that needs more than it requests.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - No allocation needs a greater alignment than it requests.
 
 #![cfg(feature = "cpu")]
 

@@ -3,6 +3,10 @@
 //!
 //! This program also runs as the processes: `WARPSET_TEST_RANK` is the rank, and then only the test `a_rank` runs. The processes
 //! need `NCCL_NVLS_ENABLE=0`, which this program sets.
+//!
+//! Keeps this promise of `src/docs/several_gpus.md`:
+//!
+//! - GPUs of several processes make one set. A process that dies, or whose GPU stops answering, is an error on the others.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,4 +1,9 @@
 //! Builds of a user's own: headers in a folder, macros as options, and nvcc where `WARPSET_NVCC` names one.
+//!
+//! Keeps this promise of `src/docs/your_own_kernels.md`:
+//!
+//! - Headers and macros for a build of the user are those of the library; nvcc compiles with them (where `WARPSET_NVCC` names
+//!   one).
 
 #![cfg(feature = "cuda")]
 

@@ -5,6 +5,11 @@
 //!
 //! The search kernels that the benches measure are compared with a committed table: nvrtc/kernel_table.rs. The PTX of all
 //! programs can be written to a folder, for a comparison of two versions: nvrtc/ptx.rs.
+//!
+//! Keeps this promise of `.github/CONTRIBUTING.md`:
+//!
+//! - Search kernels have the registers, spills, instructions and loads of the committed table (also
+//!   `tests/nvrtc/kernel_table.rs`).
 
 #[cfg(feature = "cuda")]
 /// In tests/nvrtc/.

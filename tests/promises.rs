@@ -1,29 +1,25 @@
-//! Checks that the tests named in tests/README.md exist.
+//! The files that tests/README.md links exist, and each of its tests opens with a comment that says what it promises.
 
+use std::fs::read_to_string;
 use std::path::Path;
 
+/// Sources among the links open with a comment, and each file of the suite is linked.
 #[test]
-fn every_test_that_is_named_exists() {
+fn linked_tests_exist_and_open_with_a_comment() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let text = std::fs::read_to_string(tests.join("README.md")).expect("tests/README.md");
-    let mut named = 0;
-    for (file, function) in text.split('`').filter_map(|word| word.split_once(".rs::")) {
-        let source =
-            std::fs::read_to_string(tests.join(format!("{file}.rs"))).unwrap_or_else(|error| panic!("{file}.rs: {error}"));
-        let found =
-            function == "*" || [format!("fn {function}("), format!("fn {function}<")].iter().any(|text| source.contains(text));
-        assert!(found, "tests/{file}.rs has no test {function}");
-        named += 1;
+    let page = read_to_string(tests.join("README.md")).expect("tests/README.md");
+    let links: Vec<&str> = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()).collect();
+    for link in &links {
+        let path = tests.join(link);
+        assert!(path.exists(), "tests/README.md links {link}, which does not exist");
+        if link.ends_with(".rs") {
+            let source = read_to_string(&path).unwrap_or_else(|error| panic!("{link}: {error}"));
+            assert!(source.starts_with("//! "), "{link} does not open with a comment: say there which promises it keeps");
+        }
     }
-    assert!(named > 60, "{named} tests are named");
-}
-
-/// Each line of a table that begins with a promise ends with tests, or says where they are.
-#[test]
-fn every_promise_has_a_test() {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/README.md")).expect("tests/README.md");
-    let promises = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise"));
-    for promise in promises {
-        assert!(promise.contains(".rs::") || promise.contains("`simt`"), "without a test: {promise}");
+    for file in tests.join("suite").read_dir().expect("tests/suite") {
+        let name = file.expect("tests/suite").file_name().into_string().expect("a name in UTF-8");
+        let link = format!("suite/{name}");
+        assert!(!name.ends_with(".rs") || links.contains(&link.as_str()), "tests/README.md does not link {link}");
     }
 }

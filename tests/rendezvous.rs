@@ -2,6 +2,18 @@
 //! while other processes connect to the port or put other files at the path.
 //!
 //! This program also runs as the ranks and the other processes: `WARPSET_TEST_ROLE` selects the role, and no test runs then.
+//!
+//! Keeps these promises of `src/docs/several_gpus.md`:
+//!
+//! - Processes meet by a file or over TCP, in time or late. Missing ranks are named; wrong tokens and other numbers of ranks are
+//!   errors.
+//! - Only their owner can read the files of a rendezvous. Files of other users and of runs that have ended are not used, and a
+//!   FIFO is not waited for.
+//! - Over TCP strangers without the token get nothing; a token of another length is refused unread; a token or a number of ranks
+//!   beyond the limits is an error.
+//! - Strangers delay no rank and take neither threads nor memory: every conversation ends, rank 0 returns when all have come or
+//!   at its time-out, and no program listens afterwards.
+//! - A rank that connects keeps its time-out if packets are dropped, and if another program listens.
 
 use libtest_mimic::Arguments;
 use std::collections::BTreeSet;

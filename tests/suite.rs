@@ -2,8 +2,8 @@
 //! CPU with several, and once for each GPU. Without a GPU it is also listed as a skipped test, and the last line of the output
 //! counts the skipped ones; a selection of the GPU tests then runs on a simulated device (`simulated`).
 //!
-//! `WARPSET_TEST_FULL=1` makes sizes full, as in CI; `WARPSET_TEST_FAST=1` makes them small, for runs under compute-sanitizer.
-//! `--include-ignored` makes skipped tests fail: use it on machines that must have a GPU.
+//! `WARPSET_TEST_FULL=1` makes sizes full, as in `.ci/full suite`; `WARPSET_TEST_FAST=1` makes them small, for runs under
+//! compute-sanitizer. `--include-ignored` makes skipped tests fail: use it on machines that must have a GPU.
 
 mod common;
 

@@ -6,7 +6,8 @@
     python3 benches/plots/plots.py --read FILE...  takes figures of printed tables into the CSV files, then writes the pictures
 
 --read knows the tables that `cargo bench --bench roofline`, `--bench widths` and `--bench roots` print, and the table of models in
-benches/README.md. It replaces the rows of warpset, of the placement-only kernel and of the thesis' table; all other rows stay.
+benches/model_checker.md. It replaces the rows of warpset, of the placement-only kernel and of the thesis' table; all other rows
+stay.
 
 For each picture NAME.svg it writes src/docs/pictures/NAME.link too, which has the picture as a data URI: rustdoc has no other
 way to show a file of the repository (src/lib.rs).
@@ -628,7 +629,7 @@ def take_tables(path):
                 explorer_rows.append(dict(
                     model=row[0], states=row[1].replace(",", ""), explorer="warpset",
                     million_states_a_second=row[heading.index("million states a second")].replace(",", ""), kind="measured",
-                    source="benches/README.md, Model checker: one NVIDIA H200"))
+                    source="benches/model_checker.md: one NVIDIA H200"))
     if throughput_rows:
         take("throughput.csv", throughput_rows)
     if width_rows:

@@ -9,8 +9,8 @@
 //!
 //! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
 //! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
-//! 2^27 vectors. Now they put 31.2 and 16.6 G/s by NCCL (benches/README.md). The filter is a choice (`Builder::deduplicate`), for
-//! slow links.
+//! 2^27 vectors. Now they put 31.2 and 16.6 G/s by NCCL (benches/several_gpus.md). The filter is a choice
+//! (`Builder::deduplicate`), for slow links.
 
 use super::buffers::{Buffers, stream_of};
 use super::link::{Link, agree};

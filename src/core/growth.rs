@@ -17,7 +17,7 @@ use crate::{Error, Outcome, Result, Tally};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/README.md`).
+/// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/bucket.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
 /// Fill of the nodes that vectors which are put at once may be expected to reach.
@@ -384,6 +384,11 @@ pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> 
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    //! Keeps these promises of `src/docs/memory_and_growth.md`:
+    //!
+    //! - On a CPU nodes grow by a factor of four, with the slots or alone, as far as the forecast needs them and memory permits.
+    //! - Forecasts get counts that are near enough to each other; nodes grow less if their roots would need far more slots.
+
     use super::*;
     use crate::{CompactTreeTable, Device, MemoryLimit, RootTable, TreeTable};
 

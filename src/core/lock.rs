@@ -344,6 +344,11 @@ impl<T> Drop for Frozen<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/threads_and_streams.md`:
+    //!
+    //! - The lock of a table: a thread that shares it does not wait for others, a thread that owns it keeps others out, and
+    //!   guards cannot be sent to other threads.
+
     use super::*;
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;

@@ -22,7 +22,7 @@
 //! vectors. In the end a table that doubles is 0.43 to 0.85 full, and one that grows by four 0.21 to 0.85. So a table grows by
 //! four as long as it then takes a sixteenth of the limit or less, and by two beyond that. Searches from 2^20 slots on a CPU
 //! took 1.07 to 1.39 times the time of a search with the right capacity by doubling, and 0.92 to 1.17 times by four
-//! (`benches/README.md`).
+//! (`benches/growth.md`).
 
 use crate::layout::size::Size;
 use std::num::NonZeroU64;
@@ -328,6 +328,10 @@ impl Law {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/memory_and_growth.md`:
+    //!
+    //! - A table grows by a factor of four while it is small compared with its memory, then by two.
+
     use super::*;
     use proptest::prelude::*;
 

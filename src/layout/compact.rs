@@ -92,7 +92,7 @@ impl Level {
     /// Slots of the stash of a cuckoo table: for keys that find no free slot until keys are relocated.
     ///
     /// Find-or-put may take 5/8 of these. It takes four fifths of the 5/8 before the first key is Full, and nearly all before
-    /// many keys are (benches/README.md, "Compact tables", has how long it takes to relocate).
+    /// many keys are (benches/compact.md has how long it takes to relocate).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }

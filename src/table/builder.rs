@@ -213,7 +213,7 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets every free slot is found.
     /// (In compact tables nearly every one, because a search visits only the buckets to which its hash functions lead.) Searches
-    /// get longer as the table fills: see the tables of `benches/README.md`.
+    /// get longer as the table fills: see the tables of `benches/bucket.md` and `benches/compact.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = Some(vectors);
         self

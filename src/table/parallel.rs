@@ -93,6 +93,10 @@ impl<K: Key<Owned: Send>> UnindexedProducer for Slots<'_, K> {
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    //! Keeps this promise of the documentation of `Table::par_iter`:
+    //!
+    //! - Rayon iterates over each vector once. A part that begins after a change of the table returns an error.
+
     use crate::{BucketTable, CompactTreeTable, Device, Error, Indexed, Key, Result, RootTable, Storage, Table, TypedTable};
     use rayon::iter::ParallelIterator;
     use std::collections::BTreeMap;

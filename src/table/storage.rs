@@ -63,7 +63,7 @@ pub type BucketTable = VectorTable<Bucket>;
 /// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes. It shares each node with every other vector
 /// that has the same part in the same position. The sets of states that model checkers visit therefore take little more than
 /// their roots. Everything else is as in a [`BucketTable`]. The cost: each search looks up w - 2 nodes before the root. As long
-/// as the node table fits the GPU's cache, they are found there (`benches/README.md`).
+/// as the node table fits the GPU's cache, they are found there (`benches/tree.md`).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

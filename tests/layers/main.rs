@@ -1,6 +1,6 @@
 //! The layers of the library: the files that each file may import from, and names that only a machine's folder may use.
 //!
-//! tests/README.md says what each rule is for. The rules are in `rules.rs`, and `source.rs` reads imports.
+//! .github/CONTRIBUTING.md says what each rule is for. The rules are in `rules.rs`, and `source.rs` reads imports.
 
 mod rules;
 mod source;

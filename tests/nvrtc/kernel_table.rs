@@ -5,8 +5,8 @@
 //! NVRTC.
 //!
 //! The table is for one version of the compiler, named in its first line. With another version the comparison is skipped;
-//! `WARPSET_KERNEL_TABLE=check` makes that a failure. `WARPSET_KERNEL_TABLE=write` writes the table (tests/README.md, "Search
-//! kernels").
+//! `WARPSET_KERNEL_TABLE=check` makes that a failure. `WARPSET_KERNEL_TABLE=write` writes the table (.github/CONTRIBUTING.md,
+//! "Search kernels").
 
 use super::cubin::{Cubin, Resources};
 use super::program::{self, Program};

@@ -1,8 +1,8 @@
 //! Writes the PTX of every program into a folder, so that two versions of the headers can be compared by `diff -r`.
 //!
 //! `WARPSET_KERNEL_PTX=FOLDER cargo test --test nvrtc` writes one file for each program and compute capability, without comments
-//! and line information, and runs no test (tests/README.md, "Search kernels"). Equal PTX means equal kernels: the rest of the
-//! compilation sees nothing else.
+//! and line information, and runs no test (.github/CONTRIBUTING.md, "Search kernels"). Equal PTX means equal kernels: the rest of
+//! the compilation sees nothing else.
 
 use super::program::{self, Program};
 use rayon::prelude::*;

@@ -111,6 +111,53 @@ const COMPACT_TREES: &[(u32, u32, u32)] =
 const INDEXED: &[(u32, u32)] =
     &[(1, 64), (2, 32), (2, 64), (3, 64), (4, 32), (6, 64), (8, 32), (16, 64), (33, 32), (70, 64), (132, 32)];
 
+/// Specs that a plain build compiles: each kind of table, and each branch of the headers that depends on a layout, once. All others
+/// are compiled with `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`: a spec takes a second or two, and there are a hundred.
+const PLAIN: &[&str] = &[
+    // One chunk; two and three; a tail of each size; more chunks than bits of a lane; a bucket of one slot; padded slots.
+    "bucket_2_8_64",
+    "bucket_3_8_32",
+    "bucket_4_8_32",
+    "bucket_4_16_64",
+    "bucket_5_8_64",
+    "bucket_6_8_32",
+    "bucket_7_16_64",
+    "bucket_8_16_64",
+    "bucket_12_16_32",
+    "bucket_33_8_64",
+    "bucket_5_16_64_8",
+    // A word that moves up to the root, and one between; whole trees; several rounds of tasks.
+    "tree_3_8_64",
+    "tree_4_8_32",
+    "tree_7_16_32",
+    "tree_17_8_64",
+    "tree_compact_3_44_64",
+    "tree_compact_4_14_16",
+    "tree_compact_8_24_32",
+    // Each way to share work among lanes, each pairing, each workspace.
+    "strategy_7_8_64_c",
+    "strategy_7_8_64_clr",
+    "strategy_7_8_64_1_np_s_sm",
+    "strategy_7_8_64_1_ip_gm",
+    "strategy_7_8_64_l_np_lm",
+    "strategy_7_8_64_ld_ip_sm",
+    // Each size of slots, slots whose neighbours interfere, codes that use all bits.
+    "compact_12_16",
+    "compact_15_16",
+    "compact_20_32",
+    "compact_31_32",
+    "compact_33_32",
+    "compact_40_64",
+    "compact_64_64",
+    // Rows of one unit and of several, of each size, and of more units than lanes.
+    "indexed_1_64",
+    "indexed_2_32",
+    "indexed_2_64",
+    "indexed_3_64",
+    "indexed_4_32",
+    "indexed_33_32",
+];
+
 /// One spec: its kind, the numbers of its name, the suffix of its name, and its macros: tree, width, chunk, line, key bits, slot
 /// bits; lanes, pairing, workspace.
 #[derive(Clone)]
@@ -122,6 +169,14 @@ struct Spec {
     /// Words per slot of a bucket table.
     slot_words: u32,
     makes: [u32; 3],
+}
+
+impl Spec {
+    /// The kind, the numbers, and the suffix of the strategy.
+    fn name(&self) -> String {
+        let numbers: Vec<String> = self.numbers.iter().map(u32::to_string).collect();
+        format!("{}_{}{}", self.kind, numbers.join("_"), self.strategy)
+    }
 }
 
 fn specs() -> Vec<Spec> {
@@ -161,6 +216,17 @@ fn main() {
     // Compiles only the specs whose kind and numbers (`tree_4_8`) begin with one of these prefixes, separated by commas.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_SPECS");
     let wanted = env::var("WARPSET_SIMT_SPECS").unwrap_or_default();
+    let is_on = |variable: &str| {
+        println!("cargo::rerun-if-env-changed={variable}");
+        env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
+    };
+    let is_full = ["WARPSET_TEST_FULL", "WARPSET_SIMT_FULL"].map(is_on).contains(&true);
+    let is_compiled = |spec: &str| match wanted.as_str() {
+        "" => is_full || PLAIN.contains(&spec),
+        starts => starts.split(',').any(|start| spec.starts_with(start)),
+    };
+    let all: Vec<String> = specs().iter().map(Spec::name).collect();
+    PLAIN.iter().for_each(|spec| assert!(all.iter().any(|one| one == spec), "{spec} is no spec"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let headers = env::var_os("WARPSET_SIMT_HEADERS").map_or_else(|| root.join("cuda"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", headers.display());
@@ -182,13 +248,13 @@ fn main() {
     let specs = specs();
     for kind in ["bucket", "tree", "compact", "tree_compact", "strategy", "indexed"] {
         let (mut declarations, mut list) = (String::new(), String::new());
-        for Spec { numbers, strategy, shape, slot_words, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
+        for of in specs.iter().filter(|spec| spec.kind == kind) {
+            let Spec { strategy, shape, slot_words, makes, .. } = of;
             let [tree, width, chunk, line, key_bits, slot_bits] = shape;
             let indexed = u8::from(kind == "indexed");
             let [lanes, pairing, workspace] = makes;
-            let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-            let spec = format!("{kind}_{}{strategy}", numbers.join("_"));
-            if !wanted.split(',').any(|start| spec.starts_with(start)) {
+            let spec = of.name();
+            if !is_compiled(&spec) {
                 continue;
             }
             let name = format!("warpset_simt_{spec}");

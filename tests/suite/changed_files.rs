@@ -6,6 +6,11 @@
 //!
 //! `WARPSET_FUZZ` is the number of changed files of each format; the default is 60 (200 at full sizes, 12 at small ones). File
 //! number n is the same in every run. A message names the number, and `WARPSET_FUZZ_FIRST` is the number of the first file.
+//!
+//! Keeps this promise of `src/docs/files.md`:
+//!
+//! - Whatever the bytes of a file, no access leaves a table, and no memory is requested beyond what can exist (also `saved.rs`,
+//!   `hostile_files.rs`).
 
 use super::saved::saved;
 use crate::common::kinds::{Kind, roomy};

@@ -1,4 +1,19 @@
 //! One set over several ranks: the promises of every set, and the promises that ranks make to each other.
+//!
+//! Keeps these promises of `src/docs/several_gpus.md`:
+//!
+//! - A set over several ranks keeps the promises of one table: batches, lookups, references, lengths, growth.
+//! - One `New` over all ranks, however many offer a vector at once.
+//! - All tables grow before one of them is too full. A growth that fails does not end a batch, and all ranks say why.
+//! - Keys of cuckoo tables are relocated on all ranks, and references are those after relocation.
+//! - `Full` on one rank is reported to all.
+//! - Owners do not depend on buckets; shares are as requested.
+//! - A set is loaded by the number of ranks that saved it. Parts that make no set are errors on all ranks.
+//! - Vectors are fetched from their owners. Stale and invalid references are an error on the rank that gave them.
+//! - A rank sends none of the vectors that it owns, equal vectors once with `deduplicate`, and no needless message.
+//! - If a batch of one rank is refused, or its device fails, all ranks return an error, and work afterwards (also
+//!   `cluster_faults.rs`).
+//! - Tables that do not fit together, and ranks that are out of step, are errors on all ranks.
 
 use super::histories::{History, Luck, history};
 use crate::common::checker::{Checked, Checker, OrFail};

@@ -1,4 +1,8 @@
 //! Ranks whose batches are in the memory of their GPUs.
+//!
+//! Keeps this promise of `src/docs/several_gpus.md`:
+//!
+//! - Ranks report the same for batches in device memory and from the host.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Spread, small};

@@ -3,6 +3,12 @@
 //!
 //! A run without faults counts the messages of an operation. The operation is then repeated, on new tables each time, with each
 //! fault of each message of a rank. Most faults are noticed by a time-out, so cases wait in parallel.
+//!
+//! Keeps these promises of `src/docs/several_gpus.md`:
+//!
+//! - If any message is lost, late or wrong, every call returns in time, nothing stored is lost, and the tables make one set
+//!   again.
+//! - Ranks that end, stall or panic are errors on the others.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::spread::{Rank, build, on_all};

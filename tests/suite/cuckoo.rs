@@ -1,5 +1,11 @@
 //! Compact cuckoo tables: find-or-put as in every table, with passes between batches that relocate keys. Nearly every slot is
 //! filled, and no key is ever lost.
+//!
+//! Keeps these promises of `src/docs/memory_and_growth.md`:
+//!
+//! - Cuckoo tables fill to 0.99; relocation loses and changes no key.
+//! - Cuckoo tables relocate keys when they grow. If the keys still find no slots, the table is unchanged, and the error has the
+//!   numbers (also `src/core/growth.rs`).
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};

@@ -1,4 +1,12 @@
 //! Functions of GPUs only: batches in device memory, streams, kernels of the user, and their errors.
+//!
+//! Keeps this promise of `src/docs/interoperation.md`:
+//!
+//! - A device batch reports the same as a host batch.
+//!
+//! Keeps this promise of `src/docs/your_own_kernels.md`:
+//!
+//! - A kernel of the user puts by threads, warps and blocks.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::kinds::{Kind, roomy};

@@ -1,4 +1,11 @@
 //! Each error that can be provoked: its numbers are right, and the table is unchanged.
+//!
+//! Keeps these promises of `src/docs/errors.md`:
+//!
+//! - A reference to no vector is an error with the numbers.
+//! - An error is found before anything is changed, and has the numbers (also `compact_keys.rs`, `incremental.rs`).
+//! - Iteration reports that the table has changed.
+//! - A missing driver is an ordinary error of one line.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::tests;

@@ -2,6 +2,10 @@
 //!
 //! The module `faults` lets the library's own calls fail, at marked places in its source. Here the driver itself refuses a call,
 //! so that every place is covered, including those inside `cudarc`.
+//!
+//! Keeps this promise of `src/docs/errors.md`:
+//!
+//! - If any function of the driver or of NVRTC fails, the operation returns an error or recovers, and the next operation works.
 
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests};

@@ -3,6 +3,13 @@
 //!
 //! A run without faults counts the calls of an operation. The operation is then repeated, on a new table each time, with each
 //! call failing once, and with each call and all later calls failing.
+//!
+//! Keeps these promises of `src/docs/errors.md`:
+//!
+//! - A growth that fails does not end a batch, and the batch has the error of the growth.
+//! - If any call fails, nothing stored is lost, and nothing wrong is reported.
+//! - A panic of a callback reaches the caller, and the table works afterwards.
+//! - A batch that is stopped reports the vectors that were put.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;

@@ -1,4 +1,9 @@
 //! Bucket tables with a filter for lookups of absent vectors. Results are those of a table without.
+//!
+//! Keeps this promise of `src/docs/choosing_a_table.md`:
+//!
+//! - A table with a filter answers as a table without. A lookup uses the filter only if no put is under way; the filter counts as
+//!   memory; GPUs refuse it (also `src/backend/cpu/filter.rs`, `tests/simt/tests/controls.rs`).
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::histories::{play, thorough};

@@ -1,4 +1,17 @@
 //! Tables without a free slot: vectors that do not fit are rejected and reported, and nothing else changes.
+//!
+//! Keeps these promises of `README.md`:
+//!
+//! - `Full` changes nothing that is stored.
+//! - No vector is rejected up to fill 0.95 (also `compact_keys.rs`).
+//!
+//! Keeps this promise of `src/docs/memory_and_growth.md`:
+//!
+//! - Tables of up to 1,024 buckets fill to the last slot.
+//!
+//! Keeps this promise of `src/docs/errors.md`:
+//!
+//! - The error of `complete` says how many vectors were rejected.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};

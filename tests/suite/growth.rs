@@ -1,4 +1,18 @@
 //! Growth: every vector is moved, none is lost, and none is New again.
+//!
+//! Keeps these promises of `src/docs/memory_and_growth.md`:
+//!
+//! - Growth moves every vector, and none is New again (also `overlapping_calls.rs`).
+//! - A table that grows by itself grows before it is 0.85 full, and not for ever.
+//! - A bucket table on a CPU grows part by part, by several threads, and most vectors need no find-or-put. If a vector finds no
+//!   slot, the table stays as it was (also `src/backend/cpu/growth.rs`).
+//! - Nodes grow alone if only nodes are missing.
+//! - Roots that need more bits get more slots (also `compact_roots.rs`).
+//! - References returned by a batch that made the table grow belong to the grown table.
+//!
+//! Keeps this promise of the documentation of `Table::reserve`:
+//!
+//! - `reserve` is idempotent.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::set::everything;

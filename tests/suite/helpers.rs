@@ -1,4 +1,8 @@
 //! Tests of the test helpers: the checker accepts a correct set, and finds the fault of each wrong one.
+//!
+//! Keeps this promise of `src/docs/how_it_is_checked.md`:
+//!
+//! - The checker of the tests finds every planted fault.
 
 use crate::common::checker::{Checked, Checker, Rule, join};
 use crate::common::faulty::{Fault, FaultySet};

@@ -1,4 +1,12 @@
 //! Random histories against a model set (`HashSet` of positions, checker.rs), over widths, families of vectors, and bad luck.
+//!
+//! Keeps these promises of `README.md`:
+//!
+//! - Equal vectors have the same reference, and different vectors have different ones (rules `SameReference` and `OwnReference`)
+//!   (also `tests/common/checker.rs`, `unlucky_hashes.rs`).
+//! - A vector has 1 to 256 words; a compressed key has 20 to 64 bits (also `reading.rs`, `compact_keys.rs`).
+//! - References are stable until the table grows, is cleared or relocates keys (the fault `MovesVectors` of
+//!   `tests/common/faulty.rs` must be found) (also `tests/common/faulty.rs`).
 
 use crate::common::checker::Checker;
 use crate::common::histories::{Step, play};

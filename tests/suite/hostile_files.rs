@@ -1,6 +1,13 @@
 //! Malicious files: their checksums are correct, and their contents are those of no table. A process of its own loads each file,
 //! as for a file of unknown origin, and uses the table in every way. The process must end by itself, without memory errors, and
 //! within a time limit far beyond its needs.
+//!
+//! Keeps these promises of `src/docs/files.md`:
+//!
+//! - Whatever the heads of ranks' parts, no access leaves the memory of a round (also `src/cluster/owners.rs`,
+//!   `src/cluster/layout.rs`).
+//! - Whatever the file, every call returns: searches and statistics visit a bounded number of buckets (also
+//!   `src/saved/tests.rs`).
 
 use super::changed_files::use_in_every_way;
 use super::saved::{Folder, saved};

@@ -1,4 +1,9 @@
 //! Vectors offered as changes of stored ones have the same outcomes, references and nodes as whole vectors.
+//!
+//! Keeps these promises of the documentation of `Request::parents`:
+//!
+//! - Any reference may be a parent without a mask (also `stale_references.rs`).
+//! - Changes of stored vectors have the same results as whole vectors.
 
 use crate::common::vectors::{all_widths, some_widths};
 use crate::common::{

@@ -1,4 +1,14 @@
 //! Indexed tables: references are dense, in order, and permanent.
+//!
+//! Keeps these promises of `src/docs/indexed_tables.md`:
+//!
+//! - If no calls overlapped, the references of an indexed table are all numbers below `len`, and iteration is in their order.
+//! - References of an indexed table stay valid when it grows (under every schedule, too) (also `tests/simt/tests/indexed.rs`).
+//! - Overlapping calls leave few holes. These are listed, skipped by iteration, and used first or left, as requested (also
+//!   `src/core/indexed.rs`).
+//! - `factorize_many` numbers values in the order of first occurrence (also `numpy.rs`, `examples/factorize/tests/factorize.rs`).
+//! - The rows of an indexed table are one slice, which does not change while it lives.
+//! - `truncate` takes back the vectors that came later, and nothing else.
 
 use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};

@@ -1,4 +1,15 @@
 //! A table among other users of a GPU: foreign memory, streams and contexts, and effects that no safe call may have on them.
+//!
+//! Keeps these promises of `src/docs/interoperation.md`:
+//!
+//! - Columns in device memory become the same vectors, in the order of streams; columns that do not fit are refused before
+//!   anything is written (also `src/layout/columns.rs`).
+//! - New references are appended, and no write leaves a buffer (also `device_memory.rs`).
+//! - Buffers, streams and contexts of other libraries work, or are refused (also `device_memory.rs`).
+//! - No batch is captured into a graph.
+//! - A table may be dropped while streams work.
+//! - The context that is current on a thread stays current.
+//! - Errors that other libraries have recorded in the context stay theirs.
 
 use crate::common::tests;
 use crate::common::vectors::distinct;

@@ -1,4 +1,16 @@
 //! Tables that grow within a limit of memory: they fill it, they never take more, and every outcome at the limit is true.
+//!
+//! Keeps these promises of `src/docs/memory_and_growth.md`:
+//!
+//! - A table fills its limit of memory and never takes more, even if the limit is a few bytes (also `src/core/schedule.rs`,
+//!   `src/core/growth.rs`).
+//! - Every outcome is true while several threads put and the table reaches its limit.
+//! - A table at its limit is read, saved and loaded like any other.
+//! - If the last growth is refused memory, the table tries to grow by less, and loses nothing.
+//!
+//! Keeps this promise of `src/docs/several_gpus.md`:
+//!
+//! - Tables of ranks fill the least of their limits, and reject vectors there.
 
 use super::saved::saved;
 use crate::common::checker::{Checker, OrFail};

@@ -1,4 +1,12 @@
 //! The node table of tree tables: shared nodes, a full node table, and nodes whose contents look like others.
+//!
+//! Keeps this promise of `src/docs/errors.md`:
+//!
+//! - `Full` for lack of a free node is counted separately.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - Equal parts are stored once (also `strategies.rs`).
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};

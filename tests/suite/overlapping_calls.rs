@@ -2,6 +2,16 @@
 //!
 //! Threads start together at a barrier. No test depends on how they then interleave: each holds in every order. A test of a
 //! certain overlap repeats its case often enough that the overlap occurs.
+//!
+//! Keeps these promises of `README.md`:
+//!
+//! - Exactly one of all calls that ever offer a vector gets `New` (also `device_memory.rs`, `cuckoo.rs`,
+//!   `tests/simt/tests/bucket.rs`, `many_offers.rs`).
+//! - A stored vector is one that was offered, never a mixture of two (also `lookalikes.rs`).
+//!
+//! Keeps this promise of `src/docs/threads_and_streams.md`:
+//!
+//! - A lookup sees every put that was acknowledged before it began.
 
 use crate::common::checker::{Checker, OrFail, References, join};
 use crate::common::set::{Set, everything};

@@ -1,4 +1,8 @@
 //! Reading a table: by reference, by iteration over several parts, and as statistics.
+//!
+//! Keeps this promise of the documentation of `Stats`:
+//!
+//! - Statistics are exact (also `nodes.rs`).
 
 use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{

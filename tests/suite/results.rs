@@ -1,4 +1,16 @@
 //! Results of a batch: exactly the requested ones are reported, and they are the same for every request.
+//!
+//! Keeps this promise of the documentation of `Table::contains_many`:
+//!
+//! - A lookup puts nothing (also `device_memory.rs`).
+//!
+//! Keeps this promise of `src/docs/host_batches.md`:
+//!
+//! - Buffers and pinned memory hold the results of batches, and nothing of a batch that failed.
+//!
+//! Keeps this promise of `src/docs/threads_and_streams.md`:
+//!
+//! - Progress grows and ends at the total, on the calling thread.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Pool, distinct, some_widths};

@@ -1,4 +1,10 @@
 //! Tables that are rebuilt with some of their vectors.
+//!
+//! Keeps these promises of the documentation of `Table::retain`:
+//!
+//! - `retain` calls its predicate once for each vector, and keeps those that the predicate accepts. Nothing changes if it accepts
+//!   all, fails or panics (also `faults.rs`).
+//! - After `retain`, rows keep their order and have no holes, and each vector keeps its values (also `src/core/arrays.rs`).
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys, mix, some_widths};

@@ -1,4 +1,17 @@
 //! Tables that were saved and loaded have the same contents on every device; other files are errors.
+//!
+//! Keeps these promises of `src/docs/files.md`:
+//!
+//! - A loaded table equals the saved one, and goes on as the saved one would.
+//! - Empty tables, full tables and tables of many blocks are saved and loaded, too.
+//! - A table can be loaded on any device, with the same layout of slots or another (also `src/saved/tests.rs`).
+//! - A file has the state of one moment and every displaced key, and holes stay holes (also `src/saved/tests.rs`).
+//! - References are kept, and those of one table are not mistaken for another's.
+//! - If any call fails, a file is complete or absent. An error leaves the old file, unless it says that the file was replaced.
+//! - Writing a file follows no link (also `examples/explore/search/src/checkpoint/tests.rs`,
+//!   `examples/explore/tests/explore/checkpoints.rs`).
+//! - Damaged, truncated, foreign and newer files, and files of other tables, are errors that say where (also
+//!   `src/saved/tests.rs`).
 
 use super::changed_files::use_in_every_way;
 use crate::common::kinds::{Kind, roomy};

@@ -1,4 +1,8 @@
 //! Seeds give the same slots every time, for debugging and for comparing machines.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - Equal seeds give equal slots, if one thread puts.
 
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{

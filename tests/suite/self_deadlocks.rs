@@ -3,6 +3,19 @@
 //!
 //! Each case runs in a thread of its own. A case that has not ended after a minute has hung, and fails. No other result depends
 //! on time.
+//!
+//! Keeps these promises of `src/docs/threads_and_streams.md`:
+//!
+//! - A call that would wait for a guard, a closure, a callback or a writer of its own thread returns an error that names both,
+//!   and changes nothing. Other calls are accepted, even while another thread waits.
+//! - A search may read the rows of a level and put their successors. If the table has to grow for that, the batch says why it
+//!   does not.
+//! - Guards may be nested, dropped in any order, and forgotten. Guards of other tables do not count (also `src/core/lock.rs`).
+//! - Each call returns while several threads read, put and grow at once (also `src/core/lock.rs`).
+//!
+//! Keeps this promise of `src/docs/several_gpus.md`:
+//!
+//! - All ranks are refused before any of them has changed.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys};

@@ -5,6 +5,10 @@
 //!
 //! Trials of the second kind start it with a mistake: the simulated driver leaves some calls out, or does them wrongly, as if the
 //! library had forgotten them. The tests must then fail.
+//!
+//! Keeps this promise of `src/docs/how_it_is_checked.md`:
+//!
+//! - Each mistake of `MISTAKES` makes a named test fail.
 
 use libtest_mimic::{Failed, Trial};
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! Calls for one vector, and iterators of vectors: as batches of the same vectors.
+//!
+//! Keeps this promise of the documentation of `Table`:
+//!
+//! - Calls for one vector, and iterators of vectors, do what batches of the same vectors do.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::{distinct, keys};

@@ -1,5 +1,13 @@
 //! References from before a growth, a clearing or a relocation, and of other tables: every call that takes references returns an
 //! error for them, before it changes anything.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - A stale reference, or one of another table, is an error in every host call, before anything is changed.
+//!
+//! Keeps this promise of the documentation of `Reference`:
+//!
+//! - `None` costs nothing: `Option<Reference>` has 8 bytes.
 
 use crate::common::kinds::{Kind, roomy};
 use crate::common::tests_of_all_kinds;

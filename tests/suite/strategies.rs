@@ -1,4 +1,8 @@
 //! Build strategies of tree tables: all give the same set. On a CPU only the pairing has an effect.
+//!
+//! Keeps this promise of `src/docs/build_strategies.md`:
+//!
+//! - All strategies give the same results.
 
 use super::{histories, incremental};
 use crate::common::checker::{Checker, OrFail};

@@ -1,4 +1,13 @@
 //! Keys of Rust types: any alignment, any size.
+//!
+//! Keeps this promise of `src/docs/interoperation.md`:
+//!
+//! - Columns become vectors field by field; columns that do not fit are refused.
+//!
+//! Keeps these promises of `README.md`:
+//!
+//! - Keys have any number of bytes. Zero bytes fill their last word, and no call shows these.
+//! - Keys of a type are equal if their bytes are, whatever their alignment.
 
 use crate::common::tests;
 use crate::common::vectors::mix;

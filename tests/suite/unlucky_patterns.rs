@@ -3,6 +3,10 @@
 //!
 //! The EMPTY pattern of a slot is the table's, with the low bits of the first word XORed with the slot's class
 //! (cuda/warpset/bucket/table.cuh). The tests choose the table's pattern such that a chunk of a vector is the pattern of a class.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - Every bit pattern is legal (also `nodes.rs`).
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::vectors::{Family, Pool, Random};

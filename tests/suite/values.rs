@@ -1,4 +1,17 @@
 //! Values beside the vectors of indexed tables: accessed by reference, initially zero, and attached to their vectors' rows.
+//!
+//! Keeps these promises of `src/docs/indexed_tables.md`:
+//!
+//! - Values of every type are zeros until they are set. If a batch sets one reference several times, the last value counts.
+//! - Updates are applied in order: a table and its values are a map (also `examples/count/tests/count.rs`).
+//! - Values keep their contents and addresses when the table grows.
+//! - Numbers that were taken back begin with zeros again.
+//! - Holes have no values, and a vector that fills a hole begins with zeros (also `src/core/indexed.rs`).
+//! - References to no vector, stale references and references of other tables are refused before any value changes.
+//! - Arrays are independent of each other, and keep the memory of the table alive.
+//! - Views stay valid while other threads put: puts move no row that was looked at (also `src/core/indexed.rs`).
+//! - A failure changes no other value.
+//! - Kernels find values at one address, however the table grows.
 
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything, tests};

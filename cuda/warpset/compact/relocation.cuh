@@ -48,7 +48,7 @@
 // threads, separates this pass from find-or-puts before and after it.
 //
 // Fill: with two choices among buckets of 16 slots, more than 0.999 of all slots can be taken (Fernholz and Ramachandran 2007;
-// Cain, Sanders and Wormald 2007). benches/README.md has the cost of chains.
+// Cain, Sanders and Wormald 2007). benches/compact.md has the cost of chains.
 //
 // An earlier version counted the keys of the stash, and rejected a key by that count, after one look instead of sixteen. Its
 // find-or-put was faster in nearly full tables: 11.7, 1.7, 1.3, 1.8 and 1.7 G/s at fill 0.9, 0.95, 0.97, 0.98 and 0.99 on an

@@ -157,6 +157,10 @@ fn first_line(line: &[u8]) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `examples/decompose/README.md`:
+    //!
+    //! - Lists of edges, MatrixMarket files and sparse matrices of SciPy are graphs, or errors with their line (also `npz.rs`).
+
     use super::*;
 
     const NO_LIMIT: MemoryBudget = MemoryBudget::free(u64::MAX);

@@ -1,5 +1,9 @@
 //! Tests the program `decompose` through its command line. `WARPSET_MDP` names a folder of graphs with known components. Tests
 //! that need the folder or a GPU are listed as skipped if it does not exist.
+//!
+//! Keeps this promise of `examples/decompose/README.md`:
+//!
+//! - All sizes that the file of a graph announces are compared with memory (also `examples/decompose/src/npz.rs`).
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;

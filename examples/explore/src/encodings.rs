@@ -3,7 +3,6 @@
 use crate::checkpoint::Opened;
 use crate::checks::Violation;
 use crate::exit;
-use crate::exploration::Found;
 use crate::interpreter::Wrong;
 use crate::ir::Model;
 use crate::ir::net::{Holder, PlaceId};
@@ -21,6 +20,8 @@ pub struct NoRoom {
     place: PlaceId,
     /// Why no encoding has room, if that is known.
     unbounded: Option<String>,
+    /// Whether a random walk needs the room. It visits finitely many markings even of an unbounded net.
+    is_of_walk: bool,
 }
 
 impl fmt::Display for NoRoom {
@@ -32,18 +33,30 @@ impl fmt::Display for NoRoom {
 impl std::error::Error for NoRoom {}
 
 impl NoRoom {
-    /// The error, if an exploration ended because of it. `path` finds the states before the one in which it happened.
-    pub fn of(model: &Model, found: Option<&Found>, path: impl FnOnce(&Found) -> Result<Vec<Vec<u32>>>) -> Option<Self> {
-        let found = found?;
-        Self::of_path(model, &found.violation, || path(found))
+    /// Whether a violation is one of the room for tokens.
+    pub fn is_of(violation: &Violation) -> bool {
+        Self::place(violation).is_some()
     }
 
-    /// The error, if a violation is one of the room for tokens. `path` gives the states up to the one in which it happens.
-    pub fn of_path(model: &Model, violation: &Violation, path: impl FnOnce() -> Result<Vec<Vec<u32>>>) -> Option<Self> {
+    /// The error of such a violation. `path` gives the states up to the one in which it happens.
+    ///
+    /// # Panics
+    ///
+    /// If it is another violation.
+    pub fn of(model: &Model, violation: &Violation, path: impl FnOnce() -> Result<Vec<Vec<u32>>>) -> Self {
+        let place = Self::place(violation).expect("a violation of the room for tokens");
+        Self { place, unbounded: path().ok().and_then(|states| growth(model, &states)), is_of_walk: false }
+    }
+
+    /// The error of a walk that ended with a violation, if it is one of the room for tokens.
+    pub fn of_walk(violation: &Violation) -> Option<Self> {
+        Some(Self { place: Self::place(violation)?, unbounded: None, is_of_walk: true })
+    }
+
+    fn place(violation: &Violation) -> Option<PlaceId> {
         let Violation::Fault(fault) = violation else { return None };
         let Wrong::Tokens { place } = fault.what else { return None };
-        let unbounded = path().ok().and_then(|states| growth(model, &states));
-        Some(Self { place, unbounded })
+        Some(place)
     }
 }
 
@@ -92,17 +105,26 @@ pub fn of_checkpoint(text: &mut Text, path: &Path) -> Result<()> {
 
 /// Encodes the states of a net with more room after an attempt that ended with this error. Other errors are returned.
 pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
-    let Some(NoRoom { place, unbounded }) = error.downcast_ref() else { return Err(error) };
+    let Some(NoRoom { place, unbounded, is_of_walk }) = error.downcast_ref() else { return Err(error) };
     let Text::Net(net) = text else { return Err(error) };
     let of = net.model.net.as_ref().expect("a net has places");
     let (name, capacity) = (&of.places[*place].name, of.capacity(*place));
     let ended = |why: String| Error::from(Ended { code: exit::INCOMPLETE, why });
+    let wider = net.encoding.wider();
+    // Markings with more tokens are still found by a user who wants them.
+    let unbounded_net = |why: &str| {
+        let option = wider.as_ref().map(|wider| wider.bits);
+        let option = option.map_or_else(String::new, |bits| {
+            format!("; --token-bits {bits} searches on, up to {} tokens in a place", (1_u64 << bits) - 1)
+        });
+        ended(format!("{why}{option}"))
+    };
     if let Some(why) = unbounded {
-        return Err(ended(why.clone()));
+        return Err(unbounded_net(why));
     }
-    if let Some(id) = net.source_transition {
+    if let Some(id) = net.source_transition.filter(|_| !is_of_walk) {
         let source = &of.transitions[id].name;
-        return Err(ended(format!("the net is unbounded: its transition {source} takes no tokens and puts some")));
+        return Err(unbounded_net(&format!("the net is unbounded: its transition {source} takes no tokens and puts some")));
     }
     let is_claimed = match of.places[*place].holder {
         Holder::Code { .. } => true,
@@ -116,7 +138,6 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
         ));
         Encoding { believes_units: false, ..net.encoding }
     } else {
-        let wider = net.encoding.wider();
         wider
             .ok_or_else(|| ended(format!("the place {name} gets more than {capacity} tokens, which is more than can be held")))?
     };

@@ -62,7 +62,7 @@ States are compared as a whole, never by a hash alone, so all counts are exact.
 
 Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
 
-Ctrl-C ends the exploration with a report of everything found until then.
+Ctrl-C or SIGTERM ends the exploration with a report of everything found until then.
 ";
 
 fn after_help() -> String {
@@ -298,9 +298,9 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
     pub memory: Option<u64>,
 
-    /// Save the search in this file at intervals, and when a limit, --timeout or Ctrl-C ends it; --resume continues it. The file
-    /// has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the program is
-    /// killed.
+    /// Save the search in this file at intervals, and when a limit, --timeout, Ctrl-C or SIGTERM ends it; --resume continues it.
+    /// The file has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the
+    /// program is killed.
     #[arg(
         long,
         value_name = "FILE",

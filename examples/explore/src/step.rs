@@ -219,6 +219,11 @@ fn counted(steps: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `examples/explore/docs/searching.md`:
+    //!
+    //! - A user can step through a model by hand, back and along a found path (also
+    //!   `examples/explore/tests/explore/command_line.rs`).
+
     use super::*;
     use crate::language::Format;
     use warpset_model::input::Input;

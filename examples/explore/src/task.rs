@@ -256,16 +256,21 @@ impl Run<'_> {
             })?
         };
         time.explore = start.elapsed();
+        // What was found is evaluated even if a limit of time or a signal ended the exploration.
+        let limits = limits.of_evaluation();
         let model = interpreted.interpreter.model();
-        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| explorer.path(found, limits)) {
-            return Err(no_room.into());
+        if let Some(found) = exploration.found.as_ref().filter(|found| NoRoom::is_of(&found.violation)) {
+            if let Some(properties) = properties {
+                properties.keep_decided(table, interpreted, &exploration, limits)?;
+            }
+            return Err(NoRoom::of(model, &found.violation, || explorer.path(found, limits)).into());
         }
         let start = Instant::now();
         // Questions about runs are answered separately. The tokens and firings of a reduced search are not those of the net.
         let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
         let is_of_states = question.is_none() && possible.is_none() && properties.is_none();
         let survey = Survey::of(model).filter(|_| is_of_states && !is_reduced);
-        let surveyed = survey.map(|survey| survey.run(table, stopping::asked)).transpose()?;
+        let surveyed = survey.map(|survey| survey.run(table, limits.stop)).transpose()?;
         time.survey = start.elapsed();
         let (stats, mut extras) = (occupancy(table)?, extras(explorer)?);
         let lists = beside(table, exploration.list_bytes);

@@ -74,6 +74,11 @@ impl RootStore for CpuStore {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/memory_and_growth.md`:
+    //!
+    //! - Slots of trees that grow alone on a CPU leave the nodes where they are. If a root finds no slot, the table stays as it
+    //!   was.
+
     use super::*;
     use crate::layout::size::Size;
     use crate::{CompactTree, Outcome};

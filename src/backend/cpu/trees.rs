@@ -62,6 +62,12 @@ impl CpuStore {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/memory_and_growth.md`:
+    //!
+    //! - Several threads move each node of a growing tree table on a CPU once, for trees of every width and pairing. Leaves and
+    //!   inner nodes with equal halves stay apart; if nodes or slots are missing, the table stays as it was; the lists fit the
+    //!   spare memory (also `tests/suite/growth.rs`).
+
     use super::*;
     use crate::layout::size::Size;
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable};

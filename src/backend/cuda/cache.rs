@@ -256,6 +256,16 @@ fn image_in(mut content: Vec<u8>, key: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    //! Keeps these promises of `src/docs/host_batches.md`:
+    //!
+    //! - Kernels are compiled once, and found by the next process (also `nvrtc.rs`).
+    //! - Damaged files are noticed, and written again.
+    //! - No other user can put kernels there; links are not followed.
+    //! - Processes may share the folder (tested by threads).
+    //! - The size of the folder is bounded, and other files in it are left alone.
+    //! - A folder that cannot be written to is not an error.
+    //! - The folder has the documented place, and can be switched off.
+
     use super::*;
     use std::cell::Cell;
     use std::thread;

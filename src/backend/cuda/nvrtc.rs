@@ -290,6 +290,17 @@ fn no_zeros(name: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/your_own_kernels.md`:
+    //!
+    //! - The headers that are written to a folder are all headers of `cuda`.
+    //!
+    //! Keeps these promises of `src/docs/host_batches.md`:
+    //!
+    //! - Kernels of another source, option, architecture, driver, version or build of NVRTC are not used (also `build_id.rs`,
+    //!   `cache.rs`).
+    //! - Kernels that a program does not use are not compiled; the operation that first needs one returns its compile error (also
+    //!   `tests/suite/faults.rs`).
+
     use super::*;
     use crate::backend::cuda::cache::tests::Scratch;
     use crate::{Strategy, faults};

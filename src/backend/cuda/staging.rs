@@ -10,7 +10,7 @@
 //!
 //! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
 //! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
-//! (benches/README.md).
+//! (benches/host.md).
 
 use super::Gpu;
 use super::copies::{Copy, copy_all};

@@ -171,6 +171,10 @@ fn in_python_packages() -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/several_gpus.md`:
+    //!
+    //! - A missing or too old NCCL is an ordinary error.
+
     use super::*;
 
     /// On any system: NCCL of a sufficient version is found, or an ordinary error says where it was looked for. With

@@ -377,6 +377,11 @@ fn read_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `src/docs/several_gpus.md`:
+    //!
+    //! - A rank that meets by a file concludes that all have arrived only if rank 0 does, in every interleaving. The files of a
+    //!   killed rank contain no secret and disturb no later run (also `tests/rendezvous.rs`).
+
     use super::*;
 
     const TOKEN: &[u8] = b"of this run";

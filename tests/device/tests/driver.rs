@@ -1,7 +1,7 @@
 //! The simulated driver: its results, which a real GPU must also give, and its reports of mistakes.
 //!
-//! Each test starts this program again on simulated devices, by the script `with`, with one case. `answers` are also run on a real
-//! GPU if there is one.
+//! The script `with` starts this program again on simulated devices, with one case for each test. `answers` are also run on a
+//! real GPU if there is one.
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult, CUstream};

@@ -1,9 +1,14 @@
 //! The bucket table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
 //! schedule of tiny cases.
 //!
-//! `cargo test` tries a share of the schedules, and three times as many with `WARPSET_TEST_FULL=1`. `WARPSET_SIMT_FULL=1 cargo
+//! `cargo test` tries a share of the schedules for some specs, and six times as many for all of them with `WARPSET_TEST_FULL=1`. `WARPSET_SIMT_FULL=1 cargo
 //! test --release -p warpset-simt` tries for every spec and each of three schedulers 220,000 stress trials, and all of the tiny
 //! cases, in about an hour on two cores.
+//!
+//! Keeps this promise of `README.md`:
+//!
+//! - No thread waits for another: a lane that is suspended for ever blocks no other lane (also `compact.rs`, `indexed.rs`,
+//!   `tree.rs`, `controls.rs`).
 
 mod support;
 

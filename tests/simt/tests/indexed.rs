@@ -1,4 +1,10 @@
 //! The kernels of indexed tables on the simulated GPU, tested as those of bucket tables (tests/bucket.rs).
+//!
+//! Keeps these promises of `src/docs/simulated_gpu.md`:
+//!
+//! - A lane that sees a slot sees its row, in every schedule of tiny cases (also `controls.rs`).
+//! - A row that is handed over holds the words that its last owner wrote: tiny cases under random schedules, and mutants without
+//!   the release or the acquire of spare rows (also `mutants`).
 
 mod support;
 

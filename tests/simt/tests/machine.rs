@@ -2,6 +2,10 @@
 //!
 //! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the
 //! model allows. The kernels are written in Rust and make requests to the machine directly.
+//!
+//! Keeps this promise of `src/docs/simulated_gpu.md`:
+//!
+//! - Writes to different addresses are ordered only by release and acquire, fences or barriers.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;

@@ -2,6 +2,10 @@
 //!
 //! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
 //! warpset-simt` more.
+//!
+//! Keeps this promise of `src/docs/several_gpus.md`:
+//!
+//! - Representatives, runs (including runs that are too long at first) and answers are right under every schedule.
 
 #[allow(dead_code)] // for functions that only the tests of tables need
 mod support;

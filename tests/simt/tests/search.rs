@@ -3,6 +3,10 @@
 //!
 //! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
 //! warpset-simt` more.
+//!
+//! Keeps this promise of `examples/explore/docs/engines.md`:
+//!
+//! - The kernels of the model checker find the same as plain loops, under every schedule.
 
 #[allow(dead_code)] // for functions that only the tests of tables need
 mod support;

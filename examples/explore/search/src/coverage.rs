@@ -226,6 +226,11 @@ fn component_names(model: &Model) -> impl Iterator<Item = &str> {
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    //! Keeps this promise of `examples/explore/docs/searching.md`:
+    //!
+    //! - Every state, transition and label that a search never reached is named, with the counts of a simple search (also
+    //!   `examples/explore/tests/explore/outputs.rs`).
+
     use super::*;
     use crate::checks::Checks;
     use crate::exploration::Explorer;

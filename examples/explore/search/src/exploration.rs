@@ -1,7 +1,7 @@
 //! The interface of every search: limits, counts, endings and violations.
 
 use crate::checks::Violation;
-use crate::stopping::Stop;
+use crate::stopping::{self, Stop};
 use anyhow::Result;
 use warpset::{MemoryLimit, Storage, VectorTable};
 
@@ -108,6 +108,11 @@ impl Limits {
     /// Whether a table and lists of these bytes together are within the limit.
     pub fn hold(&self, bytes: u64) -> bool {
         bytes <= self.bytes
+    }
+
+    /// Limits for evaluating what an exploration has found: a limit of time, or a signal, leaves it a grace period.
+    pub fn of_evaluation(self) -> Self {
+        Self { stop: stopping::grace_ended, ..self }
     }
 
     /// Limits for exploring the first `levels` levels, whatever violation is found in them.

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use warpset::{Error, MemoryLimit, Reference, Request, Spec, Storage, VectorTable};
 
-/// Fill above which a table grows if it may, because its searches get long (`benches/README.md`).
+/// Fill above which a table grows if it may, because its searches get long (`benches/bucket.md`).
 pub const GROW_AT_FILL: f64 = 0.85;
 
 /// Bytes of a slot for a tree node.

@@ -213,6 +213,12 @@ impl Walker for Interpreted<'_> {
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `examples/explore/docs/searching.md`:
+    //!
+    //! - Random walks depend on their seed only: any engine and any number of threads takes the same ones, and shows the same
+    //!   path (also `examples/explore/tests/explore/command_line.rs`, `examples/explore/tests/explore/nets/counts.rs`,
+    //!   `examples/explore/tests/explore/simulation.rs`).
+
     use super::*;
     use crate::checks::{Checks, Role};
     use crate::codegen::on_cpu::CompiledWalks;

@@ -200,6 +200,27 @@ impl Properties {
         }
     }
 
+    /// Keeps the verdicts that the states found so far decide, whatever else is found. Called if the exploration ends with an
+    /// error.
+    pub fn keep_decided<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        interpreted: &Interpreted,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> Result<()> {
+        if self.round == Round::Markings {
+            self.conclude_markings(table, interpreted, exploration, limits)?;
+            // The error is the reason of the others.
+            let mut verdicts = self.verdicts.lock().expect(LOCKED);
+            verdicts
+                .iter_mut()
+                .filter(|verdict| matches!(verdict, Some(Verdict::CannotCompute(_))))
+                .for_each(|open| *open = None);
+        }
+        Ok(())
+    }
+
     fn conclude_markings<S: Storage>(
         &self,
         table: &VectorTable<S>,
@@ -210,7 +231,7 @@ impl Properties {
         let Interpreted { interpreter, .. } = interpreted;
         let model = interpreter.model();
         let survey = self.survey(model).context("a net is surveyed")?;
-        let surveyed = survey.run(table, stopping::asked)?;
+        let surveyed = survey.run(table, limits.stop)?;
         let is_whole = exploration.end == End::Complete && surveyed.stopped.is_none();
         *self.counts.lock().expect(LOCKED) = Some((exploration.counts, is_whole));
         let end = surveyed.stopped.map_or(exploration.end, End::Stopped);
@@ -244,8 +265,13 @@ impl Properties {
             };
             verdicts.push(now.or_else(|| if is_whole { whole } else { Some(Verdict::CannotCompute(why(end))) }));
         }
+        let mut known = self.verdicts.lock().expect(LOCKED);
         for (number, verdict) in verdicts.into_iter().enumerate().filter(|(number, _)| self.is_of_round(*number)) {
-            self.verdicts.lock().expect(LOCKED)[number] = verdict;
+            // An exploration that ended before may have decided more than this one.
+            let is_decided = matches!(known[number], Some(Verdict::Truth(_) | Verdict::Number(_)));
+            if !is_decided || !matches!(verdict, Some(Verdict::CannotCompute(_)) | None) {
+                known[number] = verdict;
+            }
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ fn is_whole(surveyed: &Surveyed, end: End) -> bool {
 pub fn rows(model: &Model, surveyed: Option<&Surveyed>, end: End) -> Vec<(&'static str, String)> {
     let Some(net) = &model.net else { return Vec::new() };
     let mut rows = vec![("encoding", net.encoding.clone())];
-    if let Some(surveyed) = surveyed {
+    if let Some(surveyed) = surveyed.filter(|surveyed| surveyed.stopped.is_none()) {
         let so_far = if is_whole(surveyed, end) { "" } else { ", in the states found" };
         let (place, all) = (HumanCount(surveyed.max_in_place), HumanCount(surveyed.max_tokens));
         rows.push(("tokens", format!("at most {place} in a place and {all} in a marking{so_far}")));
@@ -52,6 +52,8 @@ pub fn add(report: &mut Value, model: &Model, surveyed: Option<&Surveyed>, end: 
     report["places"] = net.places.len().into();
     report["net_transitions"] = net.transitions.len().into();
     report["encoding"] = net.encoding.clone().into();
+    // Figures of a part of the states that were found would be read as figures of all of them.
+    let surveyed = surveyed.filter(|surveyed| surveyed.stopped.is_none());
     report["max_tokens_in_place"] = json!(surveyed.map(|surveyed| surveyed.max_in_place));
     report["max_tokens"] = json!(surveyed.map(|surveyed| surveyed.max_tokens));
     report["firings"] = Value::Null;

@@ -73,7 +73,7 @@ pub fn run(
     let path = taken.simulation.found.map(|walk| {
         let (states, violation) = again(&interpreted, &model.initial_state(), walks, walk)?;
         // The walks of a net whose states have too few bits begin again with more.
-        if let Some(no_room) = NoRoom::of_path(model, &violation, || Ok(states.clone())) {
+        if let Some(no_room) = NoRoom::of_walk(&violation) {
             return Err(no_room.into());
         }
         trace::replay(&interpreted.interpreter, checks, states, violation)

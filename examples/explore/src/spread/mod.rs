@@ -20,7 +20,6 @@ use crate::ranks::{Ranks, Table, Worker, on_threads_of};
 use crate::reduce::Reduction;
 use crate::reduced::Reduced;
 use crate::report::Time;
-use crate::stopping;
 use crate::successors::{Interpreted, Successors};
 use crate::survey::Survey;
 use crate::switching::Switching;
@@ -117,14 +116,16 @@ impl Task<'_> {
         };
         time.explore = start.elapsed();
         let model = interpreted.interpreter.model();
-        if let Some(no_room) = NoRoom::of(model, exploration.found.as_ref(), |found| ranks.path(found, limits)) {
-            return Err(no_room.into());
+        // What was found is evaluated even if a limit of time or a signal ended the exploration.
+        let limits = limits.of_evaluation();
+        if let Some(found) = exploration.found.as_ref().filter(|found| NoRoom::is_of(&found.violation)) {
+            return Err(NoRoom::of(model, &found.violation, || ranks.path(found, limits)).into());
         }
         let start = Instant::now();
         // The tokens and firings of a reduced search are not those of the net.
         let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
         let survey = Survey::of(model).filter(|_| !is_reduced);
-        let surveyed = survey.map(|survey| ranks.survey(&survey, stopping::asked)).transpose()?;
+        let surveyed = survey.map(|survey| ranks.survey(&survey, limits.stop)).transpose()?;
         time.survey = start.elapsed();
         let numbers = ranks.numbers()?;
         let spec = ranks.spec()?;

@@ -1,4 +1,9 @@
 //! Checkpoints: a resumed search gives the results of an uninterrupted one, wherever the earlier search ended.
+//!
+//! Keeps this promise of `examples/explore/docs/checkpoints.md`:
+//!
+//! - A misleading checkpoint is refused: its table, its counts, and states that the model cannot reach (also
+//!   `examples/explore/model/src/ir/bounds.rs`).
 
 use super::*;
 use flate2::Crc;

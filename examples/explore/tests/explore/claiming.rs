@@ -3,6 +3,11 @@
 //! `claiming.dve` is the algorithm, with the invariants of `cuda/warpset/core/claim.cuh` as assertions. In three other models
 //! one step of `Thread_1` is changed. A search written here by hand, without DVE, the library and its interpreter, gives the
 //! number of states and the length of the shortest path to a violation.
+//!
+//! Keeps this promise of `src/docs/claiming_as_a_model.md`:
+//!
+//! - Chained claiming, as a model, keeps its invariants and waits for nothing. Each of three mistakes is refuted with a shortest
+//!   path.
 
 use super::*;
 use std::collections::HashSet;

@@ -1,4 +1,9 @@
 //! Options, models that are read, messages about them, and searches without a table.
+//!
+//! Keeps this promise of `examples/explore/docs/languages.md`:
+//!
+//! - Models of other tools are refused with advice; errors suggest the name that was meant (also
+//!   `examples/explore/model/src/dve/tests.rs`, `examples/explore/model/src/slco/tests.rs`).
 
 use super::*;
 

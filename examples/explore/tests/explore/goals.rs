@@ -1,5 +1,10 @@
 //! Goals that are drawn from the states of models of every language, in reduced searches: each engine finds them at their depths
 //! in each table, and does not find what is in no state.
+//!
+//! Keeps this promise of `examples/explore/docs/reductions.md`:
+//!
+//! - Reduced searches find goals that are drawn from states at their depths, and no impossible ones: every language, engine and
+//!   kind of table.
 
 use crate::{TABLES, TableOnDevice, file, json_on};
 use proptest::strategy::{Strategy, ValueTree};

@@ -7,6 +7,10 @@
 //! `WARPSET_FUZZ` is the number of changed files of each format: 30 if it is not set, 200 with `WARPSET_TEST_FULL=1`. File number
 //! n is the same in every run; a message names it, and `WARPSET_FUZZ_FIRST` is the number of the first one.
 //! `WARPSET_FUZZ_PROGRAMS` names another folder to take `explore` and `decompose` from, for example with C++ under a sanitizer.
+//!
+//! Keeps this promise of `examples/explore/README.md`:
+//!
+//! - Programs end with a documented exit code, for any file of any format.
 
 mod change;
 pub mod engines;

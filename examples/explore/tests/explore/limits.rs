@@ -1,4 +1,9 @@
 //! Searches that a limit or a signal ends.
+//!
+//! Keeps these promises of `examples/explore/docs/searching.md`:
+//!
+//! - A table on a GPU grows only as far as the lists of the search fit beside it.
+//! - A search that stops at its limit of memory says how much suffices for twice as many states.
 
 use super::*;
 
@@ -152,8 +157,55 @@ pub fn time_and_threads_have_limits() {
 
 /// Sends the signal of Ctrl-C.
 fn interrupt(child: &Child) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    send("INT", child);
+}
+
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
     assert!(sent.expect("there is a shell").success());
+}
+
+/// Starts a search that shows its progress, and sends signals once it has found states.
+#[cfg(unix)]
+fn stopped_by(signals: &[&str], path: &Path, arguments: &[&str]) -> Output {
+    let mut child = spawned(command_of(path.to_str().unwrap(), arguments).args(["--progress", "always", "--timeout", "30m"]));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(" states, level "));
+    assert!(line.is_some(), "{:?}", child.wait_with_output());
+    signals.iter().for_each(|signal| send(signal, &child));
+    // Keep reading, so that the child does not wait for a reader.
+    std::thread::spawn(move || lines.for_each(drop));
+    child.wait_with_output().unwrap()
+}
+
+/// SIGTERM ends a search as Ctrl-C does, and signals that come together count as one.
+#[cfg(unix)]
+pub fn termination_ends_it_with_a_report_and_a_checkpoint() {
+    let (folder, path) = written(ENDLESS);
+    let checkpoint = folder.path().join("checkpoint");
+    let arguments = ["--json", "--memory", "1G", "--engine", "interpreted", "--checkpoint", checkpoint.to_str().unwrap()];
+    for signals in [&["TERM"][..], &["INT", "TERM", "INT"]] {
+        let _ = std::fs::remove_file(&checkpoint);
+        let output = stopped_by(signals, &path, &arguments);
+        let report = only_object(&output);
+        assert_eq!((output.status.code(), &report["end"]), (Some(130), &Value::from("interrupted")), "{output:?}");
+        assert!(counts(&report)[0] > 1 && checkpoint.exists(), "{report}");
+    }
+}
+
+/// A signal leaves the verdicts that the states found so far decide, and the figures of these states.
+#[cfg(unix)]
+pub fn a_signal_leaves_decided_verdicts_and_figures() {
+    let long = super::nets::chain_of_tokens(2_000_000_000);
+    let (_folder, path) = written_as("long.pnml", &long);
+    let of = |arguments: &[&str]| stopped_by(&["TERM"], &path, &[arguments, &["--engine", "interpreted"]].concat());
+    for (property, verdict) in [("QuasiLiveness", "TRUE"), ("OneSafe", "FALSE"), ("ReachabilityDeadlock", "CANNOT_COMPUTE")] {
+        let output = of(&["--properties", property]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), text.contains(&format!(" {verdict} "))), (Some(130), true), "{property}: {output:?}");
+    }
+    let report = only_object(&of(&["--json"]));
+    assert_eq!(["max_tokens", "max_tokens_in_place"].map(|name| report[name].as_u64()), [Some(2_000_000_000); 2], "{report}");
 }
 
 pub fn interruption_ends_it_with_a_report(place: TableOnDevice) {

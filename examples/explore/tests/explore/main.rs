@@ -197,6 +197,10 @@ const ONCE: &[(&str, fn())] = &[
     ),
     #[cfg(target_os = "linux")]
     ("interruption_while_reading_or_compiling_is_an_error", limits::interruption_while_reading_or_compiling_is_an_error),
+    #[cfg(unix)]
+    ("termination_ends_it_with_a_report_and_a_checkpoint", limits::termination_ends_it_with_a_report_and_a_checkpoint),
+    #[cfg(unix)]
+    ("a_signal_leaves_decided_verdicts_and_figures", limits::a_signal_leaves_decided_verdicts_and_figures),
     #[cfg(target_os = "linux")]
     ("a_second_interruption_ends_it_at_once", limits::a_second_interruption_ends_it_at_once),
     ("hostile::models_in_dve", hostile::models_in_dve),

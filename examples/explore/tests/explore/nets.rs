@@ -1,4 +1,12 @@
 //! Properties of Petri nets, in the XML format of the Model Checking Contest.
+//!
+//! Keeps these promises of `examples/explore/docs/nets.md`:
+//!
+//! - Nets are explored in every table, interpreted and compiled, by ranks and from checkpoints; options that are not for nets are
+//!   refused.
+//! - Properties of nets in the contest's format have their verdicts. A run that ends in a deadlock stays there; a search that a
+//!   limit ended gives no verdict; a property that cannot be set up is an error; warnings are printed once; paths and runs are
+//!   written.
 
 mod counts;
 
@@ -185,9 +193,14 @@ pub fn formulas_of_nets_have_their_verdicts(place: TableOnDevice) {
     );
 }
 
+/// A net whose tokens move from one place to another, one after the other.
+pub fn chain_of_tokens(tokens: u32) -> String {
+    net(&[("from", tokens), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)])
+}
+
 pub fn what_a_limit_ended_has_no_verdict() {
     let place = TableOnDevice { device: "cpu:2", table: "tree" };
-    let moving = net(&[("from", 200), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)]);
+    let moving = chain_of_tokens(200);
     let bound = around("place-bound", &["<place>to</place>"]);
     let all_formulas = [
         exists("finally", &at_least(&["to"], 1)),
@@ -213,6 +226,15 @@ pub fn what_a_limit_ended_has_no_verdict() {
     let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl, &bound]), &[]);
     assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "200".into()]));
     assert!(text.contains("P-00: formulas of CTL"), "{text}");
+    // A verdict that was decided before the net turned out unbounded is kept.
+    let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
+    let formulas = [exists("finally", &at_least(&["p"], 300)), all("globally", &at_most(&["p"], 10))];
+    let formulas = formulas.each_ref().map(String::as_str);
+    let (code, found, text) = verdicts(place, &source, &property_set(&formulas), &[]);
+    assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "FALSE".into()]));
+    assert!(text.contains("the net is unbounded") && text.contains("--token-bits 16 searches on"), "{text}");
+    let (code, found, _) = verdicts(place, &source, &property_set(&formulas), &["--token-bits", "9"]);
+    assert_eq!((code, found), (Some(0), vec!["TRUE".into(), "FALSE".into()]));
 }
 
 pub fn properties_have_paths_and_places() {

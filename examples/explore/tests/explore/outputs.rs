@@ -1,4 +1,14 @@
 //! Files that the checker writes, pictures, and standard output that ends.
+//!
+//! Keeps this promise of `examples/explore/README.md`:
+//!
+//! - If an output cannot be written at the end, the report is printed, and the exit code tells (also
+//!   `examples/decompose/tests/decompose.rs`).
+//!
+//! Keeps this promise of `examples/explore/docs/searching.md`:
+//!
+//! - Pictures show the whole state space and the run that was found; message charts have an arrow for each message (also
+//!   `examples/explore/src/pictures/chart.rs`).
 
 use super::*;
 

@@ -1,4 +1,11 @@
 //! Reduced searches: their answers are those of whole searches, at the same depths, and what they cannot keep is refused.
+//!
+//! Keeps these promises of `examples/explore/docs/reductions.md`:
+//!
+//! - A reduced search finds every deadlock, and each goal at its depth. It says that it is reduced, and is refused for other
+//!   questions.
+//! - Reduced searches on a GPU have the counts and depths of threads, in every table and while it grows.
+//! - A GPU without memory for the tables of a reduction leaves the choice to threads, and the report tells it.
 
 use crate::languages::network_of;
 use crate::{TableOnDevice, explore, file, json, json_on, model, written};

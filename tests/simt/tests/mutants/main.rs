@@ -5,6 +5,10 @@
 //! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture` takes about three quarters of an hour: everything is
 //! compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or file contains its
 //! value.
+//!
+//! Keeps this promise of `src/docs/negative_controls.md`:
+//!
+//! - Each mutant of the real headers and kernels makes a test fail.
 
 mod compact;
 mod indexed;

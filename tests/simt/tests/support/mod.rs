@@ -6,14 +6,14 @@ use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// Number of schedules: `few` in CI, a third of that in a usual run, `many` in the long run.
+/// Number of schedules: a sixth of `few` in a plain run, `few` with `WARPSET_TEST_FULL=1`, `many` in the long run.
 pub fn share(few: u64, many: u64) -> u64 {
     if warpset_testing::sizes::is_on("WARPSET_SIMT_FULL") {
         many
     } else if warpset_testing::sizes::full() {
         few
     } else {
-        few.div_ceil(3)
+        few.div_ceil(6)
     }
 }
 

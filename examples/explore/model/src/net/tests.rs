@@ -1,4 +1,11 @@
 //! Nets: reading, encoding, steps, conditions, properties.
+//!
+//! Keeps these promises of `examples/explore/docs/nets.md`:
+//!
+//! - Petri nets have the counts that a plain search finds, whatever the encoding. A place gets more bits before its tokens would
+//!   wrap, and a wrong NUPN section is found (also `examples/explore/tests/explore/nets/counts.rs`).
+//! - A PNML file may have places, transitions, ordinary arcs, and references that lead somewhere. One with anything else is
+//!   refused with line and column.
 
 use super::encoding::Encoding;
 use super::properties::{self, Question};

@@ -1,4 +1,8 @@
 //! Tests the meaning of networks, and the errors of texts that have none.
+//!
+//! Keeps this promise of `examples/explore/docs/exp.md`:
+//!
+//! - `enabled(A)` refers to a gate, `enabled("A")` to a label.
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch, Step as Taken};

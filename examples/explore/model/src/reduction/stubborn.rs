@@ -448,6 +448,11 @@ fn enabled(model: &Model, label: usize, truth: bool, tests: &mut Tests) -> Goal 
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `examples/explore/docs/reductions.md`:
+    //!
+    //! - For a goal, the steps towards one unmet part of a conjunction and towards all parts of a disjunction are taken. A part
+    //!   that is left out is missed.
+
     use super::*;
     use crate::checks::Role;
     use crate::dve::Dve;

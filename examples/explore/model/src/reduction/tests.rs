@@ -1,3 +1,11 @@
+//! Keeps these promises of `examples/explore/docs/reductions.md`:
+//!
+//! - Actions that accord may be exchanged in every state, and only an enabler makes a test true: random models, networks and
+//!   nets, by brute force.
+//! - Brute force finds a bit that is missing in the dependencies.
+//! - Dependencies are as exact as constants and intervals allow, and have reasons (also
+//!   `examples/explore/tests/explore/reductions.rs`).
+
 use super::actions::Tests;
 use super::brute_force::{check, compare, drawn_goals, search};
 use super::dependencies::Dependencies;

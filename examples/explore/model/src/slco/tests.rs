@@ -1,4 +1,9 @@
 //! Tests the meaning of texts, and the errors of texts that have none.
+//!
+//! Keeps this promise of `examples/explore/docs/slco.md`:
+//!
+//! - Numbers received as truth values are counted if they do not fit their channel (also
+//!   `examples/explore/search/src/codegen/tests.rs`).
 
 use super::*;
 use crate::interpreter::{Interpreter, Scratch};

@@ -1,4 +1,8 @@
 //! Reduced searches by compiled code: the choice in each state is the interpreter's.
+//!
+//! Keeps this promise of `examples/explore/docs/reductions.md`:
+//!
+//! - Compiled code takes the steps that the interpreter takes in a reduced search, in every language.
 
 use super::on_cpu::Compiled;
 use super::tests::{network, or_skip, own_models, read_file};

@@ -1,4 +1,10 @@
 //! The engine of threads, with every table, compared with a reference search; and models for the tests of other engines.
+//!
+//! Keeps these promises of `examples/explore/docs/searching.md`:
+//!
+//! - If only nodes are full, only nodes grow.
+//! - A search whose lists do not fit the memory marks its waiting states, finds the same states, and can be saved (also
+//!   `waiting.rs`).
 
 use super::*;
 use crate::checks::{Checks, Role, Violation};

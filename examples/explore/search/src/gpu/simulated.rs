@@ -1,5 +1,9 @@
 //! Tests of a rank's kernel on the simulated GPU of tests/simt. The system's C++ compiler compiles it with the code of a model.
 //! Its results must equal the interpreter's, and it must have no data races.
+//!
+//! Keeps this promise of `examples/explore/docs/reductions.md`:
+//!
+//! - A GPU takes the steps that the interpreter takes in a reduced search, without data races, and a missing bit is found.
 
 use super::program::Sources;
 use super::rank::{rows_for, rows_of_tile, shape};

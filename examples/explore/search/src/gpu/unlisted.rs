@@ -57,6 +57,10 @@ pub(super) fn in_pieces<T>(
 
 #[cfg(test)]
 mod tests {
+    //! Keeps this promise of `examples/explore/docs/checkpoints.md`:
+    //!
+    //! - A GPU without memory for its list of states keeps a checkpoint (tested: its contents; the rest needs such a GPU).
+
     use super::*;
     use anyhow::bail;
 

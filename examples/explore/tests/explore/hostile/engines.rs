@@ -3,6 +3,10 @@
 //! Models are of two kinds: models of the folder `models` in every language, with changes after which they are still models; and
 //! texts from a generator that uses every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 2 if
 //! it is not set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
+//!
+//! Keeps this promise of `examples/explore/docs/engines.md`:
+//!
+//! - Every engine, table and number of ranks finds what the interpreter finds.
 
 use super::{change, path_of, program, read, run, setting, written};
 use proptest::strategy::{Strategy, ValueTree};

@@ -1,4 +1,10 @@
 //! Counts of nets, compared with a plain search over lists of tokens.
+//!
+//! Keeps these promises of `examples/explore/docs/nets.md`:
+//!
+//! - The GPU that has the states of a net counts its figures, in every table, whether or not the counters fit shared memory (also
+//!   `examples/explore/search/src/codegen/tests.rs`).
+//! - A search of a net is resumed whether a place got more bits before the checkpoint or gets them after it.
 
 use super::*;
 use std::collections::{HashMap, VecDeque};

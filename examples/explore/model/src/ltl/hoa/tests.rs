@@ -1,4 +1,9 @@
 //! Tests that automata are read as they are written, and that texts that break a rule are refused with their place.
+//!
+//! Keeps these promises of `examples/explore/docs/runs.md`:
+//!
+//! - HOA is read in time and memory in proportion to the text; items of its header may have any order.
+//! - A text that breaks a rule of HOA is refused with its line, and an unsupported part by its name.
 
 use super::super::buchi::{Cube, Label};
 use super::{Named, read};
