@@ -14,6 +14,7 @@ use std::time::Duration;
 use warpset_support::components as tarjan;
 use warpset_support::lines::number;
 use warpset_support::memory::MemoryBudget;
+use warpset_testing::sizes::sized;
 
 const NO_LIMIT: MemoryBudget = MemoryBudget::free(u64::MAX);
 
@@ -179,7 +180,7 @@ fn single_choices(graph: &Graph) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(80, 24, 24), max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn partitions_are_those_of_tarjan(
@@ -203,7 +204,7 @@ fn every_shape_is_decomposed_by_every_machine() {
     for cpu in machines() {
         for (number, name) in SHAPES.into_iter().enumerate() {
             let mut random = Random(number as u64 + 1);
-            let (states, edges) = shape(name, 150, &mut random);
+            let (states, edges) = shape(name, sized(150, 60, 60), &mut random);
             let plain = graph(states, &edges);
             check(name, &cpu, &with_choices(&plain, &mut random), BY_KERNELS);
             check(name, &cpu, &plain, BY_KERNELS);
@@ -235,15 +236,15 @@ fn long_ways_are_gone_to_their_end() {
 /// Cycles of two states in one component, which come off one after another; each takes a decomposition.
 #[test]
 fn end_components_that_fall_off_take_a_round_each() {
-    const COUNT: u32 = 24;
+    let count: u32 = sized(24, 10, 10);
     // For each number: two states of the cycle, its exit, and its return to the previous cycle.
     let mut choices: Vec<Vec<Vec<u32>>> = Vec::new();
-    for at in (0..COUNT).map(|number| 4 * number) {
+    for at in (0..count).map(|number| 4 * number) {
         let (next, before) = (at + 4, at.saturating_sub(4));
         let back = if at > 0 { vec![vec![at], vec![at + 3]] } else { vec![vec![at]] };
         choices.extend([vec![vec![at + 1], vec![at + 2]], back, vec![vec![at, next]], vec![vec![before, at + 2]]]);
     }
-    choices.push(vec![vec![4 * COUNT]]);
+    choices.push(vec![vec![4 * count]]);
     let (mut of_states, mut offsets, mut targets) = (vec![0], vec![0], Vec::new());
     for choice in choices.iter().flat_map(|choices| choices.iter().enumerate()) {
         targets.extend_from_slice(choice.1);
@@ -257,7 +258,7 @@ fn end_components_that_fall_off_take_a_round_each() {
         engine.components().unwrap();
         let rounds = engine.end_components().unwrap();
         let ends = engine.end_labels(&[]).unwrap();
-        assert!(rounds >= u64::from(COUNT) && ends[4 * 7 + 1] == 4 * 7 && ends[4 * 7 + 2] == NONE, "{rounds} rounds: {ends:?}");
+        assert!(rounds >= u64::from(count) && ends[4 * 7 + 1] == 4 * 7 && ends[4 * 7 + 2] == NONE, "{rounds} rounds: {ends:?}");
     }
 }
 
@@ -277,7 +278,7 @@ fn what_is_left_is_done_by_tarjan() {
     let cpu = Cpu::of_blocks(2, 2, 16, 8).unwrap();
     for (number, name) in SHAPES.into_iter().enumerate() {
         let mut random = Random(number as u64 + 77);
-        let (states, edges) = shape(name, 120, &mut random);
+        let (states, edges) = shape(name, sized(120, 60, 60), &mut random);
         let graph = with_choices(&graph(states, &edges), &mut random);
         let searched = Settings { most_rounds: 1, ..BY_KERNELS };
         let coloured = Settings { most_rounds: 2, ..BY_KERNELS };
@@ -485,7 +486,7 @@ fn check_paths<'g>(machine: &impl Machine<'g>, graph: &Graph, settings: Settings
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(80, 24, 24), max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn paths_in_components_are_shortest(

@@ -239,9 +239,13 @@ fn files_of_any_width_are_replayed_and_verified() {
         let array = npy_of(&words, width);
         let stored = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Stored);
         let deflated = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Deflated);
-        for (name, content) in [("a.npy", &array), ("stored.npz", &stored), ("deflated.npz", &deflated)] {
+        // How a file is read does not depend on the table.
+        let one = &TABLES[..1];
+        for (name, content, tables) in
+            [("a.npy", &array, &TABLES[..]), ("stored.npz", &stored, one), ("deflated.npz", &deflated, one)]
+        {
             let path = files.write(name, content);
-            for table in TABLES {
+            for table in tables {
                 let report = json([path.as_os_str(), "--verify".as_ref(), "--table".as_ref(), table.as_ref()]);
                 assert_consistent(&report, 10_000, distinct as u64, width as u64);
                 assert_eq!(report["verified"], true);

@@ -23,6 +23,7 @@ use warpset_model::ir::{Expression, Model, Source};
 use warpset_model::language::{Format, Text};
 use warpset_model::network::Reading;
 use warpset_model::terms::Term;
+use warpset_testing::sizes::{full, sized};
 
 /// Models with more states, or fewer, are left out.
 const STATES: std::ops::RangeInclusive<usize> = 12..=1500;
@@ -217,25 +218,29 @@ fn search(path: &Path, drawn: &Drawn, device: &str, more: &[&str]) -> bool {
 struct Threads {
     random: StdRng,
     /// Number of searches by the interpreter so far. A compiler takes most of the time, so compiled code repeats each of them
-    /// only if `compiles_all` is set, else one in 17: another goal and table with each model.
+    /// only if `compiles_all` is set, else one in 17, or in 9 of a plain run: another goal and table with each model.
     interpreted: u32,
     compiles_all: bool,
+    /// Number of models so far.
+    models: usize,
 }
 
-/// Compares the depths of a model's goals in each kind of table. Returns the number of reduced searches; `None` if the model has
-/// no such goals.
+/// Compares the depths of a model's goals in each kind of table; in a plain run each goal in one, another one with each goal and
+/// model. Returns the number of reduced searches; `None` if the model has no such goals.
 fn by_threads(path: &Path, threads: &mut Threads) -> Option<u32> {
     let (mut reduced, reduces) = (0, ["--reduce", "goal"]);
+    threads.models += 1;
     for (number, goal) in drawn(path, &mut threads.random)?.iter().enumerate() {
         assert!(!search(path, goal, "cpu:1", &["--engine", "interpreted"]), "nothing was to be left out");
-        for (at, table) in TABLES.into_iter().enumerate() {
+        let is_searched = |at: usize| full() || threads.compiles_all || at == (threads.models + number) % TABLES.len();
+        for (at, table) in TABLES.into_iter().enumerate().filter(|(at, _)| is_searched(*at)) {
             let device = ["cpu:1", "cpu:2"][(at + number) % 2];
             let mut by = |engine: &str| {
                 reduced +=
                     u32::from(search(path, goal, device, &[&reduces[..], &["--engine", engine, "--table", table]].concat()));
             };
             by("interpreted");
-            if threads.compiles_all || threads.interpreted.is_multiple_of(17) {
+            if threads.compiles_all || threads.interpreted.is_multiple_of(sized(17, 9, 9)) {
                 by("compiled");
             }
             threads.interpreted += 1;
@@ -246,7 +251,7 @@ fn by_threads(path: &Path, threads: &mut Threads) -> Option<u32> {
 
 pub fn drawn_goals_are_found_at_their_depths() {
     let random = StdRng::seed_from_u64(setting("WARPSET_REDUCED_SEED").unwrap_or(0));
-    let mut threads = Threads { random, interpreted: 0, compiles_all: models() > 1 };
+    let mut threads = Threads { random, interpreted: 0, compiles_all: models() > 1, models: 0 };
     let mut reduced = 0;
     for name in ["mailbox.dve", "peterson.dve", "philosophers.dve", "vending.slco", "crossing.exp"] {
         reduced += by_threads(&file(name), &mut threads).unwrap_or(0);

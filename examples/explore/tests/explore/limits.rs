@@ -142,11 +142,11 @@ pub fn limits_of_nothing_are_refused() {
 pub fn time_and_threads_have_limits() {
     let (_folder, path) = written(ENDLESS);
     // A slow machine may not reach the exploration.
-    let output = explore(&path, ["--timeout", "1.5", "--json", "--engine", "interpreted"]);
+    let output = explore(&path, ["--timeout", "0.5", "--json", "--engine", "interpreted"]);
     let object = only_object(&output);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let error = object["error"].as_str().unwrap_or_default();
-    assert!(object["end"] == "timeout" || error.contains("--timeout 1.5 s"), "{output:?}");
+    assert!(object["end"] == "timeout" || error.contains("--timeout 0.5 s"), "{output:?}");
     let output = explore_on("cpu:1025", &path, [""; 0]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

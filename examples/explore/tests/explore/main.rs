@@ -2,7 +2,8 @@
 //!
 //! Explorations are tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Without
 //! a GPU those tests are listed as skipped, and the last line gives their number. Tests that need the library's example `replay`
-//! are also listed as skipped if it is not built.
+//! are also listed as skipped if it is not built. A plain run has counts, paths and checkpoints in every table; languages, messages
+//! and reports, which do not depend on the table, in one. With `WARPSET_TEST_FULL=1` all are in every table.
 
 mod checkpoints;
 mod claiming;
@@ -10,12 +11,15 @@ mod command_line;
 mod findings;
 mod formulas;
 mod goals;
+mod graphs;
+mod hostile;
 mod languages;
 mod limits;
 mod lists;
 mod nets;
 mod networks;
 mod outputs;
+mod ranks;
 mod reductions;
 mod running;
 mod simulation;
@@ -31,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use tempfile::TempDir;
 use warpset_testing::machines::{self, Gpus};
+use warpset_testing::sizes::{full, sized};
 use warpset_testing::trials::{skipped, trial};
 
 /// The library's example `replay`, beside the executable: `target/PROFILE/examples/replay`. `cargo test` of the workspace has
@@ -60,38 +65,44 @@ fn is_of(table: &str, test: &str) -> bool {
 /// A test of a place, by its name.
 type OfPlace = (&'static str, fn(TableOnDevice));
 
-const EVERYWHERE: [OfPlace; 31] = [
-    ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
-    ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
-    ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
+/// Counts, paths and checkpoints.
+const IN_EVERY_TABLE: [OfPlace; 14] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
-    ("fairness_and_possibility_have_their_verdicts", formulas::fairness_and_possibility_have_their_verdicts),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
-    ("runs_of_large_products_are_shortest", formulas::runs_of_large_products_are_shortest),
-    ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
-    ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
     ("nets_have_their_counts", nets::nets_have_their_counts),
     ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
-    ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
-    ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
-    ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
-    ("networks_are_checked_with_paths", languages::networks_are_checked_with_paths),
     ("own_models_have_their_counts", findings::own_models_have_their_counts),
-    ("models_in_other_languages_have_their_counts", languages::models_in_other_languages_have_their_counts),
     ("violations_come_with_the_shortest_path", findings::violations_come_with_the_shortest_path),
-    ("what_holds_is_not_reported", findings::what_holds_is_not_reported),
-    ("assertions_are_checked", findings::assertions_are_checked),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
-    ("a_fault_is_reported_whatever_was_found_before", findings::a_fault_is_reported_whatever_was_found_before),
-    ("overflows_are_reported", findings::overflows_are_reported),
     ("limits_stop_it", limits::limits_stop_it),
-    ("interruption_ends_it_with_a_report", limits::interruption_ends_it_with_a_report),
     ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),
     ("tables_do_not_get_too_full", limits::tables_do_not_get_too_full),
     ("long_paths_are_found", findings::long_paths_are_found),
     ("parents_are_kept_while_the_table_grows", findings::parents_are_kept_while_the_table_grows),
+];
+
+/// Languages, messages and reports, and questions whose answers come from the same searches. In a plain run one table has them on
+/// the CPU.
+const IN_ONE_TABLE: [OfPlace; 17] = [
+    ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
+    ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
+    ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
+    ("fairness_and_possibility_have_their_verdicts", formulas::fairness_and_possibility_have_their_verdicts),
+    ("runs_of_large_products_are_shortest", formulas::runs_of_large_products_are_shortest),
+    ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
+    ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
+    ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
+    ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),
+    ("networks_have_their_closed_counts", languages::networks_have_their_closed_counts),
+    ("networks_are_checked_with_paths", languages::networks_are_checked_with_paths),
+    ("models_in_other_languages_have_their_counts", languages::models_in_other_languages_have_their_counts),
+    ("what_holds_is_not_reported", findings::what_holds_is_not_reported),
+    ("assertions_are_checked", findings::assertions_are_checked),
+    ("a_fault_is_reported_whatever_was_found_before", findings::a_fault_is_reported_whatever_was_found_before),
+    ("overflows_are_reported", findings::overflows_are_reported),
+    ("interruption_ends_it_with_a_report", limits::interruption_ends_it_with_a_report),
 ];
 
 /// Tests for GPUs only.
@@ -192,12 +203,45 @@ const ONCE: &[(&str, fn())] = &[
     ("a_signal_leaves_decided_verdicts_and_figures", limits::a_signal_leaves_decided_verdicts_and_figures),
     #[cfg(target_os = "linux")]
     ("a_second_interruption_ends_it_at_once", limits::a_second_interruption_ends_it_at_once),
+    ("hostile::models_in_dve", hostile::models_in_dve),
+    ("hostile::models_in_slco", hostile::models_in_slco),
+    ("hostile::state_spaces_as_models", hostile::state_spaces_as_models),
+    ("hostile::networks", hostile::networks),
+    ("hostile::automata", hostile::automata),
+    ("hostile::formulas_and_conditions", hostile::formulas_and_conditions),
+    ("hostile::graphs_as_text", hostile::graphs_as_text),
+    ("hostile::graphs_as_arrays", hostile::graphs_as_arrays),
+    ("hostile::checkpoints", hostile::checkpoints),
+    ("hostile::engines::changed_models_in_dve", hostile::engines::changed_models_in_dve),
+    ("hostile::engines::changed_models_in_slco", hostile::engines::changed_models_in_slco),
+    ("hostile::engines::changed_networks", hostile::engines::changed_networks),
+    ("hostile::engines::generated_models", hostile::engines::generated_models),
+    ("hostile::engines::the_comparison_compares", hostile::engines::the_comparison_compares),
+    ("ranks::models_have_the_same_counts_on_any_number_of_ranks", ranks::models_have_the_same_counts_on_any_number_of_ranks),
+    ("ranks::reduced_searches_are_the_same_on_any_number_of_ranks", ranks::reduced_searches_are_the_same_on_any_number_of_ranks),
+    ("ranks::the_initial_state_finds_room", ranks::the_initial_state_finds_room),
+    ("ranks::limits_end_it_on_all_ranks_with_one_report", ranks::limits_end_it_on_all_ranks_with_one_report),
+    #[cfg(unix)]
+    ("ranks::an_interruption_ends_it_with_one_report", ranks::an_interruption_ends_it_with_one_report),
+    ("ranks::the_text_tells_how_states_are_spread", ranks::the_text_tells_how_states_are_spread),
+    ("ranks::violations_come_with_the_shortest_path", ranks::violations_come_with_the_shortest_path),
+    ("ranks::what_ranks_do_not_do_is_refused", ranks::what_ranks_do_not_do_is_refused),
+    ("graphs::exported_state_spaces_are_graphs", graphs::exported_state_spaces_are_graphs),
+];
+
+/// Tests that need as many GPUs, by their names.
+const ONCE_ON_GPUS: &[(usize, &str, fn())] = &[
+    (1, "graphs::exported_state_spaces_are_graphs_on_a_gpu", graphs::exported_state_spaces_are_graphs_on_a_gpu),
+    (1, "ranks::gpus_count_what_a_cpu_does", ranks::gpus_count_what_a_cpu_does),
+    #[cfg(feature = "nccl")]
+    (2, "ranks::processes_print_once_what_one_prints", ranks::processes_print_once_what_one_prints),
 ];
 
 /// A test that needs the executable of `replay`, by its name.
 type WithReplay = (&'static str, fn(&Path));
 
-const WITH_REPLAY: [WithReplay; 2] = [
+const WITH_REPLAY: [WithReplay; 3] = [
+    ("hostile::recorded_vectors", hostile::recorded_vectors),
     ("recorded_vectors_can_be_replayed", outputs::recorded_vectors_can_be_replayed),
     ("recordings_that_reached_their_limit_can_be_replayed", outputs::recordings_that_reached_their_limit_can_be_replayed),
 ];
@@ -212,33 +256,43 @@ fn main() -> ExitCode {
     }));
     for table in TABLES {
         let place = TableOnDevice { device: "cpu:2", table };
+        let in_one_table: &[OfPlace] = if table == TABLES[0] || full() { &IN_ONE_TABLE } else { &[] };
         trials.extend(
-            EVERYWHERE
+            IN_EVERY_TABLE
                 .iter()
+                .chain(in_one_table)
                 .filter(|(name, _)| is_of(table, name))
                 .map(|(name, test)| trial(format!("cpu::{table}::{name}"), Box::new(move || test(place)))),
         );
     }
     let on_gpus = || {
-        let all = TABLES.iter().flat_map(|table| EVERYWHERE.iter().chain(&ON_GPUS).map(move |test| (*table, *test)));
+        let tests = || IN_EVERY_TABLE.iter().chain(&IN_ONE_TABLE).chain(&ON_GPUS);
+        let all = TABLES.iter().flat_map(move |table| tests().map(move |test| (*table, *test)));
         all.filter(|(table, (name, _))| is_of(table, name))
     };
     let mut no_gpu = None;
     match machines::gpus() {
-        Gpus::Here(_) => trials.extend(on_gpus().map(|(table, (name, test))| {
-            let place = TableOnDevice { device: "gpu", table };
-            trial(format!("gpu::{table}::{name}"), Box::new(move || test(place)))
-        })),
+        Gpus::Here(gpus) => {
+            trials.extend(on_gpus().map(|(table, (name, test))| {
+                let place = TableOnDevice { device: "gpu", table };
+                trial(format!("gpu::{table}::{name}"), Box::new(move || test(place)))
+            }));
+            trials.extend(ONCE_ON_GPUS.iter().map(|(least, name, test)| match gpus.len() >= *least {
+                true => trial(name.to_string(), Box::new(test)),
+                false => skipped(name.to_string(), "fewer than two CUDA devices"),
+            }));
+        }
         Gpus::NotHere(why) => {
-            let trials_of_gpus: Vec<_> =
+            let mut trials_of_gpus: Vec<_> =
                 on_gpus().map(|(table, (name, _))| skipped(format!("gpu::{table}::{name}"), "no CUDA device")).collect();
+            trials_of_gpus.extend(ONCE_ON_GPUS.iter().map(|(_, name, _)| skipped(name.to_string(), "no CUDA device")));
             no_gpu = Some((trials_of_gpus.len(), why));
             trials.extend(trials_of_gpus);
         }
         Gpus::Broken(why) => trials.push(Trial::test("gpu::can_be_used", || Err(Failed::from(why)))),
     }
-    for (test, variable, of_folder) in OF_FOLDERS {
-        let name = format!("folders::{test}");
+    for (name, variable, of_folder) in OF_FOLDERS {
+        let name = name.to_string();
         match std::env::var_os(variable).map(PathBuf::from) {
             Some(folder) => trials.push(trial(name, Box::new(move || of_folder(&folder)))),
             None => trials.push(skipped(name, "its variable does not name a folder of models (.ci/run)")),
@@ -254,15 +308,16 @@ fn main() -> ExitCode {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 10] = [
-    ("beem_models_have_their_counts", "WARPSET_BEEM", lists::beem_models_have_their_counts),
-    ("beem_properties_have_their_verdicts", "WARPSET_BEEM", lists::beem_properties_have_their_verdicts),
-    ("slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
-    ("networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
-    ("nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
-    ("formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
-    ("reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
-    ("reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
-    ("reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
-    ("reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),
+const OF_FOLDERS: [OfFolder; 11] = [
+    ("folders::beem_models_have_their_counts", "WARPSET_BEEM", lists::beem_models_have_their_counts),
+    ("folders::beem_properties_have_their_verdicts", "WARPSET_BEEM", lists::beem_properties_have_their_verdicts),
+    ("folders::slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
+    ("folders::networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
+    ("folders::nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
+    ("folders::formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
+    ("folders::reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
+    ("folders::reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
+    ("folders::reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),
+    ("folders::reduced_slco_models_have_their_deadlocks", "WARPSET_SLCO", reductions::of_slco),
+    ("ranks::beem_models_have_their_counts", "WARPSET_BEEM", ranks::beem_models_have_their_counts),
 ];

@@ -34,7 +34,7 @@ pub fn exports_are_the_same_from_every_table() {
     let export = ["--export", file.to_str().unwrap(), "--capacity", "64"];
     for (goal, states) in [(&["--goal", "x == 0"][..], 1), (&[], 1201)] {
         let mut lost = 0;
-        for memory in (1..60).step_by(3).map(|kib| format!("{kib}KiB")) {
+        for memory in (1..60).step_by(sized(3, 6, 6)).map(|kib| format!("{kib}KiB")) {
             let (code, report) = json(&path, &[&export[..], goal, &["--memory", &memory]].concat());
             // There is one fewer transition than states until all of these states are expanded.
             if report["transitions"].as_u64().unwrap() >= states {
@@ -157,8 +157,7 @@ pub fn state_spaces_are_drawn() {
     let red = |lines: &[&str]| lines.iter().filter(|line| line.contains("c0392b")).count();
     assert_eq!((red(&nodes), red(&edges)), (7, 6), "{text}");
     // Too large for a picture, not for an .aut file.
-    let (_folder, path) =
-        written("byte x; int y; process P { state s; init s; trans s -> s { effect y = y + 1; }; } system async;");
+    let (_folder, path) = written(&chain(2100));
     let output = explore(&path, ["--export", name, "--json"]);
     let error = only_object(&output)["error"].as_str().unwrap().to_string();
     assert!(output.status.code() == Some(2) && error.contains("more than 2000 states"), "{error}");

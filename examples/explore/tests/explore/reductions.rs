@@ -12,6 +12,7 @@ use crate::{TableOnDevice, explore, file, json, json_on, model, written};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use warpset_testing::sizes::full;
 
 /// Depth of what was found; `None` if nothing was.
 fn depth(report: &Value) -> Option<u64> {
@@ -19,8 +20,9 @@ fn depth(report: &Value) -> Option<u64> {
 }
 
 /// Compares a reduced search with the whole one, and the counts of reduced searches by each engine and in each table with each
-/// other. Returns the states of both.
-fn compare(model: &Path, question: &[&str]) -> [u64; 2] {
+/// other. A plain run has one number of threads for each table, and compiled code in one of them, if `compiles` is set. Returns the
+/// states of both.
+fn compare(model: &Path, question: &[&str], compiles: bool) -> [u64; 2] {
     let (code, whole) = json(model, question);
     let mut left = None;
     let mut search = |engine: &str, table: &str, device: &str| {
@@ -36,29 +38,33 @@ fn compare(model: &Path, question: &[&str]) -> [u64; 2] {
     };
     let mut states = 0;
     for (table, compiled_on) in [("bucket", "cpu:1"), ("tree", "cpu:2"), ("tree-compact", "cpu:1"), ("indexed", "cpu:2")] {
-        for device in ["cpu:1", "cpu:2"] {
+        for device in ["cpu:1", "cpu:2"].into_iter().filter(|device| full() || *device != compiled_on) {
             states = search("interpreted", table, device);
         }
-        search("compiled", table, compiled_on);
+        if full() || compiles && table == "tree" {
+            search("compiled", table, compiled_on);
+        }
     }
     [whole["states"].as_u64().unwrap(), states]
 }
 
 pub fn reduced_searches_find_the_same() {
-    for (name, question) in [
-        ("philosophers", &["--deadlock"][..]),
-        ("peterson", &["--deadlock"]),
-        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1"]),
-        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1", "--deadlock"]),
-        ("mailbox", &["--deadlock"]),
-        ("readers_writers", &["--deadlock"]),
+    for (name, question, compiles) in [
+        ("philosophers", &["--deadlock"][..], true),
+        ("peterson", &["--deadlock"], false),
+        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1"], false),
+        ("peterson_wrong", &["--invariant", "P_0.critical + P_1.critical <= 1", "--deadlock"], true),
+        ("mailbox", &["--deadlock"], false),
+        ("readers_writers", &["--deadlock"], false),
     ] {
-        compare(&model(name), question);
+        compare(&model(name), question, compiles);
     }
-    for question in [&["--deadlock"][..], &["--goal", "train_1 == 2 and gate == 1"], &["--goal", "enabled(i)"]] {
-        compare(&file("crossing.exp"), question);
+    for (question, compiles) in
+        [(&["--deadlock"][..], false), (&["--goal", "train_1 == 2 and gate == 1"], true), (&["--goal", "enabled(i)"], false)]
+    {
+        compare(&file("crossing.exp"), question, compiles);
     }
-    compare(&file("vending.slco"), &["--deadlock"]);
+    compare(&file("vending.slco"), &["--deadlock"], true);
 }
 
 /// Philosophers who take one fork after the other, as a net: a cycle of them ends in a deadlock.
@@ -173,14 +179,14 @@ const SMALL_MEMORY: &str = "1M";
 
 pub fn reduced_nets_find_the_same() {
     let (_folder, path) = crate::written_as("net.pnml", &philosophers(5));
-    for question in [
-        &["--deadlock"][..],
-        &["--goal", "tokens(eats0) == 1 and tokens(waits3) == 1"],
-        &["--goal", "tokens(eats0, eats1) == 2"],
-        &["--invariant", "fireable(left0, left1, left2, left3, left4)"],
-        &["--invariant", "tokens(eats0) + tokens(eats2) < 2", "--deadlock"],
+    for (question, compiles) in [
+        (&["--deadlock"][..], true),
+        (&["--goal", "tokens(eats0) == 1 and tokens(waits3) == 1"], false),
+        (&["--goal", "tokens(eats0, eats1) == 2"], false),
+        (&["--invariant", "fireable(left0, left1, left2, left3, left4)"], false),
+        (&["--invariant", "tokens(eats0) + tokens(eats2) < 2", "--deadlock"], true),
     ] {
-        let [whole, reduced] = compare(&path, question);
+        let [whole, reduced] = compare(&path, question, compiles);
         assert!(reduced <= whole, "{question:?}: {reduced} of {whole}");
     }
     let (code, report) = json(&path, &["--reduce", "deadlocks"]);
@@ -198,7 +204,7 @@ pub fn reduced_searches_say_so() {
     };
     let text = format!("{}{}{}system async;", process("A"), process("B"), process("C"));
     let (_folder, path) = written(&text);
-    assert_eq!(compare(&path, &["--goal", "A.n == 7 and C.n == 9"]), [780, 19]);
+    assert_eq!(compare(&path, &["--goal", "A.n == 7 and C.n == 9"], true), [780, 19]);
     let (code, report) = json(&path, &["--reduce", "deadlocks"]);
     assert_eq!((code, &report["states"], &report["deadlocks"]), (Some(0), &28.into(), &1.into()), "{report}");
     assert_eq!(report["reduction"], "deadlocks");

@@ -16,6 +16,7 @@ use crate::ir::net::Holder;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
+use warpset_testing::sizes::sized;
 
 fn source(text: &str) -> Source {
     Source { name: "net.pnml".into(), text: text.into() }
@@ -388,6 +389,8 @@ pub(crate) fn nets() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(sized(256, 64, 64)))]
+
     #[test]
     fn random_nets_have_the_counts_of_a_plain_search(text in nets()) {
         let mut nets = read(&text);

@@ -9,6 +9,7 @@ use super::*;
 use crate::interpreter::{Interpreter, Scratch};
 use proptest::prelude::*;
 use std::collections::HashSet;
+use warpset_testing::sizes::sized;
 
 fn read(text: &str) -> Result<Slco, String> {
     Slco::read(Source { name: "test".into(), text: text.into() }).map_err(|error| error.to_string())
@@ -351,12 +352,12 @@ fn sizes_have_limits() {
         assert!(read(&bad).unwrap_err().contains("too large"));
     }
     read(&nested(100_000)).unwrap_err();
-    read(&chain(100_000)).unwrap_err();
+    read(&chain(sized(100_000, 30_000, 30_000))).unwrap_err();
     // One condition for each pair of priorities.
     let many =
         |count: usize| machine("Integer x", &(1..count).map(|at| format!("{at}: A -> B {{ x = {at} }}\n")).collect::<String>());
     read(&many(500)).unwrap();
-    assert!(read(&many(8000)).unwrap_err().contains("parts together"));
+    assert!(read(&many(4500)).unwrap_err().contains("parts together"));
     // A guard on elements of an array into which many values are received.
     let channel = format!("({}) async lossless from p.X to q.Y", ["Byte"; 40].join(", "));
     let values = vec!["1"; 40].join(", ");

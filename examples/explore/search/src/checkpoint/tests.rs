@@ -12,6 +12,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
+use warpset_testing::sizes::sized;
 
 /// Checkpoints that become due only when a search ends.
 fn schedule(folder: &TempDir) -> Schedule {
@@ -131,7 +132,7 @@ fn what_ends_a_search_does_so_when_it_is_stopped() {
     let interpreted = Interpreted::new(Interpreter::new(&dve.model), &checks);
     let mut ends = Vec::new();
     // The last search is never stopped.
-    for asked in (0..1200).step_by(20).chain([u64::MAX]) {
+    for asked in (0..1200).step_by(sized(20, 60, 60)).chain([u64::MAX]) {
         LEFT.store(asked, Ordering::Relaxed);
         let builder = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(50_000);
         let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
@@ -254,7 +255,7 @@ fn every_changed_byte_and_every_end_is_found() {
     };
     assert_eq!(read().unwrap(), words);
     let bytes = std::fs::read(&path).unwrap();
-    let places = (0..40).chain((40..bytes.len()).step_by(9973)).chain([bytes.len() - 1]);
+    let places = (0..40).chain((40..bytes.len()).step_by(sized(9973, 99_730, 99_730))).chain([bytes.len() - 1]);
     for place in places {
         let mut changed = bytes.clone();
         changed[place] ^= 0x10;

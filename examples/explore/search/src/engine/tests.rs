@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree};
 use warpset_model::dve::Dve;
 use warpset_random_models as random;
+use warpset_testing::sizes::sized;
 
 pub const NO_LIMITS: Limits = Limits::NONE;
 
@@ -351,7 +352,7 @@ fn many_random_models_are_explored_to_their_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(128, 48, 48), ..ProptestConfig::default() })]
 
     #[test]
     fn random_models_have_the_same_states_in_every_table(text in random::model()) {

@@ -25,6 +25,7 @@ use warpset_simt::explorer::{Program, Strategy, Wrong, explore};
 use warpset_simt::machine::{Ending, Grid, Kernel, Rules, WARP};
 use warpset_simt::memory::{Memory, Use};
 use warpset_simt::module::Module;
+use warpset_testing::sizes::sized;
 
 /// Number of states of a model that are expanded.
 const STATES: usize = 120;
@@ -358,9 +359,11 @@ fn run_reduced(
     Some(run(&simulated, (&interpreted, &reduced), &some_states(&interpreted), sizes))
 }
 
-/// Checks reduced searches for deadlocks, for goals, and for both.
+/// Checks reduced searches for deadlocks, for goals, and for both; in a plain run the last of these that the model has, since each is
+/// compiled.
 fn check_reduced(model: &Model, checks: &Checks, sizes: fn(least: u64) -> Vec<(u64, u64)>) {
-    for kept in KEPT.into_iter().filter(|kept| !kept.goals || !checks.conditions.is_empty()) {
+    let all = KEPT.into_iter().rev().filter(|kept| !kept.goals || !checks.conditions.is_empty());
+    for kept in all.take(sized(KEPT.len(), 1, 1)) {
         let checks = &Checks { deadlocks: kept.deadlocks, ..checks.clone() };
         let stubborn = Stubborn::of(model, checks, kept).unwrap();
         if let Some(Err(catch)) = run_reduced(checks, (&stubborn, &stubborn), model, sizes) {

@@ -25,6 +25,7 @@ use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
 use warpset_model::dve::Dve;
 use warpset_model::trace;
 use warpset_random_models as random;
+use warpset_testing::sizes::sized;
 
 pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -141,7 +142,7 @@ const KEEP_GOING: Limits = Limits::NONE;
 const EARLY: Limits = Limits { keep_going: false, ..Limits::NONE };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(192, 64, 64), ..ProptestConfig::default() })]
 
     #[test]
     fn verdicts_are_those_of_a_nested_search(text in random::product()) {
@@ -216,7 +217,7 @@ fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(128, 48, 48), ..ProptestConfig::default() })]
 
     #[test]
     fn fair_verdicts_are_those_of_copies(text in random::product()) {
@@ -329,7 +330,7 @@ fn random_products_are_violated_unfairly_only_too() {
 fn compiled_products_are_the_interpreters() {
     let mut runner = TestRunner::deterministic();
     let mut compared = 0;
-    while compared < 6 {
+    while compared < sized(6, 2, 2) {
         let dve = read(&random::product().new_tree(&mut runner).unwrap().current());
         let Some(graph) = graph(&dve.model, 20_000).filter(|graph| graph.accepting.len() > 20) else { continue };
         let question = Question::of(&dve.model, "test".into(), false);
@@ -616,7 +617,7 @@ fn reached(successors: &[Vec<usize>], from: usize) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(128, 48, 48), ..ProptestConfig::default() })]
 
     #[test]
     fn what_stays_possible_is_what_can_be_reached(text in random::model(), condition in 0usize..4) {

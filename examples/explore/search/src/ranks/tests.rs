@@ -13,6 +13,7 @@ use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
 use warpset_model::dve::Dve;
 use warpset_random_models as random;
+use warpset_testing::sizes::sized;
 
 /// Connected tables of `ranks` ranks on these devices, each of `slots` slots.
 fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
@@ -92,7 +93,9 @@ fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
             let found = (all.end, all.counts.levels, path);
             assert_eq!(found, (End::Violation, level + 1, Some(level as usize)), "{ranks} ranks, {all:?}");
             // Repeat with tables that may not grow any more, which loses states.
-            for some in (4000..80_000).step_by(4000).map(|bytes| find(bytes).0).filter(|some| some.found.is_some()) {
+            for some in
+                (4000..80_000).step_by(sized(4000, 8000, 8000)).map(|bytes| find(bytes).0).filter(|some| some.found.is_some())
+            {
                 assert_eq!(some.end, End::Violation, "{ranks} ranks, {some:?}");
                 lost += u64::from(some.counts.states < all.counts.states);
             }
@@ -131,7 +134,7 @@ fn limits_end_it_on_all_ranks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: sized(48, 24, 24), ..ProptestConfig::default() })]
 
     #[test]
     fn random_models_have_the_same_counts_on_any_number_of_ranks(text in random::model(), ranks in 1..6usize) {

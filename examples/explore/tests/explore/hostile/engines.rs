@@ -1,14 +1,14 @@
 //! Random models in every engine, table and number of ranks, compared with the interpreter and a bucket table.
 //!
 //! Models are of two kinds: models of the folder `models` in every language, with changes after which they are still models; and
-//! texts from a generator that uses every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 6 if
+//! texts from a generator that uses every construct of DVE. `WARPSET_FUZZ_MODELS` is the number of models of each language: 2 if
 //! it is not set, 20 with `WARPSET_TEST_FULL=1`. `WARPSET_FUZZ_FIRST` is the number of the first one.
 //!
 //! Keeps this promise of `examples/explore/docs/engines.md`:
 //!
 //! - Every engine, table and number of ranks finds what the interpreter finds.
 
-use super::{change, full, path_of, program, read, run, setting, written};
+use super::{change, path_of, program, read, run, setting, written};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand::rngs::StdRng;
@@ -17,6 +17,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
+use warpset_testing::sizes::sized;
 
 /// Engines, tables and ranks beside the interpreter with buckets on one thread.
 const OTHERS: [&[&str]; 9] = [
@@ -91,7 +92,7 @@ fn compared(path: &str, question: &[&str]) -> bool {
 
 /// Compares models until enough were compared. `make` writes a model into a folder, and returns its path.
 fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
-    let wanted = setting("WARPSET_FUZZ_MODELS").unwrap_or(if full() { 20 } else { 6 });
+    let wanted = setting("WARPSET_FUZZ_MODELS").unwrap_or(sized(20, 2, 2));
     let first = setting("WARPSET_FUZZ_FIRST").unwrap_or(0);
     let (mut compared_models, mut tried) = (0, 0);
     while compared_models < wanted {
@@ -112,7 +113,9 @@ fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
         }
         tried += 1;
     }
-    println!("{language}: {compared_models} models of {tried} texts agree in {} engines, tables and ranks", OTHERS.len() + 1);
+    if setting("WARPSET_FUZZ_MODELS").is_some() {
+        println!("{language}: {compared_models} models of {tried} texts agree in {} engines, tables and ranks", OTHERS.len() + 1);
+    }
 }
 
 /// Changed texts of the folder `models`.
@@ -125,18 +128,15 @@ fn changed_models(language: &str, names: &[&str], extension: &str) {
     });
 }
 
-#[test]
-fn changed_models_in_dve() {
+pub fn changed_models_in_dve() {
     changed_models("DVE", &["mailbox.dve", "peterson.dve", "philosophers.dve", "readers_writers.dve", "river.dve"], "dve");
 }
 
-#[test]
-fn changed_models_in_slco() {
+pub fn changed_models_in_slco() {
     changed_models("SLCO", &["vending.slco"], "slco");
 }
 
-#[test]
-fn changed_networks() {
+pub fn changed_networks() {
     models("EXP", |folder, number| {
         let mut random = StdRng::seed_from_u64(number);
         let files = ["crossing.exp", "train.aut", "gate.aut", "controller.aut"];
@@ -149,8 +149,7 @@ fn changed_networks() {
     });
 }
 
-#[test]
-fn generated_models() {
+pub fn generated_models() {
     models("generated DVE", |folder, number| {
         let seed: [u8; 32] = std::array::from_fn(|at| (number >> (8 * (at % 8))) as u8);
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -163,8 +162,7 @@ fn generated_models() {
 }
 
 /// The reference search of a known model is successful: the comparison does compare something.
-#[test]
-fn the_comparison_compares() {
+pub fn the_comparison_compares() {
     assert!(compared(&path_of("peterson.dve"), &[]));
     assert!(compared(&path_of("philosophers.dve"), &["--deadlock"]));
 }
