@@ -17,4 +17,6 @@ pub mod numbers;
 pub mod output;
 pub mod printing;
 pub mod program;
+#[cfg(any(feature = "cuda", feature = "cpu"))]
+pub mod replacing;
 pub mod stopping;

@@ -158,6 +158,8 @@ const ONCE: &[(&str, fn())] = &[
     #[cfg(unix)]
     ("outputs_that_cannot_be_written_leave_the_report", outputs::outputs_that_cannot_be_written_leave_the_report),
     #[cfg(unix)]
+    ("earlier_outputs_outlive_failures", outputs::earlier_outputs_outlive_failures),
+    #[cfg(unix)]
     ("deep_brackets_are_asked_of_clang_only", command_line::deep_brackets_are_asked_of_clang_only),
     ("compiled_code_may_come_later_or_never", command_line::compiled_code_may_come_later_or_never),
     #[cfg(unix)]

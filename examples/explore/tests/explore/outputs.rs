@@ -249,7 +249,8 @@ pub fn outputs_that_cannot_be_written_leave_the_report() {
     } else {
         println!("skipped: there is no /dev/full");
     }
-    // The folder vanishes after its files are opened and before the end: the model is only sent after that.
+    // The folder vanishes after its files are checked and before the end: the model, which is longer than a pipe, is read after
+    // that.
     for (option, name) in [("--trace", "t.json"), ("--export", "t.aut"), ("--record", "t.npz")] {
         let folder = TempDir::new().unwrap();
         let inner = folder.path().join("inner");
@@ -257,15 +258,12 @@ pub fn outputs_that_cannot_be_written_leave_the_report() {
         let file = inner.join(name);
         let arguments = ["--json", "--goal", "goat", "--keep-going", option, file.to_str().unwrap()];
         let mut child = spawned(&mut command_of("-", &arguments));
-        while !file.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "it ends without its model");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        child.stdin.as_mut().unwrap().write_all(&[b'\n'; 2 << 20]).unwrap();
         std::fs::remove_dir_all(&inner).unwrap();
         child.stdin.take().unwrap().write_all(&std::fs::read(model("river")).unwrap()).unwrap();
         let output = child.wait_with_output().unwrap();
         let report = only_object(&output);
-        expected(&report, &output, "cannot be written: the file was removed or replaced after it was opened");
+        expected(&report, &output, "cannot be written: No such file or directory");
         assert_eq!((counts(&report)[0], report["path"]["length"].as_u64()), (10, Some(1)), "{report}");
     }
 }
@@ -362,5 +360,44 @@ pub fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     for arguments in [&["--invariant", "y"][..], &["--no-such"], &["--record", "/"]] {
         let output = command_of(path, arguments).stderr(full.try_clone().unwrap()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}
+
+/// A disk without free space, and a signal that ends the program while it writes, leave the earlier file as it was. The limit of
+/// file sizes stands for both: a write beyond it is an error where its signal is ignored, and ends the program elsewhere.
+#[cfg(unix)]
+pub fn earlier_outputs_outlive_failures() {
+    let folder = TempDir::new().unwrap();
+    let river = model("river");
+    for (option, name) in [
+        ("--trace", "t.json"),
+        ("--trace", "t.svg"),
+        ("--export", "t.dot"),
+        ("--coverage", "t.json"),
+        ("--dependencies", "t.txt"),
+        ("--emit-buchi", "t.hoa"),
+    ] {
+        let file = folder.path().join(name);
+        let check: &[&str] = match option {
+            "--emit-buchi" => &["--ltl", "F goat"],
+            "--dependencies" => &[],
+            _ => &["--goal", "goat"],
+        };
+        let arguments = [&[river.to_str().unwrap(), "--device", "cpu:2", option, file.to_str().unwrap()], check].concat();
+        let output = Command::new(EXPLORE).args(&arguments).output().unwrap();
+        assert!(output.stderr.is_empty(), "{output:?}");
+        let good = std::fs::read(&file).unwrap();
+        assert!(!good.is_empty());
+        for (trap, ends) in [("trap '' XFSZ; ", Some(2)), ("", None)] {
+            let script = format!("{trap}ulimit -f 0; exec \"$0\" \"$@\"");
+            let output = Command::new("sh").args(["-c", &script, EXPLORE]).args(&arguments).output().unwrap();
+            assert_eq!(output.status.code(), ends, "{option}: {output:?}");
+            assert_eq!(std::fs::read(&file).unwrap(), good, "{option} {name}");
+        }
+        // The next run removes what the killed one left.
+        let output = Command::new(EXPLORE).args(&arguments).output().unwrap();
+        assert!(output.stderr.is_empty() && std::fs::read(&file).unwrap() == good, "{output:?}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1, "{option}");
+        std::fs::remove_file(&file).unwrap();
     }
 }

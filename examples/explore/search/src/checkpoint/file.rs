@@ -16,11 +16,10 @@
 use anyhow::{Context, Result, bail, ensure};
 use flate2::Crc;
 use serde_json::Value;
-use std::fs::{File, remove_file};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
-use sysinfo::{Pid, ProcessesToUpdate, System};
-use warpset::NewFile;
+use warpset_support::replacing::{self, Written};
 
 const MAGIC: [u8; 8] = *b"\x93WPX\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -29,28 +28,17 @@ const BLOCK_WORDS: usize = 1 << 18;
 /// Longest header: a state has at most 256 words, and a condition is at most as long as a command line.
 const MOST_HEADER_BYTES: u32 = 64 << 20;
 
-/// A file that was written.
-#[derive(Debug)]
-pub struct Written {
-    pub bytes: u64,
-    /// Why the file might be lost if the machine crashed now.
-    pub folder_error: Option<io::Error>,
-}
-
 /// Writes a file under a temporary name and renames it when all of it is on the disk, as the library saves tables.
 ///
 /// # Errors
 ///
 /// The file cannot be written. An earlier file of that name is unchanged.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<Written> {
-    remove_left_over(path);
-    let new = NewFile::beside(path)?;
-    let mut file = BufWriter::with_capacity(1 << 20, new.file());
-    fill(&mut file)?;
-    file.flush()?;
-    drop(file);
-    let bytes = new.file().metadata()?.len();
-    Ok(Written { bytes, folder_error: new.publish()?.synchronize_folder().err() })
+    replacing::write(path, |file| {
+        let mut file = BufWriter::with_capacity(1 << 20, file);
+        fill(&mut file)?;
+        Ok(file.flush()?)
+    })
 }
 
 /// Returns an error if a file cannot be written at `path`, or if a file there is not a checkpoint.
@@ -64,27 +52,7 @@ pub fn ensure_can_be_written(path: &Path) -> Result<()> {
             "a file of that name exists that is not a checkpoint, and would be overwritten"
         );
     }
-    remove_left_over(path);
-    Ok(NewFile::beside(path).map(drop)?)
-}
-
-/// Removes temporary files left beside `path` by killed processes of this machine, and by an earlier process that had this one's
-/// process number. This process writes one file at a time.
-fn remove_left_over(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in folder.read_dir().into_iter().flatten().flatten() {
-        let process = NewFile::process_of(path, &entry.path());
-        if process.is_some_and(|id| id == std::process::id() || !is_running(id)) {
-            let _ = remove_file(entry.path());
-        }
-    }
-}
-
-/// Whether a process with this number runs; true if the system cannot say.
-fn is_running(id: u32) -> bool {
-    let (mut system, id) = (System::new(), Pid::from_u32(id));
-    system.refresh_processes(ProcessesToUpdate::Some(&[id]), true);
-    !sysinfo::IS_SUPPORTED_SYSTEM || system.process(id).is_some()
+    replacing::ensure_is_possible(path)
 }
 
 /// States that are read as words, a part at a time.

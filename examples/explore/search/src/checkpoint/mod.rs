@@ -50,6 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use warpset::{Device, Outcome, Request, Storage, VectorTable};
+use warpset_support::replacing;
 
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 20;
@@ -155,11 +156,11 @@ impl Checkpoints {
         self.conclude(counts, Err(anyhow::anyhow!("{why}")));
     }
 
-    fn conclude(&self, counts: &Counts, written: Result<(file::Written, Duration)>) {
+    fn conclude(&self, counts: &Counts, written: Result<(replacing::Written, Duration)>) {
         let mut last = self.last();
         (last.time, last.level) = (Instant::now(), counts.levels);
         match written {
-            Ok((file::Written { bytes, folder_error }, took)) => {
+            Ok((replacing::Written { bytes, folder_error }, took)) => {
                 (last.written, last.error) = (Some(Written { states: counts.states, bytes, took }), None);
                 if let Some(error) = folder_error {
                     let (path, why) =
