@@ -21,6 +21,7 @@ pub mod pnml;
 pub mod properties;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod xml;
 
 use crate::assembly::{Parts, assembled};
 use crate::diagnostic::{Diagnostic, Located};

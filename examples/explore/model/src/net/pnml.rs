@@ -1,6 +1,7 @@
 //! Reads place/transition nets in PNML (ISO/IEC 15909-2): the XML text becomes places, transitions and units, with all references
 //! resolved.
 
+use super::xml::{attribute, elements, kind, only_of, shown, text_in};
 use crate::diagnostic::Diagnostic;
 use crate::ir::net::{PlaceId, Transition};
 use crate::ir::{Source, Span};
@@ -40,6 +41,8 @@ pub struct Unit {
 pub struct Names {
     pub places: Index,
     pub transitions: Index,
+    /// Whether the first marking enables no transition.
+    pub begins_in_deadlock: bool,
 }
 
 /// Elements of one kind by identifier, and by name.
@@ -95,19 +98,19 @@ pub fn read(source: &Source) -> Result<Pnml, Diagnostic> {
     })?;
     let root = document.root_element();
     let mut reader = Reader::new(&lines);
-    if root.tag_name().name() != "pnml" {
-        let message = format!("the file begins with `{}`", root.tag_name().name());
+    if kind(root) != "pnml" {
+        let message = format!("the file begins with `{}`", kind(root));
         return Err(Diagnostic::new(reader.span(root), message, "a PNML file begins with `pnml`"));
     }
     let mut net = None;
     for child in elements(root) {
-        match child.tag_name().name() {
+        match kind(child) {
             "net" if net.is_some() => {
                 return Err(Diagnostic::new(reader.span(child), "a second net", "only files with one net are read"));
             }
             "net" => net = Some(child),
             "name" | "toolspecific" => {}
-            other => return Err(reader.unknown(child, other)),
+            _ => return Err(reader.unknown(child)),
         }
     }
     let net = net.ok_or_else(|| Diagnostic::new(reader.span(root), "no net", "a `net` is needed in here"))?;
@@ -158,6 +161,10 @@ impl<'t> Lines<'t> {
 /// Deepest nesting of pages.
 const MAX_PAGES: usize = 100;
 
+/// Last parts of the types of place/transition nets: of the standard, of its drafts (`ptNetb`), of tools that name the core model
+/// although markings and inscriptions are those of place/transition nets, and of EPNML (Yasper).
+const KINDS: [&str; 4] = ["ptnet", "ptnetb", "pnmlcoremodel", "epnml-1.1"];
+
 struct Reader<'t, 'd> {
     lines: &'t Lines<'t>,
     pnml: Pnml,
@@ -166,27 +173,50 @@ struct Reader<'t, 'd> {
     transition_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
     arcs: Vec<Node<'d, 'd>>,
     tools: Vec<Node<'d, 'd>>,
+    /// What PIPE says of the first transition, and must say of all.
+    urgency: Option<Urgency>,
+}
+
+/// What decides in PIPE which of several enabled transitions may fire.
+#[derive(Clone, Copy)]
+struct Urgency {
+    is_timed: bool,
+    priority: u32,
+}
+
+impl Default for Urgency {
+    fn default() -> Self {
+        Self { is_timed: false, priority: 1 }
+    }
 }
 
 impl<'t, 'd> Reader<'t, 'd> {
     fn new(lines: &'t Lines<'t>) -> Self {
         let (place_references, transition_references) = (HashMap::new(), HashMap::new());
-        Self { lines, pnml: Pnml::default(), place_references, transition_references, arcs: Vec::new(), tools: Vec::new() }
+        Self {
+            lines,
+            pnml: Pnml::default(),
+            place_references,
+            transition_references,
+            arcs: Vec::new(),
+            tools: Vec::new(),
+            urgency: None,
+        }
     }
 
     fn span(&self, node: Node) -> Span {
         self.lines.tag(node)
     }
 
-    fn unknown(&self, node: Node, name: &str) -> Diagnostic {
-        let message = format!("`{name}` is no part of a place/transition net that is read");
+    fn unknown(&self, node: Node) -> Diagnostic {
+        let message = format!("{} is no part of a place/transition net that is read", shown(node));
         Diagnostic::new(self.span(node), message, "nets with it are refused, because it may change what the net does")
     }
 
     fn ensure_kind(&self, net: Node) -> Result<(), Diagnostic> {
-        let kind = net.attribute("type").unwrap_or("");
+        let kind = attribute(net, "type").unwrap_or("");
         let last = kind.rsplit('/').next().unwrap_or("");
-        if last.eq_ignore_ascii_case("ptnet") || kind == "P/T net" {
+        if KINDS.iter().any(|kind| last.eq_ignore_ascii_case(kind)) || kind == "P/T net" {
             return Ok(());
         }
         let message = if kind.is_empty() { "a net without a type".into() } else { format!("a net of the type `{kind}`") };
@@ -194,8 +224,8 @@ impl<'t, 'd> Reader<'t, 'd> {
     }
 
     fn id(&self, node: Node<'d, 'd>) -> Result<&'d str, Diagnostic> {
-        let kind = node.tag_name().name();
-        node.attribute("id").ok_or_else(|| Diagnostic::new(self.span(node), format!("`{kind}` without `id`"), "it is needed"))
+        let name = kind(node);
+        attribute(node, "id").ok_or_else(|| Diagnostic::new(self.span(node), format!("`{name}` without `id`"), "it is needed"))
     }
 
     /// Reads the elements of a net or of a page.
@@ -205,15 +235,17 @@ impl<'t, 'd> Reader<'t, 'd> {
             return Err(Diagnostic::new(self.span(node), message, "the net is too deep"));
         }
         for child in elements(node) {
-            match child.tag_name().name() {
+            match kind(child) {
                 "page" => self.container(child, depth + 1)?,
                 "place" => self.place(child)?,
                 "transition" => self.transition(child)?,
                 "arc" => self.arcs.push(child),
                 "referencePlace" | "referenceTransition" => self.reference(child)?,
                 "toolspecific" => self.tools.push(child),
-                "name" | "graphics" => {}
-                other => return Err(self.unknown(child, other)),
+                // Final markings, of process mining, say what should be reached; PIPE writes notes, and its only kind of tokens.
+                "name" | "graphics" | "finalmarkings" | "labels" => {}
+                "token" if attribute(child, "id") == Some("Default") => {}
+                _ => return Err(self.unknown(child)),
             }
         }
         Ok(())
@@ -224,14 +256,22 @@ impl<'t, 'd> Reader<'t, 'd> {
         let mut initial = None;
         let mut name = None;
         for child in elements(node) {
-            match child.tag_name().name() {
+            match kind(child) {
                 "initialMarking" if initial.is_some() => {
                     return Err(Diagnostic::new(self.span(child), "a second initial marking", "a place has one"));
                 }
-                "initialMarking" => initial = Some(self.number(child, "a number of tokens", 0)?),
+                "initialMarking" => initial = Some(self.number(child, "a number of tokens", 0, 0)?),
                 "name" => name = text_of(child),
                 "graphics" | "toolspecific" => {}
-                other => return Err(self.unknown(child, other)),
+                // PIPE writes 0 where there is no limit.
+                "capacity" if elements(child).all(|value| kind(value) == "value") => {
+                    let capacity = self.number(child, "a capacity", 0, 0)?;
+                    if capacity > 0 {
+                        let message = format!("a capacity of {capacity}");
+                        return Err(Diagnostic::new(self.span(child), message, "only places without capacities are read"));
+                    }
+                }
+                _ => return Err(self.unknown(child)),
             }
         }
         let number = self.pnml.places.len();
@@ -248,12 +288,32 @@ impl<'t, 'd> Reader<'t, 'd> {
     fn transition(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
         let (id, span) = (self.id(node)?, self.span(node));
         let mut name = None;
+        let mut urgency = Urgency::default();
         for child in elements(node) {
-            match child.tag_name().name() {
+            match kind(child) {
                 "name" => name = text_of(child),
-                "graphics" | "toolspecific" => {}
-                other => return Err(self.unknown(child, other)),
+                // Rates, servers and pictures do not change what can fire.
+                "graphics" | "toolspecific" | "rate" | "infiniteServer" | "orientation" => {}
+                "timed" if elements(child).any(|value| kind(value) == "value" && text_in(value).trim() == "true") => {
+                    urgency.is_timed = true;
+                }
+                "timed" => {}
+                "priority" if elements(child).all(|value| kind(value) == "value") => {
+                    urgency.priority = self.number(child, "a priority", 0, 1)?;
+                }
+                _ => return Err(self.unknown(child)),
             }
+        }
+        match self.urgency {
+            Some(first) if first.is_timed != urgency.is_timed => {
+                let message = "timed transitions and immediate transitions, which fire first";
+                return Err(Diagnostic::new(span, message, "only nets whose transitions are all of one kind are read"));
+            }
+            Some(first) if first.priority != urgency.priority => {
+                let message = format!("transitions with the priorities {} and {}", first.priority, urgency.priority);
+                return Err(Diagnostic::new(span, message, "only nets without priorities are read"));
+            }
+            _ => self.urgency = Some(urgency),
         }
         let number = self.pnml.transitions.len();
         let transitions = &mut self.pnml.names.transitions;
@@ -268,22 +328,34 @@ impl<'t, 'd> Reader<'t, 'd> {
 
     fn reference(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
         let id = self.id(node)?;
-        let kind = node.tag_name().name();
-        let Some(to) = node.attribute("ref") else {
-            return Err(Diagnostic::new(self.span(node), format!("`{kind}` without `ref`"), "it is needed"));
+        let name = kind(node);
+        let Some(to) = attribute(node, "ref") else {
+            return Err(Diagnostic::new(self.span(node), format!("`{name}` without `ref`"), "it is needed"));
         };
-        let all = if kind == "referencePlace" { &mut self.place_references } else { &mut self.transition_references };
+        let all = if name == "referencePlace" { &mut self.place_references } else { &mut self.transition_references };
         match all.insert(id, (node, to)) {
             Some((before, _)) => Err(twice(self.span(node), self.span(before), "reference", id)),
             None => Ok(()),
         }
     }
 
-    /// The number in the text of an annotation, at least `least`.
-    fn number(&self, node: Node<'d, 'd>, what: &str, least: u64) -> Result<u32, Diagnostic> {
-        let text = text_of(node).unwrap_or_default();
-        let text = text.trim();
-        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    /// The number in the text of an annotation, at least `least`; without a text, the `default`.
+    fn number(&self, node: Node<'d, 'd>, what: &str, least: u64, default: u32) -> Result<u32, Diagnostic> {
+        let only = |name: &str| only_of(node, name, |node| self.span(node));
+        // PIPE writes `value` in place of `text`, with the name of the only kind of tokens.
+        let (text, value) = (only("text")?.map(text_in), only("value")?.map(text_in));
+        let text = match (&text, &value) {
+            (Some(text), None) => text.trim(),
+            (None, Some(value)) => value.trim().strip_prefix("Default,").unwrap_or(value).trim(),
+            (None, None) => "",
+            (Some(_), Some(_)) => {
+                return Err(Diagnostic::new(self.span(node), "a `text` and a `value`", "it is not clear which one is meant"));
+            }
+        };
+        if text.is_empty() {
+            return Ok(default);
+        }
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let number: Option<u64> = if is_number { Some(text.parse().unwrap_or(u64::MAX)) } else { None };
         match number {
             Some(number) if number >= least && number <= MOST_TOKENS => Ok(number as u32),
@@ -322,28 +394,28 @@ impl<'t, 'd> Reader<'t, 'd> {
     fn arc(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
         let mut weight = None;
         for child in elements(node) {
-            match child.tag_name().name() {
+            match kind(child) {
                 "inscription" if weight.is_some() => {
                     return Err(Diagnostic::new(self.span(child), "a second inscription", "an arc has one weight"));
                 }
-                "inscription" => weight = Some(self.number(child, "the weight of an arc", 1)?),
-                "name" | "graphics" | "toolspecific" => {}
+                "inscription" => weight = Some(self.number(child, "the weight of an arc", 1, 1)?),
+                "name" | "graphics" | "toolspecific" | "arcpath" => {}
                 "type" | "arctype" => {
-                    let kind = child.attribute("value").map(String::from).or_else(|| text_of(child)).unwrap_or_default();
+                    let kind = attribute(child, "value").map(String::from).or_else(|| text_of(child)).unwrap_or_default();
                     if kind.trim() != "normal" {
                         let message = format!("an arc of the kind `{}`", kind.trim());
                         return Err(Diagnostic::new(self.span(child), message, "only ordinary arcs are read"));
                     }
                 }
-                other => return Err(self.unknown(child, other)),
+                _ => return Err(self.unknown(child)),
             }
         }
-        if let Some(kind) = node.attribute("type").filter(|kind| *kind != "normal") {
+        if let Some(kind) = attribute(node, "type").filter(|kind| *kind != "normal") {
             return Err(Diagnostic::new(self.span(node), format!("an arc of the kind `{kind}`"), "only ordinary arcs are read"));
         }
         let weight = weight.unwrap_or(1);
         let end = |name: &str| {
-            node.attribute(name)
+            attribute(node, name)
                 .ok_or_else(|| Diagnostic::new(self.span(node), format!("an arc without `{name}`"), "it is needed"))
         };
         let (source, target) = (end("source")?, end("target")?);
@@ -383,21 +455,21 @@ impl<'t, 'd> Reader<'t, 'd> {
 
     /// Reads the units of a NUPN section.
     fn units(&mut self, tool: Node<'d, 'd>) -> Result<(), Diagnostic> {
-        for structure in elements(tool).filter(|node| node.tag_name().name() == "structure") {
-            if structure.attribute("safe") != Some("true") {
+        for structure in elements(tool).filter(|node| kind(*node) == "structure") {
+            if attribute(structure, "safe") != Some("true") {
                 continue;
             }
-            for unit in elements(structure).filter(|node| node.tag_name().name() == "unit") {
+            for unit in elements(structure).filter(|node| kind(*node) == "unit") {
                 let mut places = Vec::new();
-                for list in elements(unit).filter(|node| node.tag_name().name() == "places") {
-                    for id in list.text().unwrap_or("").split_ascii_whitespace() {
+                for list in elements(unit).filter(|node| kind(*node) == "places") {
+                    for id in text_in(list).split_ascii_whitespace() {
                         let place = self.pnml.names.places.of_id(id);
                         places.push(place.ok_or_else(|| {
                             Diagnostic::new(self.span(unit), format!("the unit has a place `{id}`"), "there is no such place")
                         })?);
                     }
                 }
-                let name = unit.attribute("id").unwrap_or("unit").into();
+                let name = attribute(unit, "id").unwrap_or("unit").into();
                 self.pnml.units.push(Unit { name, places });
             }
         }
@@ -418,7 +490,7 @@ impl<'t, 'd> Reader<'t, 'd> {
             self.arc(arc)?;
         }
         for tool in std::mem::take(&mut self.tools) {
-            if tool.attribute("tool") == Some("nupn") {
+            if attribute(tool, "tool") == Some("nupn") {
                 self.units(tool)?;
             }
         }
@@ -430,6 +502,10 @@ impl<'t, 'd> Reader<'t, 'd> {
                 })?;
             }
         }
+        let Pnml { places, transitions, names, .. } = &mut self.pnml;
+        let is_enabled =
+            |transition: &Transition| transition.takes.iter().all(|(place, weight)| places[*place].initial >= *weight);
+        names.begins_in_deadlock = !transitions.iter().any(is_enabled);
         Ok(self.pnml)
     }
 }
@@ -444,16 +520,9 @@ fn summed(mut arcs: Vec<(PlaceId, u32)>) -> Option<Vec<(PlaceId, u32)>> {
     of_place.collect()
 }
 
-/// The elements in an element.
-fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
-    node.children().filter(Node::is_element)
-}
-
-/// The text of an annotation: of its element `text`.
+/// The text of a name: of its element `text`, the first if there are several.
 fn text_of(node: Node) -> Option<String> {
-    let text = elements(node).find(|child| child.tag_name().name() == "text")?;
-    let parts = text.children().filter(Node::is_text).filter_map(|part| part.text());
-    Some(parts.collect::<String>())
+    elements(node).find(|child| kind(*child) == "text").map(text_in)
 }
 
 fn twice(span: Span, before: Span, what: &str, id: &str) -> Diagnostic {

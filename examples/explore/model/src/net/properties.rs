@@ -6,6 +6,7 @@
 
 use super::marking::{Amount, Condition};
 use super::pnml::{Index, Lines, Names};
+use super::xml::{self, elements, kind, only_of, shown};
 use crate::diagnostic::{Diagnostic, Located};
 use crate::ir::net::PlaceId;
 use crate::ir::{Source, Span};
@@ -95,7 +96,7 @@ pub fn read(source: &Source, names: &Names) -> Result<Vec<Property>, Box<Located
         })?;
         let reader = Reader { lines: &lines, names };
         let root = document.root_element();
-        if root.tag_name().name() != "property-set" {
+        if kind(root) != "property-set" {
             return Err(reader.error(root, "a file of properties begins with `property-set`"));
         }
         elements(root).map(|node| reader.property(node)).collect()
@@ -131,39 +132,43 @@ impl Reader<'_> {
     }
 
     fn error(&self, node: Node, label: &str) -> Diagnostic {
-        Diagnostic::new(self.span(node), format!("`{}` is not expected here", node.tag_name().name()), label)
+        Diagnostic::new(self.span(node), format!("{} is not expected here", shown(node)), label)
     }
 
     fn property(&self, node: Node) -> Result<Property, Diagnostic> {
-        if node.tag_name().name() != "property" {
+        if kind(node) != "property" {
             return Err(self.error(node, "a `property` was expected"));
         }
-        let (mut name, mut formula) = (None, None);
-        for child in elements(node) {
-            match child.tag_name().name() {
-                "id" => name = Some(text_of(child)),
-                "formula" => formula = Some(child),
-                "description" | "tags" => {}
-                _ => return Err(self.error(child, "a property has `id`, `description` and `formula`")),
-            }
-        }
-        let missing = |what: &str| Diagnostic::new(self.span(node), format!("a property without `{what}`"), "it is needed");
-        let (name, formula) = (name.ok_or_else(|| missing("id"))?, formula.ok_or_else(|| missing("formula"))?);
-        let question = self.question(self.only(formula)?)?;
+        let one = |name: &str| {
+            let found = only_of(node, name, |node| self.span(node))?;
+            found.ok_or_else(|| Diagnostic::new(self.span(node), format!("a property without `{name}`"), "it is needed"))
+        };
+        let name = escaped(&text_of(one("id")?));
+        let question = one("formula").and_then(|formula| self.only(formula)).and_then(|formula| self.question(formula));
+        // The other properties of the file have answers nevertheless.
+        let question = question.unwrap_or_else(|error| {
+            let Span { line, column, .. } = error.span;
+            Question::Declined(format!("the property cannot be read: {line}:{column}: {}", error.message))
+        });
         Ok(Property { name, question })
     }
 
     fn question(&self, node: Node) -> Result<Question, Diagnostic> {
-        match node.tag_name().name() {
+        match kind(node) {
             "place-bound" => Ok(Question::Bound(self.all(node, "place", &self.names.places)?)),
             quantifier @ ("all-paths" | "exists-path") if !has_quantifier(self.only(node)?) => {
                 let (inner, is_all) = (self.only(node)?, quantifier == "all-paths");
                 let operator = if is_all { "globally" } else { "finally" };
-                if inner.tag_name().name() == operator && !is_temporal(self.only(inner)?) {
+                if kind(inner) == operator && !is_temporal(self.only(inner)?) {
                     let condition = self.condition(self.only(inner)?, 0)?;
                     // A condition holds everywhere if its negation cannot be reached.
                     let condition = if is_all { condition.negated() } else { condition };
                     return Ok(Question::Reach { condition, if_reached: !is_all });
+                }
+                if kind(inner) == "next" && !is_temporal(self.only(inner)?) && self.names.begins_in_deadlock {
+                    self.look_at(inner, 0)?;
+                    let why = "the first marking is a deadlock: a path of CTL ends there, and a run of LTL stays there";
+                    return Ok(Question::Declined(why.into()));
                 }
                 let mut conditions = Conditions::default();
                 let formula = self.formula(inner, &mut conditions, 0)?;
@@ -192,7 +197,7 @@ impl Reader<'_> {
     /// Checks the conditions in a formula that has no answer.
     fn look_at(&self, node: Node, depth: usize) -> Result<(), Diagnostic> {
         self.ensure_depth(node, depth)?;
-        match node.tag_name().name() {
+        match kind(node) {
             "all-paths" | "exists-path" | "globally" | "finally" | "next" | "until" | "before" | "reach" | "negation"
             | "conjunction" | "disjunction" => elements(node).try_for_each(|child| self.look_at(child, depth + 1)),
             _ => self.condition(node, depth).map(drop),
@@ -214,13 +219,13 @@ impl Reader<'_> {
             return Ok(split(condition, conditions));
         }
         let mut inner = |node: Node| self.formula(node, conditions, depth + 1);
-        match node.tag_name().name() {
+        match kind(node) {
             "globally" => Ok(inner(self.only(node)?)?.globally()),
             "finally" => Ok(inner(self.only(node)?)?.finally()),
             "next" => Ok(inner(self.only(node)?)?.next()),
             "until" => {
                 let part = |name: &str| {
-                    let part = elements(node).find(|part| part.tag_name().name() == name);
+                    let part = elements(node).find(|part| kind(*part) == name);
                     part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))
                 };
                 let before = inner(self.only(part("before")?)?)?;
@@ -240,16 +245,26 @@ impl Reader<'_> {
     fn condition(&self, node: Node, depth: usize) -> Result<Condition, Diagnostic> {
         self.ensure_depth(node, depth)?;
         let inner = |node: Node| self.condition(node, depth + 1);
-        match node.tag_name().name() {
+        match kind(node) {
             "true" => Ok(Condition::Constant(true)),
             "false" => Ok(Condition::Constant(false)),
             "negation" => Ok(inner(self.only(node)?)?.negated()),
             "conjunction" => Ok(Condition::And(elements(node).map(inner).collect::<Result<_, _>>()?)),
             "disjunction" => Ok(Condition::Or(elements(node).map(inner).collect::<Result<_, _>>()?)),
-            "integer-le" => {
+            comparison @ ("integer-le" | "integer-lt" | "integer-ge" | "integer-gt" | "integer-eq" | "integer-ne") => {
                 let amounts: Vec<Amount> = elements(node).map(|amount| self.amount(amount)).collect::<Result<_, _>>()?;
                 let amounts: [Amount; 2] = amounts.try_into().map_err(|_| self.error(node, "it compares two numbers"))?;
-                Ok(Condition::AtMost(Box::new(amounts)))
+                let at_most = |[low, high]: [Amount; 2]| Condition::AtMost(Box::new([low, high]));
+                let [left, right] = amounts;
+                let (not_above, not_below) = (at_most([left.clone(), right.clone()]), at_most([right, left]));
+                Ok(match comparison {
+                    "integer-le" => not_above,
+                    "integer-ge" => not_below,
+                    "integer-lt" => not_below.negated(),
+                    "integer-gt" => not_above.negated(),
+                    "integer-eq" => Condition::And(vec![not_above, not_below]),
+                    _ => Condition::And(vec![not_above, not_below]).negated(),
+                })
             }
             "is-fireable" => Ok(Condition::Fireable(self.all(node, "transition", &self.names.transitions)?)),
             "deadlock" | "is-deadlock" => Ok(Condition::Deadlock),
@@ -258,7 +273,7 @@ impl Reader<'_> {
     }
 
     fn amount(&self, node: Node) -> Result<Amount, Diagnostic> {
-        match node.tag_name().name() {
+        match kind(node) {
             "integer-constant" => {
                 let text = text_of(node);
                 let number = text.parse().map_err(|_| {
@@ -273,13 +288,13 @@ impl Reader<'_> {
     }
 
     /// The elements that an element names.
-    fn all(&self, node: Node, kind: &str, of: &Index) -> Result<Vec<usize>, Diagnostic> {
+    fn all(&self, node: Node, what: &str, of: &Index) -> Result<Vec<usize>, Diagnostic> {
         let one = |child: Node| {
-            if child.tag_name().name() != kind {
-                return Err(self.error(child, &format!("a `{kind}` was expected")));
+            if kind(child) != what {
+                return Err(self.error(child, &format!("a `{what}` was expected")));
             }
             let name = text_of(child);
-            of.of_id(&name).or_else(|| of.get(&name)).ok_or_else(|| parsing::unknown(kind, &name, self.span(child), &of.ids()))
+            of.of_id(&name).or_else(|| of.get(&name)).ok_or_else(|| parsing::unknown(what, &name, self.span(child), &of.ids()))
         };
         elements(node).map(one).collect()
     }
@@ -290,7 +305,7 @@ impl Reader<'_> {
         match (all.next(), all.next()) {
             (Some(only), None) => Ok(only),
             _ => {
-                let message = format!("`{}` needs one element", node.tag_name().name());
+                let message = format!("{} needs one element", shown(node));
                 Err(Diagnostic::new(self.span(node), message, "there is none, or more than one"))
             }
         }
@@ -307,19 +322,27 @@ fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
 
 /// Whether there is a path quantifier in or at an element.
 fn has_quantifier(node: Node) -> bool {
-    node.descendants().any(|node| matches!(node.tag_name().name(), "all-paths" | "exists-path"))
+    node.descendants().any(|node| matches!(kind(node), "all-paths" | "exists-path"))
 }
 
 /// Whether there is a temporal operator in or at an element.
 fn is_temporal(node: Node) -> bool {
-    node.descendants().any(|node| matches!(node.tag_name().name(), "globally" | "finally" | "next" | "until"))
-}
-
-fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
-    node.children().filter(Node::is_element)
+    node.descendants().any(|node| matches!(kind(node), "globally" | "finally" | "next" | "until"))
 }
 
 fn text_of(node: Node) -> String {
-    let parts = node.children().filter(Node::is_text).filter_map(|part| part.text());
-    parts.collect::<String>().trim().into()
+    xml::text_in(node).trim().into()
+}
+
+/// The name of a property, on one line: characters that would divide a verdict's line, or control a terminal, are escaped.
+fn escaped(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_control() || character.is_whitespace() {
+            text.extend(character.escape_unicode());
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }

@@ -472,8 +472,190 @@ fn properties_are_read() {
         "<all-paths><globally><exists-path><finally>{fireable}</finally></exists-path></globally></all-paths>"
     ));
     assert!(matches!(nested, Ok(Question::Declined(_))), "{nested:?}");
-    let unknown = question("<exists-path><finally><is-fireable><transition>T</transition></is-fireable></finally></exists-path>");
-    assert!(unknown.unwrap_err().contains("there is no transition `T`"));
-    assert!(question("<place-bound><place>x</place></place-bound>").unwrap_err().contains("there is no place `x`"));
-    assert!(question("<maximum/>").unwrap_err().contains("`maximum` is not expected here"));
+    for (formula, why) in [
+        (
+            "<exists-path><finally><is-fireable><transition>T</transition></is-fireable></finally></exists-path>",
+            "no transition `T`",
+        ),
+        ("<place-bound><place>x</place></place-bound>", "there is no place `x`"),
+        ("<maximum/>", "`maximum` is not expected here"),
+    ] {
+        let question = question(formula).unwrap();
+        assert!(matches!(&question, Question::Declined(said) if said.contains(why)), "{formula}: {question:?}");
+    }
+}
+
+/// The firings of a text with a place `p` that has a token, a transition `t` and a place `q`.
+fn small(kind: &str, arcs: &str, more: &str) -> Result<Counted, String> {
+    let text = format!(
+        "<pnml xmlns:x=\"urn:x\"><net id=\"n\" {kind}>{}<place id=\"q\"/><place id=\"r\"/><transition id=\"t\"/>{arcs}{more}</net></pnml>",
+        place("p", 1)
+    );
+    counted_of(&text)
+}
+
+fn counted_of(text: &str) -> Result<Counted, String> {
+    let nets = Nets::read(source(text), Encoding::FIRST).map_err(|error| error.to_string())?;
+    Ok(counted(&nets, 100).unwrap())
+}
+
+const ARCS: &str = "<arc id=\"a\" source=\"p\" target=\"t\"/><arc id=\"b\" source=\"t\" target=\"q\"/>";
+
+#[test]
+fn names_of_other_namespaces_are_not_those_of_pnml() {
+    let plain = small("type=\"ptnet\"", ARCS, "").unwrap();
+    assert_eq!((plain.states, plain.firings, plain.deadlocks), (2, 1, 1));
+    // The arc would take from q, which has no token, or put back into p.
+    for arcs in [
+        ARCS.replace("source=\"p\"", "x:source=\"q\" source=\"p\""),
+        ARCS.replace("source=\"p\"", "source=\"p\" x:source=\"q\""),
+        ARCS.replace("target=\"q\"", "x:target=\"p\" target=\"q\""),
+        ARCS.replace("id=\"a\"", "x:type=\"inhibitor\" id=\"a\""),
+    ] {
+        assert_eq!(small("type=\"ptnet\"", &arcs, ""), Ok(small("type=\"ptnet\"", ARCS, "").unwrap()), "{arcs}");
+    }
+    assert_eq!(small("x:type=\"PetriNet\" type=\"ptnet\"", ARCS, "").as_ref(), Ok(&plain));
+    let inhibitor = ARCS.replace("id=\"a\"", "x:type=\"normal\" type=\"inhibitor\" id=\"a\"");
+    assert!(small("type=\"ptnet\"", &inhibitor, "").unwrap_err().contains("an arc of the kind `inhibitor`"));
+    assert!(small("x:type=\"ptnet\"", ARCS, "").unwrap_err().contains("a net without a type"));
+    // Elements of other namespaces may mean anything.
+    for more in
+        ["<x:place id=\"s\"/>", "<x:name/>", "<place id=\"s\"><x:initialMarking><text>1</text></x:initialMarking></place>"]
+    {
+        assert!(small("type=\"ptnet\"", ARCS, more).unwrap_err().contains("of the namespace `urn:x`"), "{more}");
+    }
+    let marking = "<place id=\"s\"><initialMarking><x:text>7</x:text><text>1</text></initialMarking></place>";
+    assert_eq!(small("type=\"ptnet\"", ARCS, marking).unwrap().max_tokens, 2);
+    let marking = "<place id=\"s\"><initialMarking><text>7</text><text>1</text></initialMarking></place>";
+    assert!(small("type=\"ptnet\"", ARCS, marking).unwrap_err().contains("a second text"));
+}
+
+#[test]
+fn names_of_other_namespaces_are_not_those_of_properties() {
+    let nets = read(&page(&[place("p", 1), transition("t"), arc("p", "t", 1)].concat()));
+    let property = |id: &str, formula: &str| {
+        let text = format!(
+            "<property-set xmlns=\"urn:a\" xmlns:x=\"urn:x\"><property>{id}<formula>{formula}</formula></property></property-set>"
+        );
+        properties::read(&source(&text), &nets.pnml.names)
+    };
+    let bound = "<place-bound><place>p</place></place-bound>";
+    for id in ["<x:id>other</x:id><id>own</id>", "<id>own</id><x:id>other</x:id>"] {
+        let read = property(id, bound);
+        assert_eq!(read.map(|all| all[0].name.clone()).map_err(|error| error.to_string()), Ok("own".into()), "{id}");
+    }
+}
+
+#[test]
+fn nets_of_other_tools_are_read() {
+    for kind in [
+        "ptnet",
+        "P/T net",
+        "http://www.informatik.hu-berlin.de/top/pntd/ptNetb",
+        "http://www.yasper.org/specs/epnml-1.1",
+        "http://www.pnml.org/version-2009/grammar/pnmlcoremodel",
+    ] {
+        let counted = small(&format!("type=\"{kind}\""), ARCS, "").unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!((counted.states, counted.firings, counted.deadlocks), (2, 1, 1), "{kind}");
+    }
+    for more in [
+        "<finalmarkings><marking><place idref=\"q\"><text>1</text></place></marking></finalmarkings>",
+        "<place id=\"s\"><initialMarking><text></text></initialMarking></place>",
+        "<place id=\"s\"><initialMarking/></place>",
+        "<place id=\"s\"><initialMarking><value>Default,0</value></initialMarking><capacity><value>0</value></capacity></place>",
+        "<token id=\"Default\" enabled=\"true\"/><labels x=\"1\" text=\"note\"/>",
+    ] {
+        let counted = small("type=\"ptnet\"", ARCS, more).unwrap_or_else(|error| panic!("{more}: {error}"));
+        assert_eq!((counted.states, counted.firings, counted.deadlocks, counted.max_tokens), (2, 1, 1, 1), "{more}");
+    }
+    let empty = ARCS.replace("target=\"q\"/>", "target=\"q\"><inscription><text> </text></inscription></arc>");
+    assert_eq!(small("type=\"ptnet\"", &empty, "").unwrap().max_in_place, 1);
+    let pipe = ARCS.replace(
+        "target=\"q\"/>",
+        "target=\"q\"><inscription><value>Default,3</value></inscription><type value=\"normal\"/></arc>",
+    );
+    assert_eq!(small("type=\"P/T net\"", &pipe, "").unwrap().max_in_place, 3);
+    for (more, why) in [
+        ("<place id=\"s\"><capacity><value>2</value></capacity></place>", "a capacity"),
+        ("<place id=\"s\"><initialMarking><value>Red,2</value></initialMarking></place>", "is not a number of tokens"),
+        ("<transition id=\"u\"><timed><value>true</value></timed></transition>", "immediate transitions"),
+        ("<transition id=\"u\"><priority><value>2</value></priority></transition>", "priorities"),
+    ] {
+        let error = small("type=\"P/T net\"", ARCS, more).unwrap_err();
+        assert!(error.contains(why), "{more}: {error}");
+    }
+}
+
+#[test]
+fn a_property_that_cannot_be_read_has_no_answer_and_the_others_have() {
+    let nets = read(&page(&[place("p", 1), transition("t"), arc("p", "t", 1)].concat()));
+    let tokens = "<tokens-count><place>p</place></tokens-count><integer-constant>1</integer-constant>";
+    let all = |formulas: &[&str]| {
+        let properties = formulas.iter().enumerate();
+        let properties: String =
+            properties.map(|(at, formula)| format!("<property><id>a-{at}</id><formula>{formula}</formula></property>")).collect();
+        properties::read(&source(&format!("<property-set>{properties}</property-set>")), &nets.pnml.names)
+    };
+    let good = format!("<exists-path><finally><integer-le>{tokens}</integer-le></finally></exists-path>");
+    let bad = "<exists-path><finally><integer-max/></finally></exists-path>";
+    let read = all(&[bad, &good]).map_err(|error| error.to_string()).unwrap();
+    assert!(matches!(&read[0].question, Question::Declined(why) if why.contains("integer-max")), "{:?}", read[0]);
+    assert!(matches!(read[1].question, Question::Reach { if_reached: true, .. }), "{:?}", read[1]);
+    // The condition of each comparison of p, which has one token, with 0, 1 and 2.
+    for (operator, holds) in [
+        ("integer-le", [false, true, true]),
+        ("integer-lt", [false, false, true]),
+        ("integer-ge", [true, true, false]),
+        ("integer-gt", [true, false, false]),
+        ("integer-eq", [false, true, false]),
+        ("integer-ne", [true, false, true]),
+    ] {
+        for (number, holds) in holds.into_iter().enumerate() {
+            let formula = format!("<{operator}>{}</{operator}>", tokens.replace(">1<", &format!(">{number}<")));
+            let read = all(&[&formula]).map_err(|error| error.to_string()).unwrap();
+            let Question::Initial(condition) = &read[0].question else { panic!("{operator}: {:?}", read[0]) };
+            assert_eq!(truth(condition), holds, "1 {operator} {number}: {condition:?}");
+        }
+    }
+    // Paths of CTL end in a deadlock, those of LTL stay there.
+    let dead = self::read(&page(&[place("p", 0), transition("t"), arc("p", "t", 1)].concat()));
+    for (quantifier, operator, differs) in [
+        ("exists-path", "next", true),
+        ("all-paths", "next", true),
+        ("exists-path", "globally", false),
+        ("all-paths", "finally", false),
+    ] {
+        let fireable = "<is-fireable><transition>t</transition></is-fireable>";
+        let formula = format!("<{quantifier}><{operator}>{fireable}</{operator}></{quantifier}>");
+        let text = format!("<property-set><property><id>a</id><formula>{formula}</formula></property></property-set>");
+        for (nets, is_declined) in [(&nets, false), (&dead, differs)] {
+            let read = properties::read(&source(&text), &nets.pnml.names).map_err(|error| error.to_string()).unwrap();
+            let declined = matches!(&read[0].question, Question::Declined(why) if why.contains("deadlock"));
+            assert_eq!(declined, is_declined, "{:?}", read[0]);
+        }
+    }
+    for id in ["a\nFORMULA b TRUE", "a b", "a\u{85}b"] {
+        let text = format!(
+            "<property-set><property><id>{id}</id><formula><place-bound><place>p</place></place-bound></formula></property></property-set>"
+        );
+        let name = properties::read(&source(&text), &nets.pnml.names).map_err(|error| error.to_string()).unwrap().remove(0).name;
+        assert!(!name.contains(|character: char| character.is_control() || character.is_whitespace()), "{name:?}");
+    }
+}
+
+/// Whether a condition holds for one token in each place.
+fn truth(condition: &super::marking::Condition) -> bool {
+    use super::marking::{Amount, Condition};
+    let amount = |amount: &Amount| match amount {
+        Amount::Constant(number) => *number,
+        Amount::Tokens(places) => places.len() as u64,
+    };
+    match condition {
+        Condition::Constant(truth) => *truth,
+        Condition::Not(inner) => !truth(inner),
+        Condition::And(all) => all.iter().all(truth),
+        Condition::Or(all) => all.iter().any(truth),
+        Condition::AtMost(amounts) => amount(&amounts[0]) <= amount(&amounts[1]),
+        other => panic!("{other:?}"),
+    }
 }
