@@ -116,6 +116,7 @@ const INDEXED: &[(u32, u32)] =
 const PLAIN: &[&str] = &[
     // One chunk; two and three; a tail of each size; more chunks than bits of a lane; a bucket of one slot; padded slots.
     "bucket_2_8_64",
+    "bucket_2_16_32",
     "bucket_3_8_32",
     "bucket_4_8_32",
     "bucket_4_16_64",
