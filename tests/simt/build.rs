@@ -4,60 +4,71 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// The builds that compile a spec. A plain `cargo test` compiles each branch of the headers once, as 100 specs take two minutes.
+#[derive(Clone, Copy, PartialEq)]
+enum Builds {
+    /// Each build.
+    Every,
+    /// Those for `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`, and those that name it in `WARPSET_SIMT_SPECS`.
+    Full,
+}
+use Builds::{Every, Full};
+
 /// Width in words; chunk and line in bytes.
 type Layout = (u32, u32, u32);
 
 /// Each kind of layout: one chunk, several chunks, each tail, slots that share a bucket or a line, buckets of several rows,
 /// classes of EMPTY in more than a word.
-const BUCKETS: &[Layout] = &[
-    (1, 16, 32),
-    (1, 8, 64),
-    (2, 16, 32),
-    (2, 8, 64),
-    (3, 16, 64),
-    (3, 8, 32),
-    (4, 16, 64),
-    (4, 8, 32),
-    (5, 16, 64),
-    (5, 8, 64),
-    (6, 16, 64),
-    (6, 8, 32),
-    (7, 16, 64),
-    (7, 8, 128),
-    (8, 16, 64),
-    (8, 8, 32),
-    (11, 16, 64),
-    (12, 16, 32),
-    (16, 16, 64),
-    (16, 8, 64),
-    (19, 16, 64),
-    (33, 16, 128),
-    (33, 8, 64),
-    (64, 16, 64),
-    (129, 16, 64),
-    (256, 8, 64),
+const BUCKETS: &[(Builds, Layout)] = &[
+    (Every, (1, 16, 32)),
+    (Full, (1, 8, 64)),
+    (Every, (2, 16, 32)),
+    (Full, (2, 8, 64)),
+    (Full, (3, 16, 64)),
+    (Full, (3, 8, 32)),
+    (Every, (4, 16, 64)),
+    (Every, (4, 8, 32)),
+    (Full, (5, 16, 64)),
+    (Full, (5, 8, 64)),
+    (Every, (6, 16, 64)),
+    (Every, (6, 8, 32)),
+    (Every, (7, 16, 64)),
+    (Full, (7, 8, 128)),
+    (Full, (8, 16, 64)),
+    (Full, (8, 8, 32)),
+    (Full, (11, 16, 64)),
+    (Full, (12, 16, 32)),
+    (Full, (16, 16, 64)),
+    (Full, (16, 8, 64)),
+    (Full, (19, 16, 64)),
+    (Full, (33, 16, 128)),
+    (Full, (33, 8, 64)),
+    (Full, (64, 16, 64)),
+    (Every, (129, 16, 64)),
+    (Full, (256, 8, 64)),
 ];
 
 /// Bucket tables with padded slots: width in words, chunk and line in bytes, words per slot. One chunk and several, the end of a
 /// vector at each word of its last chunk, a bucket of several slots and one.
-const PADDED: &[(u32, u32, u32, u32)] = &[(3, 16, 64, 4), (5, 16, 64, 8), (6, 16, 64, 8), (7, 16, 32, 8), (33, 16, 64, 36)];
+const PADDED: &[(Builds, (u32, u32, u32, u32))] =
+    &[(Every, (3, 16, 64, 4)), (Full, (5, 16, 64, 8)), (Full, (6, 16, 64, 8)), (Every, (7, 16, 32, 8)), (Full, (33, 16, 64, 36))];
 
 /// Layouts of tree tables. Shapes: a word that moves up to the root pair, a word that moves up to a level between, no such word;
 /// whole trees; nodes that move up; several rounds of tasks per level. Roots: one and both sizes of chunks (equal for two words),
 /// buckets of 4 and 8.
-const TREES: &[Layout] = &[
-    (3, 16, 32),
-    (3, 8, 64),
-    (4, 8, 32),
-    (4, 16, 64),
-    (5, 16, 64),
-    (6, 8, 64),
-    (7, 16, 32),
-    (8, 16, 64),
-    (9, 8, 32),
-    (16, 16, 32),
-    (17, 8, 64),
-    (33, 16, 64),
+const TREES: &[(Builds, Layout)] = &[
+    (Full, (3, 16, 32)),
+    (Every, (3, 8, 64)),
+    (Every, (4, 8, 32)),
+    (Full, (4, 16, 64)),
+    (Full, (5, 16, 64)),
+    (Full, (6, 8, 64)),
+    (Every, (7, 16, 32)),
+    (Full, (8, 16, 64)),
+    (Full, (9, 8, 32)),
+    (Full, (16, 16, 32)),
+    (Full, (17, 8, 64)),
+    (Every, (33, 16, 64)),
 ];
 
 /// The default, and the other build strategies (src/layout/strategy.rs): lanes, pairing and workspace, by the numbers in
@@ -85,84 +96,68 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// Layouts for each of these strategies: an odd row of words, and one above.
-const STRATEGY_TREES: &[Layout] = &[(7, 8, 64)];
+/// Layout for each of these strategies: an odd row of words, and one above. With those of WIDE, a plain build has one for each
+/// kind of lanes, of pairing and of workspace.
+const STRATEGY_TREE: Layout = (7, 8, 64);
+const PLAIN_STRATEGIES: &[&str] = &["_c64", "_1_ip_gm", "_l_ip_sm"];
 
 /// Whole trees for each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
-const WIDE: &[(&str, &[Layout])] = &[
-    ("_clr", &[(16, 16, 32)]),
-    ("_1_ip_gm", &[(16, 16, 32)]),
-    ("_l_np_lm", &[(16, 16, 32), (70, 16, 32)]),
-    ("_l_ip_sm", &[(67, 8, 64)]),
-    ("_ld_np_s_sm", &[(16, 16, 32), (37, 16, 32)]),
+const WIDE: &[(Builds, &str, Layout)] = &[
+    (Every, "_clr", (16, 16, 32)),
+    (Full, "_1_ip_gm", (16, 16, 32)),
+    (Every, "_l_np_lm", (16, 16, 32)),
+    (Full, "_l_np_lm", (70, 16, 32)),
+    (Full, "_l_ip_sm", (67, 8, 64)),
+    (Full, "_ld_np_s_sm", (16, 16, 32)),
+    (Every, "_ld_np_s_sm", (37, 16, 32)),
 ];
 
 /// Key bits and slot bits of compact tables. Slots: one per word, two per word, slots whose neighbours interfere and slots whose
 /// neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
-const COMPACTS: &[(u32, u32)] = &[(12, 16), (15, 16), (20, 32), (31, 32), (33, 32), (40, 64), (64, 64)];
+const COMPACTS: &[(Builds, (u32, u32))] = &[
+    (Every, (12, 16)),
+    (Full, (15, 16)),
+    (Every, (20, 32)),
+    (Full, (31, 32)),
+    (Every, (33, 32)),
+    (Full, (40, 64)),
+    (Every, (64, 64)),
+];
 
 /// Words, root bits and slot bits of trees with compact roots. Roots are two references, or (3, 5, 33 words) a reference and a
 /// word.
-const COMPACT_TREES: &[(u32, u32, u32)] =
-    &[(3, 44, 64), (4, 14, 16), (4, 24, 32), (5, 44, 64), (7, 24, 32), (8, 24, 32), (16, 24, 32), (33, 44, 64)];
+const COMPACT_TREES: &[(Builds, (u32, u32, u32))] = &[
+    (Every, (3, 44, 64)),
+    (Every, (4, 14, 16)),
+    (Full, (4, 24, 32)),
+    (Full, (5, 44, 64)),
+    (Full, (7, 24, 32)),
+    (Full, (8, 24, 32)),
+    (Full, (16, 24, 32)),
+    (Full, (33, 44, 64)),
+];
 
 /// Words and slot bits of indexed tables. Rows of one unit and of several units, units of each size, more units than a warp has
 /// lanes.
-const INDEXED: &[(u32, u32)] =
-    &[(1, 64), (2, 32), (2, 64), (3, 64), (4, 32), (6, 64), (8, 32), (16, 64), (33, 32), (70, 64), (132, 32)];
-
-/// Specs that a plain build compiles: each kind of table, and each branch of the headers that depends on a layout, once.
-/// `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1` compiles all others: a spec takes a second or two, and there are a hundred.
-const PLAIN: &[&str] = &[
-    // One chunk; two and three; a tail of each size; more chunks than bits of a lane; a bucket of one slot; padded slots.
-    "bucket_2_8_64",
-    "bucket_2_16_32",
-    "bucket_3_8_32",
-    "bucket_4_8_32",
-    "bucket_4_16_64",
-    "bucket_5_8_64",
-    "bucket_6_8_32",
-    "bucket_7_16_64",
-    "bucket_8_16_64",
-    "bucket_12_16_32",
-    "bucket_33_8_64",
-    "bucket_5_16_64_8",
-    // A word that moves up to the root, and one between; whole trees; several rounds of tasks.
-    "tree_3_8_64",
-    "tree_4_8_32",
-    "tree_7_16_32",
-    "tree_17_8_64",
-    "tree_compact_3_44_64",
-    "tree_compact_4_14_16",
-    "tree_compact_8_24_32",
-    // Each way to share work among lanes, each pairing, each workspace.
-    "strategy_7_8_64_c",
-    "strategy_7_8_64_clr",
-    "strategy_7_8_64_1_np_s_sm",
-    "strategy_7_8_64_1_ip_gm",
-    "strategy_7_8_64_l_np_lm",
-    "strategy_7_8_64_ld_ip_sm",
-    // Each size of slots, slots whose neighbours interfere, codes that use all bits.
-    "compact_12_16",
-    "compact_15_16",
-    "compact_20_32",
-    "compact_31_32",
-    "compact_33_32",
-    "compact_40_64",
-    "compact_64_64",
-    // Rows of one unit and of several, of each size, and of more units than lanes.
-    "indexed_1_64",
-    "indexed_2_32",
-    "indexed_2_64",
-    "indexed_3_64",
-    "indexed_4_32",
-    "indexed_33_32",
+const INDEXED: &[(Builds, (u32, u32))] = &[
+    (Full, (1, 64)),
+    (Every, (2, 32)),
+    (Every, (2, 64)),
+    (Every, (3, 64)),
+    (Every, (4, 32)),
+    (Full, (6, 64)),
+    (Full, (8, 32)),
+    (Full, (16, 64)),
+    (Full, (33, 32)),
+    (Every, (70, 64)),
+    (Full, (132, 32)),
 ];
 
 /// One spec: its kind, the numbers of its name, the suffix of its name, and its macros: tree, width, chunk, line, key bits, slot
 /// bits; lanes, pairing, workspace.
 #[derive(Clone)]
 struct Spec {
+    builds: Builds,
     kind: &'static str,
     numbers: Vec<u32>,
     strategy: &'static str,
@@ -172,40 +167,45 @@ struct Spec {
     makes: [u32; 3],
 }
 
-impl Spec {
-    /// The kind, the numbers, and the suffix of the strategy.
-    fn name(&self) -> String {
-        let numbers: Vec<String> = self.numbers.iter().map(u32::to_string).collect();
-        format!("{}_{}{}", self.kind, numbers.join("_"), self.strategy)
-    }
-}
-
 fn specs() -> Vec<Spec> {
-    let spec = |kind, numbers: &[u32], shape: [u32; 6]| {
+    let spec = |builds, kind, numbers: &[u32], shape: [u32; 6]| {
         let (strategy, makes) = DEFAULT;
         let [_, width, ..] = shape;
-        Spec { kind, numbers: numbers.to_vec(), strategy, shape, slot_words: width, makes }
+        Spec { builds, kind, numbers: numbers.to_vec(), strategy, shape, slot_words: width, makes }
     };
-    let of_vectors = |kind, tree, specs: &[Layout]| {
-        let spec = |&(width, chunk, line)| spec(kind, &[width, chunk, line], [tree, width, chunk, line, 0, 64]);
-        specs.iter().map(spec).collect::<Vec<_>>()
+    let of_vectors = |builds, kind, tree, (width, chunk, line): Layout| {
+        spec(builds, kind, &[width, chunk, line], [tree, width, chunk, line, 0, 64])
     };
-    let mut all = [of_vectors("bucket", 0, BUCKETS), of_vectors("tree", 1, TREES)].concat();
-    let padded = |&(width, chunk, line, slot_words)| Spec {
+    let mut all = Vec::new();
+    all.extend(BUCKETS.iter().map(|&(builds, layout)| of_vectors(builds, "bucket", 0, layout)));
+    all.extend(TREES.iter().map(|&(builds, layout)| of_vectors(builds, "tree", 1, layout)));
+    all.extend(PADDED.iter().map(|&(builds, (width, chunk, line, slot_words))| Spec {
         slot_words,
-        ..spec("bucket", &[width, chunk, line, slot_words], [0, width, chunk, line, 0, 64])
-    };
-    all.extend(PADDED.iter().map(padded));
-    all.extend(COMPACTS.iter().map(|&(key, slot)| spec("compact", &[key, slot], [0, 2, 8, 64, key, slot])));
-    all.extend(INDEXED.iter().map(|&(width, slot)| spec("indexed", &[width, slot], [0, width, 8, 64, 0, slot])));
-    let compact_tree = |&(width, key, slot)| spec("tree_compact", &[width, key, slot], [1, width, 8, 64, key, slot]);
-    all.extend(COMPACT_TREES.iter().map(compact_tree));
+        ..spec(builds, "bucket", &[width, chunk, line, slot_words], [0, width, chunk, line, 0, 64])
+    }));
+    all.extend(COMPACTS.iter().map(|&(builds, (key, slot))| spec(builds, "compact", &[key, slot], [0, 2, 8, 64, key, slot])));
+    all.extend(
+        INDEXED.iter().map(|&(builds, (width, slot))| spec(builds, "indexed", &[width, slot], [0, width, 8, 64, 0, slot])),
+    );
+    all.extend(
+        COMPACT_TREES
+            .iter()
+            .map(|&(builds, (width, key, slot))| spec(builds, "tree_compact", &[width, key, slot], [1, width, 8, 64, key, slot])),
+    );
     for &(strategy, makes) in STRATEGIES {
-        let wide = WIDE.iter().filter(|(name, _)| *name == strategy).flat_map(|(_, specs)| specs.iter());
-        let trees: Vec<_> = STRATEGY_TREES.iter().chain(wide).copied().collect();
-        all.extend(of_vectors("strategy", 1, &trees).into_iter().map(|spec| Spec { strategy, makes, ..spec }));
+        let builds = if PLAIN_STRATEGIES.contains(&strategy) { Every } else { Full };
+        let wide = WIDE.iter().filter(|(_, name, _)| *name == strategy).map(|&(builds, _, layout)| (builds, layout));
+        let trees = std::iter::once((builds, STRATEGY_TREE)).chain(wide);
+        all.extend(trees.map(|(builds, tree)| Spec { strategy, makes, ..of_vectors(builds, "strategy", 1, tree) }));
     }
     all
+}
+
+/// Whether a variable of the environment is set, and neither empty nor `0`, as in `tests/testing`. Cargo builds again when it
+/// changes.
+fn is_on(variable: &str) -> bool {
+    println!("cargo::rerun-if-env-changed={variable}");
+    env::var_os(variable).is_some_and(|value| !matches!(value.as_encoded_bytes(), b"" | b"0"))
 }
 
 fn main() {
@@ -214,20 +214,10 @@ fn main() {
     }
     // An alternative folder of headers, to try changed ones (tests/mutants).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
+    let full = [is_on("WARPSET_TEST_FULL"), is_on("WARPSET_SIMT_FULL")].contains(&true);
     // Compiles only the specs whose kind and numbers (`tree_4_8`) begin with one of these prefixes, separated by commas.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_SPECS");
     let wanted = env::var("WARPSET_SIMT_SPECS").unwrap_or_default();
-    let is_on = |variable: &str| {
-        println!("cargo::rerun-if-env-changed={variable}");
-        env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
-    };
-    let is_full = ["WARPSET_TEST_FULL", "WARPSET_SIMT_FULL"].map(is_on).contains(&true);
-    let is_compiled = |spec: &str| match wanted.as_str() {
-        "" => is_full || PLAIN.contains(&spec),
-        starts => starts.split(',').any(|start| spec.starts_with(start)),
-    };
-    let all: Vec<String> = specs().iter().map(Spec::name).collect();
-    PLAIN.iter().for_each(|spec| assert!(all.iter().any(|one| one == spec), "{spec} is no spec"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let headers = env::var_os("WARPSET_SIMT_HEADERS").map_or_else(|| root.join("cuda"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", headers.display());
@@ -237,7 +227,9 @@ fn main() {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").include(&headers).include(headers.join("platform/simt")).include("cpp");
     // Plain accesses call the simulator; the sanitizer's own runtime is not linked.
-    build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti").opt_level(1);
+    build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti");
+    // Optimising makes the trials a third faster. That pays only for many of them: it doubles the time to compile.
+    build.opt_level(u32::from(full));
     // Lines of code for reports, and no more: types and variables take a quarter of the compiler's time.
     build.debug(false).flag("-g1").force_frame_pointer(true);
     // GCC reports every function call to the sanitizer unless this option is set; Clang does not know the option.
@@ -245,17 +237,20 @@ fn main() {
     // The library's tables for threads have the same functions for another platform. If a program links both, the linker keeps
     // one definition of each inline function. The simulated functions are therefore in a namespace of their own.
     build.define("warpset", "warpset_simulated");
-    let mut bindings = String::new();
+    let has_all = full && wanted.is_empty();
+    let mut bindings = format!("/// Whether all specs are compiled.\npub const HAS_ALL: bool = {has_all};\n\n");
     let specs = specs();
     for kind in ["bucket", "tree", "compact", "tree_compact", "strategy", "indexed"] {
         let (mut declarations, mut list) = (String::new(), String::new());
-        for of in specs.iter().filter(|spec| spec.kind == kind) {
-            let Spec { strategy, shape, slot_words, makes, .. } = of;
+        for Spec { builds, numbers, strategy, shape, slot_words, makes, .. } in specs.iter().filter(|spec| spec.kind == kind) {
             let [tree, width, chunk, line, key_bits, slot_bits] = shape;
             let indexed = u8::from(kind == "indexed");
             let [lanes, pairing, workspace] = makes;
-            let spec = of.name();
-            if !is_compiled(&spec) {
+            let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            let spec = format!("{kind}_{}{strategy}", numbers.join("_"));
+            let chosen =
+                if wanted.is_empty() { full || *builds == Every } else { wanted.split(',').any(|start| spec.starts_with(start)) };
+            if !chosen {
                 continue;
             }
             let name = format!("warpset_simt_{spec}");

@@ -76,7 +76,7 @@ i32 property_location(const State& state)
 template <class State>
 void find_moves(const u32* tables, const State& state, Moves<property_moves>& found, Notes&)
 {
-    found.bits = tables[1 + tables[0] * choices_a_node + static_cast<u32>(property_location(state))];
+    if (property_moves > 0) found.bits = tables[1 + tables[0] * choices_a_node + static_cast<u32>(property_location(state))];
 }
 
 template <class State>

@@ -45,7 +45,7 @@ impl Layout {
         (self.levels[0].buckets + self.levels[1].buckets) as usize * BUCKET_BYTES as usize
     }
 
-    fn window(&self, level: usize) -> u128 {
+    pub fn window(&self, level: usize) -> u128 {
         (1u128 << self.key_bits).div_ceil(self.levels[level].buckets.into())
     }
 
@@ -58,7 +58,7 @@ impl Layout {
         value ^ value >> self.key_bits.div_ceil(2)
     }
 
-    fn mask(&self) -> u64 {
+    pub fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.key_bits)
     }
 
@@ -79,7 +79,7 @@ impl Layout {
     }
 
     /// Bucket and code of a key under a function of a level.
-    fn quotiented(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
+    pub fn quotiented(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
         let hash = u128::from(self.hash(self.first_function(level) + function, key)) * u128::from(self.levels[level].buckets);
         let remainder = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
         ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + remainder) as u64)
@@ -193,30 +193,4 @@ impl Layout {
 /// Inverse of an odd number modulo 2^64: its power 2^62 - 1, because the 2^62nd power of every odd number is 1.
 fn inverse(odd: u64) -> u64 {
     (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_give_their_keys_back() {
-        for key_bits in [8, 12, 20, 33, 64] {
-            for (buckets, stash) in [(2, 2), (3, 2), (5, 3)] {
-                let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, kept_rounds: 0 };
-                let levels = [level(buckets), level(stash)];
-                let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
-                let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };
-                for number in 0..1000u64 {
-                    let key = (number * number * 0x1234_5679 + number) & layout.mask();
-                    for (level, function) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                        let (bucket, code) = layout.quotiented(level, function, key);
-                        if u128::from(code) < 2 * layout.window(level) && layout.window(level) < 1 << 63 {
-                            assert_eq!(layout.key_at(level, bucket, code), Some(key), "{key_bits} bits, level {level}");
-                        }
-                    }
-                }
-            }
-        }
-    }
 }

@@ -1,54 +1,70 @@
 //! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
 //! schedule of tiny cases.
 //!
-//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
-//! warpset-simt` more.
+//! Numbers of specs and schedules as in bucket.rs.
 
-mod support;
-
-use libtest_mimic::{Arguments, Trial};
-use std::process::ExitCode;
-use support::{Few, layouts, share, stress, trial};
+use crate::support::{Few, Group, SCHEDULERS, layouts, share};
+use libtest_mimic::{Failed, Trial};
+use warpset_simt::compact::{Layout, Level};
 use warpset_simt::crowd::Crowd;
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive, Stash};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::relocation::Relocation;
 use warpset_simt::table::{COMPACTS, FIND, Kernels, PUT, compact};
 
-fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("layouts", || layouts(COMPACTS))];
+pub fn trials() -> Vec<Trial> {
+    let mut group = Group::new("compact");
+    group.test("layouts", || layouts(COMPACTS));
+    group.test("places_give_their_keys_back", places_give_their_keys_back);
     for kernels in COMPACTS {
-        trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
+        group.stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 });
     }
     // Codes with room for a stash function.
-    for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)] {
-        trials.extend(relocations(kernels));
-        trials.extend(crowds(kernels));
+    for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)].into_iter().flatten() {
+        relocations(&mut group, kernels);
+        crowds(&mut group, kernels);
     }
-    trials.extend(exhaustive());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    exhaustive(&mut group);
+    group.trials
 }
 
-/// One trial per scheduler.
-fn relocations(kernels: &'static Kernels) -> Vec<Trial> {
-    let strategies = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
-    let make = |strategy| {
-        let name = format!("relocation::{}::{strategy}", Relocation::new(kernels).name());
-        trial(name, move || (Box::new(Relocation::new(kernels)), strategy, share(40, 20_000)))
-    };
-    strategies.into_iter().map(make).collect()
-}
-
-/// One trial per scheduler.
-fn crowds(kernels: &'static Kernels) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
-        for stale in [false, true] {
-            let name = format!("crowd::{}::{strategy}", Crowd::new(kernels, stale).name());
-            trials.push(trial(name, move || (Box::new(Crowd::new(kernels, stale)), strategy, share(150, 50_000))));
+fn places_give_their_keys_back() -> Result<(), Failed> {
+    for key_bits in [8, 12, 20, 33, 64] {
+        for (buckets, stash) in [(2, 2), (3, 2), (5, 3)] {
+            let level = |buckets| Level { buckets, functions: 2, limits: [1, 2, 0], rounds: 2, kept_rounds: 0 };
+            let levels = [level(buckets), level(stash)];
+            let multipliers = [0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
+            let layout = Layout { key_bits, slot_bits: 64, levels, multipliers, step: 0xD6E8_FEB8_6659_FD93 };
+            for number in 0..1000u64 {
+                let key = (number * number * 0x1234_5679 + number) & layout.mask();
+                for (level, function) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let (bucket, code) = layout.quotiented(level, function, key);
+                    if u128::from(code) < 2 * layout.window(level) && layout.window(level) < 1 << 63 {
+                        assert_eq!(layout.key_at(level, bucket, code), Some(key), "{key_bits} bits, level {level}");
+                    }
+                }
+            }
         }
     }
-    trials
+    Ok(())
+}
+
+/// One trial per scheduler.
+fn relocations(group: &mut Group, kernels: &'static Kernels) {
+    for strategy in SCHEDULERS {
+        let name = format!("relocation::{}::{strategy}", Relocation::new(kernels).name());
+        group.explore(name, move || (Box::new(Relocation::new(kernels)), strategy, share(40, 20_000)));
+    }
+}
+
+/// One trial per scheduler.
+fn crowds(group: &mut Group, kernels: &'static Kernels) {
+    for strategy in SCHEDULERS {
+        for stale in [false, true] {
+            let name = format!("crowd::{}::{strategy}", Crowd::new(kernels, stale).name());
+            group.explore(name, move || (Box::new(Crowd::new(kernels, stale)), strategy, share(150, 50_000)));
+        }
+    }
 }
 
 const A: u32 = 0;
@@ -58,13 +74,12 @@ const C: u32 = 2;
 /// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each.
 /// Buckets have one slot, in one round or two rounds; the table has two buckets, and a stash of one slot and one more for keys
 /// that are put back.
-fn exhaustive() -> Vec<Trial> {
-    let mut trials = Vec::new();
+fn exhaustive(group: &mut Group) {
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{}", make().name());
-        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+        group.explore(name, move || (Box::new(make()), Strategy::Exhaustive, limit));
     };
-    for kernels in [compact(12, 16), compact(15, 16), compact(20, 32), compact(33, 32), compact(64, 64)] {
+    for kernels in [compact(12, 16), compact(15, 16), compact(20, 32), compact(33, 32), compact(64, 64)].into_iter().flatten() {
         for rounds in [Alike::Nothing, Alike::AllButLast] {
             for stale in [false, true] {
                 for players in players() {
@@ -79,7 +94,7 @@ fn exhaustive() -> Vec<Trial> {
         }
     }
     // A stash that is nearly full, or full; equal keys, and different ones.
-    for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)] {
+    for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)].into_iter().flatten() {
         for stash in [Stash::Nearly, Stash::Full, Stash::PutBack] {
             for stale in [false, true] {
                 for players in players() {
@@ -92,7 +107,6 @@ fn exhaustive() -> Vec<Trial> {
             }
         }
     }
-    trials
 }
 
 fn players() -> Vec<Vec<Vec<Call>>> {

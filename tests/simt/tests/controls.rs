@@ -1,8 +1,8 @@
 //! Negative controls: each known-wrong algorithm must be caught for the expected reason, and the right one beside it must survive
 //! the same explorations.
 //!
-//! `cargo test -p warpset-simt --test controls -- --nocapture --test-threads 1` prints the speed: one line per control and
-//! strategy.
+//! `WARPSET_TEST_FULL=1 cargo test -p warpset-simt --test simulator -- controls:: --nocapture --test-threads 1` prints the speed:
+//! one line per control and strategy. A plain run has the same controls, with fewer explorations and fewer schedules to survive.
 //!
 //! Keeps this promise of `src/docs/negative_controls.md`:
 //!
@@ -16,8 +16,8 @@ use warpset_simt::machine::{Rules, run};
 use warpset_simt::memory::{Loads, Memory};
 use warpset_simt::schedule::{Decision, Replay, Schedule};
 use warpset_simt::stress::{Scale, Stress};
-use warpset_simt::table::{FIND, GIVE, PUT, SCAN, TAKE, bucket, indexed, tree};
-use warpset_testing::sizes::sized;
+use warpset_simt::table::{self, FIND, GIVE, Kernels, PUT, SCAN, TAKE};
+use warpset_testing::sizes::full;
 
 const RANDOM: Strategy = Strategy::Random;
 const PCT: Strategy = Strategy::Pct(3);
@@ -29,14 +29,21 @@ const SAMPLING: &[Strategy] = &[RANDOM, PCT, LOCK_STEP];
 
 /// Explorations per strategy, each with its own seeds: a single one could be lucky.
 fn explorations() -> u64 {
-    sized(10, 3, 3)
+    if full() { 10 } else { 2 }
 }
-
 /// Number of schedules after which an exploration without a catch has failed.
 const MOST: u64 = 20_000;
 /// Schedules that a right program must survive: in a full run more than any exploration of a wrong one needs.
 fn survived() -> u64 {
-    sized(2_000, 300, 300)
+    if full() { 2_000 } else { 200 }
+}
+
+fn bucket(width: u32, chunk: u32, line: u32) -> &'static Kernels {
+    table::bucket(width, chunk, line).expect("a spec of every build")
+}
+
+fn indexed(width: u32, slot_bits: u32) -> &'static Kernels {
+    table::indexed(width, slot_bits).expect("a spec of every build")
 }
 
 /// Rules for small programs: a lane without progress for 1,000 steps will never make any.
@@ -193,7 +200,7 @@ fn chained_torn() {
             let trial = Exhaustive::of_lanes(bucket(4, 16, 64), alike, vec![vec![(PUT, 0)], vec![(PUT, 0), (PUT, 1)]], stale);
             caught(trial, &torn, ALL, &["replication"]);
         }
-        for kernels in [bucket(4, 16, 64), bucket(8, 16, 64)] {
+        for kernels in [table::bucket(4, 16, 64), table::bucket(8, 16, 64)].into_iter().flatten() {
             // Possible results: a replica; Full if a replica finds no slot; Seen in a slot without the vector, if the load that
             // confirms the match is torn too.
             caught(
@@ -274,7 +281,8 @@ fn cuckoo_find() {
 fn trees() {
     let trial = |control: TableControl, alike, players: &[&[Call]], stale| {
         let players = players.iter().map(|calls| calls.to_vec()).collect();
-        Exhaustive::of_lanes(tree(4, 8, 32), alike, players, stale).by(control.0, control.1)
+        Exhaustive::of_lanes(table::tree(4, 8, 32).expect("a spec of every build"), alike, players, stale)
+            .by(control.0, control.1)
     };
     let scanned: &[&[Call]] = &[&[(PUT, 0)], &[(SCAN, 0), (SCAN, 0)]];
     let given: &[&[Call]] = &[&[(GIVE, 0)], &[(TAKE, 0), (TAKE, 0)]];
@@ -438,7 +446,7 @@ fn reports() {
     }
 }
 
-/// Mistakes of the host with the rows of a table that grows. (tests/indexed.rs shows that a correct host survives.)
+/// Mistakes of the host with the rows of a table that grows. (indexed.rs shows that a correct host survives.)
 #[test]
 fn hosts_that_grow_a_table_wrongly_are_caught() {
     for (mistake, reasons) in [

@@ -1,4 +1,4 @@
-//! The kernels of indexed tables on the simulated GPU, tested as those of bucket tables (tests/bucket.rs).
+//! The kernels of indexed tables on the simulated GPU, tested as those of bucket tables (bucket.rs).
 //!
 //! Keeps these promises of `src/docs/simulated_gpu.md`:
 //!
@@ -6,36 +6,33 @@
 //! - A row that is handed over holds the words that its last owner wrote: tiny cases under random schedules, and mutants without
 //!   the release or the acquire of spare rows (also `mutants`).
 
-mod support;
-
-use libtest_mimic::{Arguments, Trial};
-use std::process::ExitCode;
-use support::{Few, layouts, share, stress, trial};
+use crate::support::{Few, Group, SCHEDULERS, layouts, share};
+use libtest_mimic::Trial;
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::growth::Growth;
 use warpset_simt::table::{FIND, GIVE, INDEXED_TABLES, Kernels, PUT, SCAN, TAKE, indexed};
 
-fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("layouts", || layouts(INDEXED_TABLES))];
+pub fn trials() -> Vec<Trial> {
+    let mut group = Group::new("indexed");
+    group.test("layouts", || layouts(INDEXED_TABLES));
     for kernels in INDEXED_TABLES {
-        trials.extend(stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 }));
-        trials.extend(growths(kernels));
+        group.stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 });
+        growths(&mut group, kernels);
     }
-    trials.extend(exhaustive());
-    trials.extend(handed_over());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    exhaustive(&mut group);
+    handed_over(&mut group);
+    group.trials
 }
 
 /// One trial per scheduler.
-fn growths(kernels: &'static Kernels) -> Vec<Trial> {
-    let make = |strategy| {
+fn growths(group: &mut Group, kernels: &'static Kernels) {
+    // Trials of wide vectors take long.
+    let few = if kernels.width() > 16 { 12 } else { 60 };
+    for strategy in SCHEDULERS {
         let name = format!("growth::{}::{strategy}", Growth::new(kernels).name());
-        // Trials of wide vectors take long.
-        let few = if kernels.width() > 16 { 12 } else { 60 };
-        trial(name, move || (Box::new(Growth::new(kernels)), strategy, share(few, 20_000)))
-    };
-    [Strategy::Random, Strategy::Pct(3), Strategy::LockStep].into_iter().map(make).collect()
+        group.explore(name, move || (Box::new(Growth::new(kernels)), strategy, share(few, 20_000)));
+    }
 }
 
 const A: u32 = 0;
@@ -45,7 +42,7 @@ const C: u32 = 2;
 /// Schedules of two lanes with two operations each on two vectors (or on a row, which is read while another lane writes it), of
 /// three lanes with one operation, and of two warps. All tags agree, so that rows are compared. Rows take one access or two, and
 /// differ in the first or in the last.
-fn exhaustive() -> Vec<Trial> {
+fn exhaustive(group: &mut Group) {
     let lanes: [Vec<Vec<Call>>; 9] = [
         vec![vec![(PUT, A)], vec![(PUT, A)]],
         vec![vec![(PUT, A)], vec![(FIND, A)]],
@@ -57,12 +54,11 @@ fn exhaustive() -> Vec<Trial> {
         vec![vec![(PUT, A)], vec![(SCAN, 0), (SCAN, 0)]],
         vec![vec![(PUT, A)], vec![(PUT, B)], vec![(PUT, C)]],
     ];
-    let mut trials = Vec::new();
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{}", make().name());
-        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+        group.explore(name, move || (Box::new(make()), Strategy::Exhaustive, limit));
     };
-    for kernels in [indexed(1, 64), indexed(2, 32), indexed(3, 64), indexed(4, 32)] {
+    for kernels in [indexed(1, 64), indexed(2, 32), indexed(3, 64), indexed(4, 32)].into_iter().flatten() {
         for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
             for stale in [false, true] {
                 for players in lanes.clone() {
@@ -74,23 +70,20 @@ fn exhaustive() -> Vec<Trial> {
             }
         }
     }
-    trials
 }
 
 /// Hands rows over. Two lanes put one vector, the loser's row holds its next vector, and a third lane looks for both vectors, or
 /// reads the row. Random schedules; there are too many to try all.
-fn handed_over() -> Vec<Trial> {
+fn handed_over(group: &mut Group) {
     let looks: [&[Call]; 2] = [&[(FIND, A), (FIND, B)], &[(SCAN, 1), (SCAN, 1)]];
-    let mut trials = Vec::new();
-    for kernels in [indexed(2, 32), indexed(3, 64)] {
+    for kernels in [indexed(2, 32), indexed(3, 64)].into_iter().flatten() {
         for look in looks {
             for strategy in [Strategy::Random, Strategy::Pct(3)] {
                 let players = vec![vec![(PUT, A), (PUT, B)], vec![(PUT, A), (PUT, B)], look.to_vec()];
                 let make = move || Exhaustive::of_lanes(kernels, Alike::Nothing, players, true);
                 let name = format!("handed-over::{}::{strategy}", make.clone()().name());
-                trials.push(trial(name, move || (Box::new(make()), strategy, share(6_000, 100_000))));
+                group.explore(name, move || (Box::new(make()), strategy, share(6_000, 100_000)));
             }
         }
     }
-    trials
 }

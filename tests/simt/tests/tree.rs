@@ -1,30 +1,27 @@
 //! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build
 //! strategy, and every schedule of tiny cases.
 //!
-//! Numbers of schedules as in tests/bucket.rs: `cargo test` tries a share, `WARPSET_SIMT_FULL=1 cargo test --release -p
-//! warpset-simt` more.
+//! Numbers of specs and schedules as in bucket.rs.
 
-mod support;
-
-use libtest_mimic::{Arguments, Trial};
+use crate::support::{Few, Group, layouts, share};
+use libtest_mimic::Trial;
 use std::collections::BTreeSet;
-use std::process::ExitCode;
-use support::{Few, layouts, share, stress, stress_of_lanes, stress_of_warps, trial};
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::table::{FIND, GIVE, INCREMENTAL, PUT, SCAN, STRATEGY_TREES, TAKE, TREE_COMPACTS, TREES, compact_tree, tree};
 
-fn main() -> ExitCode {
-    let mut trials = vec![Trial::test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)))];
+pub fn trials() -> Vec<Trial> {
+    let mut group = Group::new("tree");
+    group.test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)));
     for kernels in TREES.iter().chain(TREE_COMPACTS) {
         // About as many steps for each width.
         let wide = 1 + u64::from(kernels.width) / 8;
-        trials.extend(stress(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide }));
+        group.stress(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide });
     }
-    trials.push(Trial::test("layouts_of_strategies", || layouts(STRATEGY_TREES)));
+    group.test("layouts_of_strategies", || layouts(STRATEGY_TREES));
     for kernels in STRATEGY_TREES {
         let wide = 1 + u64::from(kernels.width) / 8;
-        trials.extend(stress_of_warps(kernels, 30 / wide));
+        group.stress_of_warps(kernels, 30 / wide);
     }
     // The operations of a single lane depend on the pairing alone.
     for pairing in [1, 2] {
@@ -32,11 +29,11 @@ fn main() -> ExitCode {
         let widths: BTreeSet<u32> = kernels.iter().map(|kernels| kernels.width).collect();
         for width in widths.into_iter().filter(|width| *width < 32) {
             let kernels = kernels.iter().find(|kernels| kernels.width == width).expect("one of them");
-            trials.extend(stress_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8)));
+            group.stress_of_lanes(kernels, 1200 / (1 + u64::from(width) / 8));
         }
     }
-    trials.extend(exhaustive());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    exhaustive(&mut group);
+    group.trials
 }
 
 const A: u32 = 0;
@@ -45,13 +42,12 @@ const B: u32 = 1;
 /// Two lanes with up to two operations each on two vectors of 3 or 4 words; and two warps with one or two vectors each. The
 /// vectors have one or two nodes and share at most one. The table has one bucket of roots, and one bucket of nodes (two slots:
 /// not always enough) or two.
-fn exhaustive() -> Vec<Trial> {
-    let mut trials = Vec::new();
+fn exhaustive(group: &mut Group) {
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{}", make().name());
-        trials.push(trial(name, move || (Box::new(make()), Strategy::Exhaustive, limit)));
+        group.explore(name, move || (Box::new(make()), Strategy::Exhaustive, limit));
     };
-    for kernels in [tree(3, 8, 64), tree(4, 8, 32), compact_tree(3, 44, 64), compact_tree(4, 14, 16)] {
+    for kernels in [tree(3, 8, 64), tree(4, 8, 32), compact_tree(3, 44, 64), compact_tree(4, 14, 16)].into_iter().flatten() {
         for node_buckets in [1, 2] {
             for alike in [Alike::Nothing, Alike::AllButFirst, Alike::AllButLast] {
                 for stale in [false, true] {
@@ -70,7 +66,6 @@ fn exhaustive() -> Vec<Trial> {
             }
         }
     }
-    trials
 }
 
 fn two_lanes() -> Vec<Vec<Vec<Call>>> {

@@ -73,7 +73,7 @@ impl RandomSearch {
 
     /// Draws a table: large enough for all states, or, if `small`, mostly too small.
     fn table(&self, memory: &mut Memory, found: &Found, small: bool, rng: &mut Pcg64Mcg) -> Table {
-        let kernels = if self.what == What::Rows { indexed(2, 32) } else { bucket(2, 16, 32) };
+        let kernels = if self.what == What::Rows { indexed(2, 32) } else { bucket(2, 16, 32) }.expect("a spec of every build");
         let fill = if small { rng.random_range(0.1..1.0) } else { rng.random_range(1.5..2.5) };
         let slots = (found.states.len() as f64 * fill) as u64 + if small { 1 } else { 16 };
         let buckets = next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into();

@@ -1,8 +1,8 @@
 //! Mutants of compact tables, and of compact roots of trees.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["compact", "tree"], specs: "compact,tree", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["compact", "tree"], specs: "compact,tree", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -1,8 +1,8 @@
 //! Mutants of indexed tables: rows, and the index that names them.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["indexed"], specs: "indexed", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["indexed"], specs: "indexed", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -1,8 +1,8 @@
 //! Mutants of node tables, and of the results that a tree table reports for its nodes.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["tree"], specs: "strategy,tree", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["tree"], specs: "strategy,tree", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

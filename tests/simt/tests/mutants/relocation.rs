@@ -1,8 +1,8 @@
 //! Mutants of relocation, of putting keys back, and of a full stash.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["compact"], specs: "compact", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["compact"], specs: "compact", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

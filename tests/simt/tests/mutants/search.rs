@@ -1,8 +1,8 @@
 //! Mutants of table functions that only the model checker's searches use, and of the searches' barrier of all blocks.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["search"], specs: "indexed_2,bucket_2", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["search"], specs: "indexed_2,bucket_2", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -1,9 +1,9 @@
 //! Mutants of the build strategies that are not the default.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
 pub const GROUP: Group =
-    Group { tests: &["tree"], specs: "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14", mutants: MUTANTS };
+    Group { modules: &["tree"], specs: "strategy,tree_3_8_64,tree_4_8_32,tree_compact_3_44,tree_compact_4_14", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

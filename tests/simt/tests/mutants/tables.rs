@@ -1,9 +1,9 @@
 //! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. All specs are
 //! tested.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["bucket", "compact", "indexed", "tree"], specs: "", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["bucket", "compact", "indexed", "tree"], specs: "", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -1,9 +1,9 @@
 //! Mutants of trees that a warp makes from changes, and of blocks that gather vectors before they put them.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
 pub const GROUP: Group = Group {
-    tests: &["tree"],
+    modules: &["tree"],
     // Some of these specs are for the exhaustive trials.
     specs: "tree_3_8_64,tree_4_8_32,tree_8,tree_17,tree_compact_3_44,tree_compact_4_14,tree_compact_5",
     mutants: MUTANTS,

@@ -1,8 +1,8 @@
 //! Mutants of trees that warps make from whole vectors, and that one thread makes from changes.
 
-use crate::{Group, Mutant};
+use super::{Group, Mutant};
 
-pub const GROUP: Group = Group { tests: &["tree"], specs: "tree", mutants: MUTANTS };
+pub const GROUP: Group = Group { modules: &["tree"], specs: "tree", mutants: MUTANTS };
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

@@ -1,20 +1,34 @@
 //! Helpers shared by the tests of all kinds of tables.
 
 use libtest_mimic::{Failed, Trial};
+use std::fmt::Display;
 use warpset_simt::explorer::{Program, Strategy, explore};
 use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// Number of schedules: a sixth of `few` in a plain run, `few` with `WARPSET_TEST_FULL=1`, `many` in the long run.
+/// The schedulers that choose, each of which explores every stress trial.
+pub const SCHEDULERS: [Strategy; 3] = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
+
+/// Whether this is the long run.
+pub fn is_long() -> bool {
+    warpset_testing::sizes::is_on("WARPSET_SIMT_FULL")
+}
+
+/// Number of schedules: `few` in the full run, a tenth of that in a plain one, `many` in the long run.
 pub fn share(few: u64, many: u64) -> u64 {
-    if warpset_testing::sizes::is_on("WARPSET_SIMT_FULL") {
+    if is_long() {
         many
     } else if warpset_testing::sizes::full() {
         few
     } else {
-        few.div_ceil(6)
+        few.div_ceil(10)
     }
+}
+
+/// Most schedules of a tiny case that a full run completes.
+pub fn tiny() -> u64 {
+    if is_long() || warpset_testing::sizes::full() { u64::MAX } else { 500 }
 }
 
 /// Asserts that Rust and C++ agree on the kernels' structures.
@@ -25,7 +39,7 @@ pub fn layouts(specs: &[&Kernels]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Stress trials of each kind in a test run, for each scheduler.
+/// Stress trials of each kind in a full run, for each scheduler.
 #[derive(Clone, Copy)]
 pub struct Few {
     pub lanes: u64,
@@ -33,45 +47,61 @@ pub struct Few {
     pub warps: u64,
 }
 
-/// All stress trials of a spec.
-pub fn stress(kernels: &'static Kernels, few: Few) -> Vec<Trial> {
-    // Where loads see only the newest value, operations are also checked to be linearizable.
-    let mut trials = stress_of_lanes(kernels, few.lanes);
-    trials.extend(stress_of(kernels, Scale::Lanes, false, few.sequential, 100_000));
-    trials.extend(stress_of_warps(kernels, few.warps));
-    trials
+/// Trials of one module; its name begins theirs.
+pub struct Group {
+    name: &'static str,
+    pub trials: Vec<Trial>,
 }
 
-/// Stress trials of independent lanes.
-pub fn stress_of_lanes(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
-    stress_of(kernels, Scale::Lanes, true, few, 100_000)
-}
-
-/// Stress trials of warps with batches, and of concurrent readers and lanes.
-pub fn stress_of_warps(kernels: &'static Kernels, few: u64) -> Vec<Trial> {
-    stress_of(kernels, Scale::Warps, true, few, 20_000)
-}
-
-/// One trial per scheduler.
-fn stress_of(kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for strategy in [Strategy::Random, Strategy::Pct(3), Strategy::LockStep] {
-        let name = format!("stress::{}::{strategy}", Stress::new(kernels, scale, stale).name());
-        trials.push(trial(name, move || (Box::new(Stress::new(kernels, scale, stale)), strategy, share(few, many))));
+impl Group {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, trials: Vec::new() }
     }
-    trials
-}
 
-/// An exploration that must catch nothing; prints how much it tried.
-pub fn trial<P: Program + 'static>(name: String, make: impl FnOnce() -> (Box<P>, Strategy, u64) + Send + 'static) -> Trial {
-    Trial::test(name, || {
-        let (mut program, strategy, count) = make();
-        match explore(program.as_mut(), strategy, &Rules::default(), 0, count) {
-            Ok(effort) => {
-                println!("{}: {strategy}: {effort}", program.name());
-                Ok(())
+    pub fn test(&mut self, name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) {
+        self.trials.push(Trial::test(format!("{}::{name}", self.name), test));
+    }
+
+    /// Adds an exploration that must catch nothing; it prints how much it tried.
+    pub fn explore<P: Program + 'static>(
+        &mut self,
+        name: impl Display,
+        make: impl FnOnce() -> (Box<P>, Strategy, u64) + Send + 'static,
+    ) {
+        self.test(name, || {
+            let (mut program, strategy, count) = make();
+            match explore(program.as_mut(), strategy, &Rules::default(), 0, count) {
+                Ok(effort) => {
+                    println!("{}: {strategy}: {effort}", program.name());
+                    Ok(())
+                }
+                Err(catch) => Err(Failed::from(catch.to_string())),
             }
-            Err(catch) => Err(Failed::from(catch.to_string())),
+        });
+    }
+
+    /// Adds all stress trials of a spec.
+    pub fn stress(&mut self, kernels: &'static Kernels, few: Few) {
+        self.stress_of_lanes(kernels, few.lanes);
+        // Where loads see only the newest value, operations are also checked to be linearizable.
+        self.stress_of(kernels, Scale::Lanes, false, few.sequential, 100_000);
+        self.stress_of_warps(kernels, few.warps);
+    }
+
+    /// Adds stress trials of independent lanes.
+    pub fn stress_of_lanes(&mut self, kernels: &'static Kernels, few: u64) {
+        self.stress_of(kernels, Scale::Lanes, true, few, 100_000);
+    }
+
+    /// Adds stress trials of warps with batches, and of concurrent readers and lanes.
+    pub fn stress_of_warps(&mut self, kernels: &'static Kernels, few: u64) {
+        self.stress_of(kernels, Scale::Warps, true, few, 20_000);
+    }
+
+    fn stress_of(&mut self, kernels: &'static Kernels, scale: Scale, stale: bool, few: u64, many: u64) {
+        for strategy in SCHEDULERS {
+            let name = format!("stress::{}::{strategy}", Stress::new(kernels, scale, stale).name());
+            self.explore(name, move || (Box::new(Stress::new(kernels, scale, stale)), strategy, share(few, many)));
         }
-    })
+    }
 }

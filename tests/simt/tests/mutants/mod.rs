@@ -1,10 +1,10 @@
 //! Does the simulator notice when something is taken out of the real headers, or of the model checker's kernels? Each mutant is a
-//! copy of `cuda/` and of `examples/explore/search/src/gpu` with one change that must make a test of tests/bucket.rs,
-//! tests/compact.rs, tests/indexed.rs, tests/search.rs or tests/tree.rs fail.
+//! copy of `cuda/` and of `examples/explore/search/src/gpu` with one change that must make a test of bucket.rs, compact.rs,
+//! indexed.rs, search.rs or tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test mutants -- --ignored --nocapture` takes about three quarters of an hour: everything is
-//! compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or file contains its
-//! value.
+//! `cargo test -p warpset-simt --test simulator -- --ignored --nocapture mutants::` takes about three quarters of an hour:
+//! everything is compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or file
+//! contains its value.
 //!
 //! Keeps this promise of `src/docs/negative_controls.md`:
 //!
@@ -26,7 +26,8 @@ use std::process::Command;
 
 /// Mutants, and the tests that must notice them.
 struct Group {
-    tests: &'static [&'static str],
+    /// Modules of `simt`.
+    modules: &'static [&'static str],
     /// Specs to compile, in the form of `WARPSET_SIMT_SPECS`; empty means all.
     specs: &'static str,
     mutants: &'static [Mutant],
@@ -103,19 +104,7 @@ fn survives(group: &Group, mutant: &Mutant) -> bool {
     let changed = &copies[usize::from(!mutant.is_of_headers())];
     fs::write(changed.join(mutant.file), mutant.text()).expect("a copy can be written");
 
-    let output = Command::new(env!("CARGO"))
-        .args(["test", "--package", "warpset-simt", "--no-fail-fast"])
-        .args(group.tests.iter().flat_map(|test| ["--test", test]))
-        .env("WARPSET_SIMT_HEADERS", &copies[0])
-        .env("WARPSET_SIMT_CHECKER", &copies[1])
-        .env("WARPSET_TEST_FULL", "1")
-        .env("WARPSET_SIMT_SPECS", group.specs)
-        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
-        .output()
-        .expect("cargo runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
+    let text: String = group.modules.iter().map(|module| run(module, group, &copies, mutant)).collect();
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix("... FAILED")).map(str::trim).collect();
     let named = |line: &&str| ["bucket-", "compact-", "indexed-", "search-", "tree-"].iter().any(|kind| line.starts_with(kind));
     let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
@@ -127,6 +116,23 @@ fn survives(group: &Group, mutant: &Mutant) -> bool {
         how.unwrap_or("")
     );
     failed.is_empty()
+}
+
+/// Runs the tests of a module of `simt` with the copies of the folders. Returns their output.
+fn run(module: &str, group: &Group, [headers, checker]: &[PathBuf; 2], mutant: &Mutant) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--package", "warpset-simt", "--test", "simt", "--", &format!("{module}::")])
+        .env("WARPSET_SIMT_HEADERS", headers)
+        .env("WARPSET_SIMT_CHECKER", checker)
+        .env("WARPSET_TEST_FULL", "1")
+        .env("WARPSET_SIMT_SPECS", group.specs)
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"))
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("running "), "{} does not compile:\n{errors}", mutant.what);
+    text.into_owned()
 }
 
 fn copy_folder(from: &Path, to: &Path) {
