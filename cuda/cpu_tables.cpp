@@ -149,7 +149,8 @@ void warpset_cpu_get(const View* view, const u64* references, u64 count, u32* ve
     maintenance(view->kind).get(*view, references, count, vectors, invalid);
 }
 
-// Copies the vectors of slots `first .. last`, from number `count` on, and adds their number to `count`, which only this call uses.
+// Copies the vectors of slots `first .. last`, from number `count` on, and adds their number to `count`, which only this call
+// uses.
 void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64* references, u64* count)
 {
     play(0, 1);

@@ -93,6 +93,6 @@ fn iteration_clears_no_memory_for_vectors_that_are_not_there() {
     let before = CLEARED.load(Ordering::Relaxed);
     assert_eq!(table.iter().count(), 10);
     let cleared = CLEARED.load(Ordering::Relaxed) - before;
-    // The other tests of this process may clear some meanwhile.
+    // Concurrent tests of this process may clear some memory, too.
     assert!(cleared < 1 << 24, "{cleared} bytes; the slots have {}", (table.slots() as usize * WIDTH * 4));
 }

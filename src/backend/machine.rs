@@ -237,8 +237,8 @@ pub(crate) trait Values: Any + Send {
     ///
     /// # Safety
     ///
-    /// Nothing writes them during `'a`, [`fill`](Self::fill) and [`zero`](Self::zero) of other bytes excepted, and the array outlives
-    /// `'a`.
+    /// Nothing writes them during `'a`, [`fill`](Self::fill) and [`zero`](Self::zero) of other bytes excepted, and the array
+    /// outlives `'a`.
     unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]>;
 
     /// Mutable view of the same bytes.

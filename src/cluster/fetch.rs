@@ -49,7 +49,7 @@ impl RankEngine {
     /// The rank's message to itself is returned directly.
     fn exchange_words(&mut self, send: Vec<Vec<u64>>, counts: &[usize]) -> Result<Vec<Vec<u64>>> {
         let (me, sequence) = (self.link.rank(), self.link.sequence());
-        // The others are in the exchange already. So if this rank has no memory for what they send, the connection ends.
+        // Other ranks are in the exchange already, so a lack of memory for their messages ends the connection.
         let memory = |rank: usize| match is_sent(rank, me, counts[rank]) {
             true => zeroed::<u64>(counts[rank] + SEAL),
             false => Ok(Vec::new()),

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 pub(super) struct Link {
     transport: Box<dyn Transport>,
-    /// What the transport said at first. Memory is laid out by these numbers, so it is not asked again.
+    /// First answer of the transport. Memory is laid out by these numbers, so it is not asked again.
     rank: usize,
     ranks: usize,
     /// Number of records so far, equal on all ranks.
@@ -53,7 +53,7 @@ impl Link {
 
     /// Sends this record to all ranks, and returns the records of all, by rank.
     ///
-    /// Whoever sent a record has computed its checksum, too. So whoever uses a number of a record checks it: `check_rows`,
+    /// A checksum proves nothing about its sender, so every use of a number in a record checks that number: `check_rows`,
     /// `check_sizes`, `check_answers` and `check_most` (record.rs), `Config::check` (builder.rs).
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Link {
         let gathered = self.transport.all_gather(&own, &mut all);
         self.traffic.waited += began.elapsed();
         let records = gathered.and_then(|()| {
-            // All that this rank does is laid out by its own numbers, too.
+            // This rank lays out its memory by its own numbers, so the transport must return them unchanged.
             if all[self.rank * own.len()..][..own.len()] != own {
                 let reason = "has a transport that did not return its own record as it was sent".into();
                 return Err(Error::Connection { rank: self.rank, reason });

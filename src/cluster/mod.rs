@@ -114,8 +114,8 @@
 //!   connection ends.
 //! - A rank ends, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or not the expected
 //!   one: [`Error::Connection`] on all ranks that wait for it, each within the time-out. The connection ends.
-//! - A record has its right checksum, and says what cannot be: more rows than a round has, more hits than rows, or a table without
-//!   slots. The same. So a wrong rank can give wrong answers to the others, but cannot make them use memory wrongly.
+//! - A record has its right checksum, and says what cannot be: more rows than a round has, more hits than rows, or a table
+//!   without slots. The same. So a wrong rank can give wrong answers to the others, but cannot make them use memory wrongly.
 //!
 //! In all cases the rank's own table has everything that was stored, can be read ([`Table::local`]) and taken
 //! ([`Table::into_local`]), and [`Table::reconnect`] makes one set of the tables again, on another connection. If the connection

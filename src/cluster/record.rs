@@ -243,7 +243,7 @@ pub(super) fn check_sizes(records: &[Record]) -> Result<()> {
 }
 
 /// Returns an error unless the last records of an operation agree with the rows of its rounds: `rows[s][r]` rows from rank s to
-/// rank r, and at most `most` vectors of each rank. [`tally_of`] then neither overflows nor takes more than there is.
+/// rank r, and at most `most` vectors of each rank. [`tally_of`] then neither overflows nor takes more than was sent.
 pub(super) fn check_answers(records: &[Record], rows: &[Vec<u64>], most: u64) -> Result<()> {
     check_most(records, "vectors offered", most, |record| record.head.offered)?;
     for (rank, record) in records.iter().enumerate() {

@@ -154,7 +154,7 @@ impl Transport for Forging {
     }
 }
 
-/// Builds a set of two ranks, of which rank 0 changes the record with this number, and calls `work` on both. Returns what
+/// Builds a set of two ranks and calls `work` on both. Rank 0 forges the record with this number. Returns what
 /// rank 1 got.
 fn with_forged<T: Send>(
     record: u64,
@@ -260,7 +260,7 @@ fn wrong_requests_for_references_end_the_connection() {
             set.get_many(&references).map(drop)
         });
         let is_right = match (&got, what) {
-            // It depends on the system whether there is memory that is then not filled.
+            // Some systems grant memory that is never touched, and others do not.
             (Err(Error::Allocation { .. }), "more references than memory") => true,
             (got, _) => matches!(got, Err(Error::Connection { rank: 0, .. })),
         };

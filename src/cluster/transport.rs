@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 ///
 /// A transport may be dropped when no exchange is under way.
 ///
-/// This is a safe trait. All that a transport returns, and all that another rank says through it, is checked before memory is laid
-/// out by it: the worst that a transport can do without `unsafe` code of its own is an error, or other answers. To read or write
-/// the memory of a [`Region`], an implementation needs such code, whose own obligations are those of [`begin`](Self::begin): it
-/// writes only to regions to be received, within their lengths, and accesses none once the exchange has ended. A transport that
-/// passes its regions on to another one thus also passes on every call of [`finish`](Self::finish).
+/// This is a safe trait. All that a transport returns, and all that another rank says through it, is checked before memory is
+/// laid out by it: the worst that a transport can do without `unsafe` code of its own is an error, or other answers. To read or
+/// write the memory of a [`Region`], an implementation needs such code, whose own obligations are those of
+/// [`begin`](Self::begin): it writes only to regions to be received, within their lengths, and accesses none once the exchange
+/// has ended. A transport that passes its regions on to another one thus also passes on every call of [`finish`](Self::finish).
 pub trait Transport: Send {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;

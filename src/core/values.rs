@@ -194,9 +194,9 @@ impl<V: Pod> Array<V> {
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
         let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
-        // SAFETY: writers borrow the array exclusively, and the slice borrows it. The exception is `open`. While the slice holds the
-        // table's lock, no number is taken back and none changes, so `open` only fills values from `filled` on, which are behind
-        // these rows: this call has just filled all before. The array keeps the memory until it is dropped.
+        // SAFETY: writers borrow the array exclusively, and the slice borrows it. The exception is `open`. While the slice
+        // holds the table's lock, no number is taken back and none changes, so `open` only fills values from `filled` on, which
+        // are behind these rows: this call has just filled all before. The array keeps the memory until it is dropped.
         let bytes: Option<&[u8]> = unsafe { memory.values.host_bytes(Self::bytes_of(rows)) };
         match bytes {
             Some(bytes) => {

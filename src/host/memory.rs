@@ -15,7 +15,7 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     Ok(memory)
 }
 
-/// Memory for `count` elements, of which there are none yet. Pages that are not written take no time.
+/// Reserves memory for `count` elements; the vector is empty. Pages that are not written take no time.
 #[allow(dead_code, reason = "exports of the host write to it")]
 pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
     let bytes = count as u64 * size_of::<T>() as u64;

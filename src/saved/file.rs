@@ -92,8 +92,8 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// The folder cannot be opened, or no file can be made there. `path` is neither a regular file nor a link, and exists: devices,
-    /// FIFOs, sockets and folders are not replaced.
+    /// The folder cannot be opened, or no file can be made there. `path` is neither a regular file nor a link, and exists:
+    /// devices, FIFOs, sockets and folders are not replaced.
     pub fn beside(path: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
@@ -262,7 +262,7 @@ mod tests {
         assert!(std::fs::symlink_metadata(at("fifo")).unwrap().file_type().is_fifo());
     }
 
-    /// What gets the name while the file is written is not replaced, either.
+    /// A FIFO that takes the name while the file is written is not replaced, either.
     #[test]
     #[cfg_attr(miri, ignore = "it makes no such files")]
     fn a_fifo_that_comes_later_stays() {

@@ -9,7 +9,7 @@ use std::{env, fs};
 enum Builds {
     /// Each build.
     Every,
-    /// Those for `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`, and those that name it in `WARPSET_SIMT_SPECS`.
+    /// Builds with `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`, or with the spec in `WARPSET_SIMT_SPECS`.
     Full,
 }
 use Builds::{Every, Full};

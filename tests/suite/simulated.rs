@@ -52,7 +52,7 @@ struct Mistake {
 }
 
 impl Mistake {
-    /// What the driver does instead: `skipped`, `short`, ... A plain run has the first mistake of each class.
+    /// Class of the mistake: `skipped`, `short`, ... A plain run has the first of each class.
     fn class(&self) -> &'static str {
         self.fault.rsplit('=').next().expect("FUNCTION:CALL=CLASS")
     }

@@ -15,7 +15,8 @@ pub struct Written {
     pub folder_error: Option<io::Error>,
 }
 
-/// Writes a file under a temporary name and renames it when all of it is on the disk. It keeps the permissions of an earlier file.
+/// Writes a file under a temporary name and renames it when all of it is on the disk. It keeps the permissions of an earlier
+/// file.
 ///
 /// # Errors
 ///

@@ -223,8 +223,8 @@ impl Store for CpuStore {
         let (mut vectors, mut references) = (room::<u32>(capacity * self.spec.width())?, room::<u64>(capacity)?);
         // SAFETY: there is room for one vector and one reference for each slot, in new memory.
         let count = unsafe { self.export_at(slots, vectors.as_mut_ptr(), references.as_mut_ptr()) };
-        // SAFETY: the first `count` vectors, of `width` words each, and references have been written, and there are at most as many
-        // as slots (asserted in `export_at`).
+        // SAFETY: the first `count` vectors, of `width` words each, and references have been written, and there are at most as
+        // many as slots (asserted in `export_at`).
         unsafe {
             vectors.set_len(count * self.spec.width());
             references.set_len(count);

@@ -104,9 +104,9 @@ impl CpuValues {
 
     fn slice_mut(&mut self, bytes: u64) -> &mut [u8] {
         assert!(bytes <= self.bytes, "values are within their memory");
-        // SAFETY: as in `slice`. No other slice of these bytes exists. Those of `Array::view` borrow the array, which `change` and
-        // `update` borrow exclusively, and hold the table's lock, so that no change is left for `renumber`. Those of `Array::get`
-        // end before the lock of `self` is released.
+        // SAFETY: as in `slice`. No other slice of these bytes exists. Those of `Array::view` borrow the array, which `change`
+        // and `update` borrow exclusively, and hold the table's lock, so that no change is left for `renumber`. Those of
+        // `Array::get` end before the lock of `self` is released.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address(), bytes as usize) }
     }
 }

@@ -1,9 +1,10 @@
 //! The model checker, tested through the executable that Cargo built beside this test.
 //!
-//! Explorations are tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow. Without
-//! a GPU those tests are listed as skipped, and the last line gives their number. Tests that need the library's example `replay`
-//! are also listed as skipped if it is not built. A plain run has counts, paths and checkpoints in every table; languages, messages
-//! and reports, which do not depend on the table, in one. With `WARPSET_TEST_FULL=1` all are in every table.
+//! Explorations are tested with every kind of table on the CPU, and again on a GPU with tables that begin small and grow.
+//! Without a GPU those tests are listed as skipped, and the last line gives their number. Tests that need the library's example
+//! `replay` are also listed as skipped if it is not built. A plain run has counts, paths and checkpoints in every table;
+//! languages, messages and reports, which do not depend on the table, in one. With `WARPSET_TEST_FULL=1` all are in every
+//! table.
 
 mod checkpoints;
 mod claiming;

@@ -20,8 +20,8 @@ fn depth(report: &Value) -> Option<u64> {
 }
 
 /// Compares a reduced search with the whole one, and the counts of reduced searches by each engine and in each table with each
-/// other. A plain run has one number of threads for each table, and compiled code in one of them, if `compiles` is set. Returns the
-/// states of both.
+/// other. A plain run has one number of threads for each table, and compiled code in one of them, if `compiles` is set. Returns
+/// the states of both.
 fn compare(model: &Path, question: &[&str], compiles: bool) -> [u64; 2] {
     let (code, whole) = json(model, question);
     let mut left = None;

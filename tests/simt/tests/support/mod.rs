@@ -7,7 +7,7 @@ use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// The schedulers that choose, each of which explores every stress trial.
+/// Schedulers that choose at random or in lock-step; each explores every stress trial.
 pub const SCHEDULERS: [Strategy; 3] = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
 
 /// Whether this is the long run.

@@ -173,11 +173,11 @@ struct Reader<'t, 'd> {
     transition_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
     arcs: Vec<Node<'d, 'd>>,
     tools: Vec<Node<'d, 'd>>,
-    /// What PIPE says of the first transition, and must say of all.
+    /// PIPE's urgency of the first transition, which all others must share.
     urgency: Option<Urgency>,
 }
 
-/// What decides in PIPE which of several enabled transitions may fire.
+/// PIPE's rule for choosing among enabled transitions.
 #[derive(Clone, Copy)]
 struct Urgency {
     is_timed: bool,

@@ -145,7 +145,7 @@ impl Reader<'_> {
         };
         let name = escaped(&text_of(one("id")?));
         let question = one("formula").and_then(|formula| self.only(formula)).and_then(|formula| self.question(formula));
-        // The other properties of the file have answers nevertheless.
+        // One unreadable property must not cost the file's others their answers.
         let question = question.unwrap_or_else(|error| {
             let Span { line, column, .. } = error.span;
             Question::Declined(format!("the property cannot be read: {line}:{column}: {}", error.message))

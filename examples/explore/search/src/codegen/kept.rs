@@ -1,14 +1,14 @@
 //! Compiled next-state functions, kept on disk: the next search of a model does not wait for a compiler.
 //!
 //! A file is a shared library, followed by the SHA-256 of its key and its bytes. The key is the SHA-256 of all that the library
-//! depends on, and the file's name. So functions of another model, and those of another compiler or option, have another name, and
-//! are not used under this one, either. A copy of the library is loaded: whatever happens to the file later, the loaded functions
-//! stay as they are.
+//! depends on, and the file's name. So functions of another model, and those of another compiler or option, have another name,
+//! and are not used under this one, either. A copy of the library is loaded: whatever happens to the file later, the loaded
+//! functions stay as they are.
 //!
 //! - *Concurrent processes*: a file is written under a name of its own and then renamed, so that readers see whole files.
 //!   Processes that write the same file at once write functions of the same text.
-//! - *Damage*: a file that does not have the SHA-256 of its key and its bytes is ignored and written again. So files need not be flushed to
-//!   the disk before they are renamed.
+//! - *Damage*: a file that does not have the SHA-256 of its key and its bytes is ignored and written again. So files need not
+//!   be flushed to the disk before they are renamed.
 //! - *Other users*: a library is code, so it is loaded only if no other user can have written it. The folder and its files must
 //!   belong to the user of the process, must not be writable by others, and must not be links. A user must not name a folder
 //!   inside one in which others may rename files. (On Windows nothing is checked, because the access list of the default folder
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Also of the same user, and with the sum of their bytes.
+    /// Not even if it belongs to the same user and its bytes have their sum.
     #[test]
     fn a_file_of_another_key_is_not_found() {
         let (_folder, kept, library) = small();

@@ -359,8 +359,8 @@ fn run_reduced(
     Some(run(&simulated, (&interpreted, &reduced), &some_states(&interpreted), sizes))
 }
 
-/// Checks reduced searches for deadlocks, for goals, and for both; in a plain run the last of these that the model has, since each is
-/// compiled.
+/// Checks reduced searches for deadlocks, for goals, and for both; in a plain run the last of these that the model has, since
+/// each is compiled.
 fn check_reduced(model: &Model, checks: &Checks, sizes: fn(least: u64) -> Vec<(u64, u64)>) {
     let all = KEPT.into_iter().rev().filter(|kept| !kept.goals || !checks.conditions.is_empty());
     for kept in all.take(sized(KEPT.len(), 1, 1)) {
