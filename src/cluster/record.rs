@@ -279,6 +279,7 @@ pub(super) fn tally_of(records: &[Record], rank: usize, search: SearchMode) -> T
 
 /// For tests: changes a record, and its checksum with it.
 #[cfg(test)]
+#[allow(dead_code, reason = "its tests have ranks on the CPU")]
 pub(super) fn forge(bytes: &mut [u8], change: impl FnOnce(&mut Head, &mut [u64])) {
     let (head, numbers) = bytes.split_at_mut(size_of::<Head>());
     let (mut changed, mut rows): (Head, Vec<u64>) = (bytemuck::pod_read_unaligned(head), bytemuck::pod_collect_to_vec(numbers));

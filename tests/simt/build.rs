@@ -48,9 +48,12 @@ const BUCKETS: &[(Builds, Layout)] = &[
     (Full, (256, 8, 64)),
 ];
 
+/// As `Layout`, and the words of a slot.
+type Padded = (u32, u32, u32, u32);
+
 /// Bucket tables with padded slots: width in words, chunk and line in bytes, words per slot. One chunk and several, the end of a
 /// vector at each word of its last chunk, a bucket of several slots and one.
-const PADDED: &[(Builds, (u32, u32, u32, u32))] =
+const PADDED: &[(Builds, Padded)] =
     &[(Every, (3, 16, 64, 4)), (Full, (5, 16, 64, 8)), (Full, (6, 16, 64, 8)), (Every, (7, 16, 32, 8)), (Full, (33, 16, 64, 36))];
 
 /// Layouts of tree tables. Shapes: a word that moves up to the root pair, a word that moves up to a level between, no such word;
