@@ -1,6 +1,7 @@
 //! Lists of models that are not part of this repository, with the counts and verdicts of other tools.
 
 use super::*;
+use warpset_testing::sizes::sized;
 
 /// The columns that are compared in a list of models: states, transitions, deadlocks, levels, the widest level.
 const COLUMNS: [&str; 5] = ["states", "transitions", "deadlocks", "levels", "max_frontier"];
@@ -19,7 +20,16 @@ pub fn with_extension(path: PathBuf, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", path.display()))
 }
 
-/// Checks all rows of a list that have a number of states, of at most `most`, with every kind of table.
+/// Most states of a model in a run that is not full.
+const MOST_IN_PLAIN_RUNS: u64 = 200_000;
+
+/// Returns `most` in a full run, and otherwise at most 200,000: the most states of a model in a list that is compared.
+pub fn most_states(most: u64) -> u64 {
+    let plain = most.min(MOST_IN_PLAIN_RUNS);
+    sized(most, plain, plain)
+}
+
+/// Checks all rows of a list that have a number of states, of at most `most` (see [`most_states`]), with every kind of table.
 pub fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&str) -> (PathBuf, &'static [&'static str])) {
     let list = std::fs::read_to_string(with_extension(folder.join(list), "csv")).unwrap();
     let header: Vec<&str> = list.lines().next().unwrap().split(',').collect();
@@ -28,7 +38,7 @@ pub fn have_their_counts(folder: &Path, list: &str, most: u64, file: impl Fn(&st
     for row in list.lines().skip(1) {
         let fields: Vec<&str> = row.split(',').collect();
         let expected = columns.map(|column| fields[column].parse::<u64>().ok());
-        if expected[0].is_none_or(|states| states > most) {
+        if expected[0].is_none_or(|states| states > most_states(most)) {
             continue;
         }
         let (path, arguments) = file(fields[0]);
@@ -85,7 +95,7 @@ pub fn beem_properties_have_their_verdicts(folder: &Path) {
         let fields = fields_of(row);
         let [states, transitions, accepting] = [2, 3, 4].map(|column| fields[column].parse::<u64>().unwrap());
         let (verdict, automaton) = (fields[5], fields[7]);
-        if states > MOST_PRODUCT_STATES {
+        if states > most_states(MOST_PRODUCT_STATES) {
             continue;
         }
         let path = folder.join("ltl").join(format!("{}.dve", fields[0]));
