@@ -195,7 +195,7 @@ impl RankEngine {
         let count = offer.input.count(raw.width());
         let most = self.device.buffers.most;
         let mut part = RoundPart::first(if failed.is_some() { 0 } else { count }, most);
-        let (mut copies, mut under_way) = ([0; 2], None);
+        let (mut copies, mut under_way, mut wrong_reply) = ([0; 2], None, None);
         let (mut rounds, mut rows_of_all) = (0, vec![vec![0; self.link.ranks()]; self.link.ranks()]);
         self.sort(raw, offer, &part, &mut failed);
         loop {
@@ -208,6 +208,7 @@ impl RankEngine {
             let record = record.flags(asked.wants, has_more, self.is_in_turn(raw, offer)).failed(failed.as_ref());
             let records = self.link.exchange_records(offer.operation, record.values(offer.numbers))?;
             agree(&records, failed.take())?;
+            self.link.unless_ended(wrong_reply.take().map_or(Ok(()), Err))?;
             let sizes = if self.has_sizes(raw, offer) { check_sizes(&records) } else { Ok(()) };
             self.link.unless_ended(sizes.and_then(|()| check_rows(&records, most as u64)))?;
             rounds += 1;
@@ -236,10 +237,10 @@ impl RankEngine {
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
             // Ends the round before: its replies cross while the table works on this one.
             if let Some((part, rows)) = under_way.replace((part, rows)) {
-                self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
+                self.end(offer, (&part, &rows), answers, &mut copies, &mut wrong_reply, &mut failed)?;
             }
             if let Some((part, rows)) = under_way.take_if(|_| in_turn || is_last) {
-                self.end(offer, (&part, &rows), answers, &mut copies, &mut failed)?;
+                self.end(offer, (&part, &rows), answers, &mut copies, &mut wrong_reply, &mut failed)?;
             }
             if is_last {
                 break;
@@ -257,6 +258,7 @@ impl RankEngine {
         (record.head.offered, [record.head.copies_hit, record.head.copies_full]) = (count as u64, copies);
         let records = self.link.exchange_records(offer.operation, record.failed(failed.as_ref()))?;
         agree(&records, failed)?;
+        self.link.unless_ended(wrong_reply.map_or(Ok(()), Err))?;
         let sizes = if self.has_sizes(raw, offer) { check_sizes(&records) } else { Ok(()) };
         self.link.unless_ended(sizes.and_then(|()| check_answers(&records, &rows_of_all, rounds * most as u64)))?;
         answers.tally = tally_of(&records, self.link.rank(), offer.search);
@@ -357,13 +359,15 @@ impl RankEngine {
     }
 
     /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as in
-    /// `put`.
+    /// `put`. `wrong_reply` gets the error of an outcome that cannot be right. A rank whose device has failed sends such outcomes,
+    /// too, so this error counts only if the next record of no rank reports a failure.
     fn end(
         &mut self,
         offer: &Offer<'_>,
         (part, rows): (&RoundPart, &Rows),
         answers: &mut Answers,
         copies: &mut [u64; 2],
+        wrong_reply: &mut Option<Error>,
         failed: &mut Option<Error>,
     ) -> Result<()> {
         let Self { link, device: DeviceRounds { buffers, partition, puts } } = self;
@@ -388,8 +392,11 @@ impl RankEngine {
             let mut owners = vec![0; part.len];
             let output = Output::Host { outcomes: &mut [], references: None, owners: Some(&mut owners) };
             let found = partition.collect(buffers, part.round, offer.search, output);
-            let reason = format!("has sent {outcome}, which is no outcome");
-            return link.unless_ended(found.and(Err(Error::Connection { rank: owners[at] as usize, reason })));
+            if keep(found, failed).is_some() {
+                let reason = format!("has sent {outcome}, which is no outcome");
+                wrong_reply.get_or_insert(Error::Connection { rank: owners[at] as usize, reason });
+            }
+            return Ok(());
         }
         let [hits, rejected] = collected.unwrap_or_default();
         *copies = [copies[0] + hits, copies[1] + rejected];
