@@ -7,7 +7,7 @@ use roxmltree::Node;
 /// The kind of elements of other namespaces: no name of XML has such characters.
 const FOREIGN: &str = "(other)";
 
-/// The name of an element in the namespace of the file's first element, or in none, as some tools write; otherwise [`FOREIGN`].
+/// The name of an element in the namespace of the file's first element, or in none, as some tools write; otherwise `FOREIGN`.
 pub fn kind<'a>(node: Node<'a, '_>) -> &'a str {
     let namespace = node.tag_name().namespace().filter(|namespace| !namespace.is_empty());
     let own = node.document().root_element().tag_name().namespace();
