@@ -1,5 +1,6 @@
-//! Compiles kernels with NVRTC: no GPU is needed. Kernels of every kind that tests use are compiled for one compute capability, a
-//! selection for others. One compilation runs per core (`--test-threads`): NVRTC compiles concurrently.
+//! Compiles kernels with NVRTC: no GPU is needed. Kernels of every kind that tests use are compiled for one compute capability,
+//! a selection for others; all of them with `WARPSET_TEST_FULL=1`, otherwise those of the committed table. One compilation runs
+//! per core (`--test-threads`): NVRTC compiles concurrently.
 //!
 //! Without NVRTC the tests are skipped with a message; with `WARPSET_REQUIRE_NVRTC` in the environment, that is a failure.
 //!
@@ -21,6 +22,7 @@ mod nvrtc {
 
 use libtest_mimic::{Arguments, Trial};
 use nvrtc::{kernel_table, program, ptx};
+use warpset_testing::sizes::full;
 
 fn main() {
     for write in [kernel_table::write, ptx::write] {
@@ -30,7 +32,11 @@ fn main() {
     }
     let missing = missing();
     let skipped = missing.as_ref().map_or(String::new(), |reason| format!(" (skipped: {reason})"));
-    let trials = program::all().into_iter().map(|(program, capability @ (major, minor))| {
+    // A run that is not full has the kernels of the table, and a few of every kind for the oldest capability.
+    let is_chosen = |(program, capability): &(program::Program, (u32, u32))| {
+        full() || if *capability == program::ALL { program.is_measured() } else { *capability == program::OLDEST }
+    };
+    let trials = program::all().into_iter().filter(is_chosen).map(|(program, capability @ (major, minor))| {
         let name = format!("compute_{major}{minor}::{}{skipped}", program.name());
         let run = move || {
             let image = program.compile(capability)?;

@@ -358,9 +358,9 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as in
-    /// `put`. `wrong_reply` gets the error of an outcome that cannot be right. A rank whose device has failed sends such outcomes,
-    /// too, so this error counts only if the next record of no rank reports a failure.
+    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as
+    /// in `put`. `wrong_reply` gets the error of an outcome that cannot be right. A rank whose device has failed sends such
+    /// outcomes, too, so this error counts only if the next record of no rank reports a failure.
     fn end(
         &mut self,
         offer: &Offer<'_>,

@@ -9,7 +9,10 @@ pub const ALL: (u32, u32) = (9, 0);
 /// The headers differ only in whether chunks may have 16 bytes, which begins with 9.0. Two of these capabilities are below that,
 /// the oldest and one in wide use, and one is above. The code is otherwise equal, so a few programs of every kind show whether it
 /// compiles.
-const OTHERS: [(u32, u32); 3] = [(7, 5), (8, 0), (12, 0)];
+const OTHERS: [(u32, u32); 3] = [OLDEST, (8, 0), (12, 0)];
+
+/// Oldest compute capability that is supported.
+pub const OLDEST: (u32, u32) = (7, 5);
 
 /// Kernels that are compiled together.
 #[derive(Clone, Copy)]
