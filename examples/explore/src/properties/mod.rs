@@ -211,12 +211,11 @@ impl Properties {
     ) -> Result<()> {
         if self.round == Round::Markings {
             self.conclude_markings(table, interpreted, exploration, limits)?;
-            // The error is the reason of the others.
-            let mut verdicts = self.verdicts.lock().expect(LOCKED);
-            verdicts
-                .iter_mut()
-                .filter(|verdict| matches!(verdict, Some(Verdict::CannotCompute(_))))
-                .for_each(|open| *open = None);
+            // The error is the reason of the others, but of declined questions, which have their own.
+            for (property, verdict) in self.all.iter().zip(self.verdicts.lock().expect(LOCKED).iter_mut()) {
+                let is_declined = matches!(property.question, Question::Declined(_));
+                verdict.take_if(|verdict| !is_declined && matches!(verdict, Verdict::CannotCompute(_)));
+            }
         }
         Ok(())
     }

@@ -230,6 +230,10 @@ pub fn what_a_limit_ended_has_no_verdict() {
     let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
     let formulas = [exists("finally", &at_least(&["p"], 300)), all("globally", &at_most(&["p"], 10))];
     let formulas = formulas.each_ref().map(String::as_str);
+    // A declined formula keeps its own reason.
+    let ctl = all("globally", &exists("finally", &at_least(&["p"], 150)));
+    let (_, _, text) = verdicts(place, &source, &property_set(&[&formulas[..], &[ctl.as_str()]].concat()), &[]);
+    assert!(text.contains("P-02: formulas of CTL"), "{text}");
     let (code, found, text) = verdicts(place, &source, &property_set(&formulas), &[]);
     assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "FALSE".into()]));
     assert!(text.contains("the net is unbounded") && text.contains("--token-bits 16 searches on"), "{text}");
