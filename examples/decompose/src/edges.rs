@@ -93,8 +93,8 @@ impl Columns {
             let pair = pairs.into_iter().find(|(sources, targets)| !sources.is_empty() && !targets.is_empty());
             (sources, targets) = pair.with_context(|| {
                 format!(
-                    "`{}` is neither an edge nor names its columns: two numbers from 0 on, or names such as `source` and `target`, were \
-                     expected",
+                    "`{}` is neither an edge nor names its columns: two numbers from 0 on, or names such as `source` and \
+                     `target`, were expected",
                     excerpt(line)
                 )
             })?;
@@ -190,8 +190,8 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (1..=19).contains(&length).then_some((value, &text[length..]))
 }
 
-/// Source, target and number of columns of a line without names; `None` if it is no edge, or has quotes. The mark behind the first
-/// number separates all columns.
+/// Source, target and number of columns of a line without names; `None` if it is no edge, or has quotes. The mark behind the
+/// first number separates all columns.
 fn edge(line: &[u8]) -> Option<(u64, u64, usize)> {
     let (source, rest) = leading_number(line)?;
     let behind = rest.trim_ascii_start();

@@ -1,7 +1,7 @@
 //! Reads text in any encoding and with any line ends as UTF-8 with `\n`.
 //!
-//! A byte-order mark selects UTF-8 or UTF-16; text without one is UTF-8. XML without a mark may declare its encoding, and UTF-16 is
-//! recognised by the zeros in its first characters. A line ends with LF, CR or CRLF.
+//! A byte-order mark selects UTF-8 or UTF-16; text without one is UTF-8. XML without a mark may declare its encoding, and UTF-16
+//! is recognised by the zeros in its first characters. A line ends with LF, CR or CRLF.
 //!
 //! Bytes that are invalid in the encoding are passed on as invalid UTF-8: those of UTF-8 as they are, each invalid piece of
 //! another encoding as the byte 0xFF. So `std::str::from_utf8` finds them, whatever the encoding is.

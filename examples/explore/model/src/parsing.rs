@@ -204,6 +204,13 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             }
         }
     };
+    // Bytes that are not UTF-8 may be what ends a quoted text too early.
+    let quoted = text[start..].strip_prefix('"').and_then(|inside| inside.split(['"', '\n']).next());
+    if let Some(at) = quoted.and_then(|inside| inside.find(char::REPLACEMENT_CHARACTER))
+        && let Some(position) = Position::new(text, start + 1 + at)
+    {
+        (start, (line, column)) = (position.pos(), position.line_col());
+    }
     let rest = &text[start..];
     let word = rest.len() - rest.trim_start_matches(is_name_character).len();
     let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };

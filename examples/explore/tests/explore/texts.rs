@@ -25,7 +25,16 @@ const PROPERTIES: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>
 </property-set>
 ";
 
-const DVE: &str = "// Zähler\nbyte zähler;\nprocess Tür {\n  state zu, öffnet;\n  init zu;\n  trans\n    zu -> öffnet { effect zähler = 3; };\n}\nsystem async;\n";
+const DVE: &str = "// Zähler
+byte zähler;
+process Tür {
+  state zu, öffnet;
+  init zu;
+  trans
+    zu -> öffnet { effect zähler = 3; };
+}
+system async;
+";
 
 const SLCO: &str = "model Größe {
   // Zähler
@@ -47,10 +56,27 @@ const SENDER: &str = "des (0, 2, 2)\n(0, \"GRÜẞE !ä\", 1)\n(1, zurück, 0)\n
 
 const RECEIVER: &str = "des (0, 1, 2)\n(0, \"GRÜẞE !ä\", 1)\n";
 
-const NETWORK: &str = "-- Grüße\nlabel par using \"GRÜẞE !ä\" * \"GRÜẞE !ä\" -> grüße, zurück * _ -> zurück in\n  \"tür.aut\" || \"wärter.aut\"\nend par\n";
+const NETWORK: &str = "-- Grüße
+label par using \"GRÜẞE !ä\" * \"GRÜẞE !ä\" -> grüße, zurück * _ -> zurück in
+  \"tür.aut\" || \"wärter.aut\"
+end par
+";
 
-const AUTOMATON: &str = "HOA: v1\n/* Prüfung */\nname: \"nie größer\"\nStates: 2\nStart: 0\nAP: 1 \"zähler == 3\"\nAcceptance: 1 Inf(0)\n\
-     --BODY--\nState: 0\n[!0] 0\n[0] 1\nState: 1 {0}\n[t] 1\n--END--\n";
+const AUTOMATON: &str = "HOA: v1
+/* Prüfung */
+name: \"nie größer\"
+States: 2
+Start: 0
+AP: 1 \"zähler == 3\"
+Acceptance: 1 Inf(0)
+--BODY--
+State: 0
+[!0] 0
+[0] 1
+State: 1 {0}
+[t] 1
+--END--
+";
 
 /// A text in each encoding, named as XML names it, and with each line end.
 fn variants(text: &str) -> Vec<(String, Vec<u8>)> {
@@ -138,6 +164,7 @@ pub fn bytes_that_are_no_text_are_refused_with_their_line() {
         ("b.aut", &broken, "b.aut:2: the label `\u{fffd}` is not"),
         ("c.aut", b"\xff\xfe\0\0d\0\0\0", "c.aut cannot be read: the text is in UTF-32"),
         ("d.dve", b"byte x;\rbyte gr\xfcn;\r", "d.dve:2:8: a byte that is not UTF-8"),
+        ("d.exp", b"-- gr\xfcn\r\n\"a.aut\" |[\"gr\xfcn\"]| \"a.aut\"", "d.exp:2:14: a byte that is not UTF-8"),
         ("e.pnml", &latin, "e.pnml:4:14: a byte that is not UTF-8"),
         ("f.pnml", declared("x-unknown").as_bytes(), "the encoding `x-unknown`"),
         ("g.pnml", b"<?xml version='1.0'?>\n<pnml>\xc3</pnml>", "g.pnml:2:7: a byte that is not UTF-8"),

@@ -154,8 +154,8 @@ fn bytes_that_are_not_utf8_may_be_in_comments() {
 
 #[test]
 fn names_have_any_letters() {
-    let text = "byte gr\u{fc}n, \u{441}\u{447}\u{451}\u{442}; process T\u{fc}r { byte \u{e9}t\u{e9}; state \u{e4}, b; init \u{e4}; trans \u{e4} -> b \
-                { guard gr\u{fc}n == 0; effect \u{e9}t\u{e9} = 1; }; } system async;";
+    let text = "byte gr\u{fc}n, \u{441}\u{447}\u{451}\u{442}; process T\u{fc}r { byte \u{e9}t\u{e9}; state \u{e4}, b; init \u{e4}; \
+                trans \u{e4} -> b { guard gr\u{fc}n == 0; effect \u{e9}t\u{e9} = 1; }; } system async;";
     let dve = read(text).unwrap();
     let condition =
         |text: &str| dve.condition(&Source { name: "c".into(), text: text.into() }).map(drop).map_err(|e| e.to_string());

@@ -360,8 +360,8 @@ fn labels_and_names_have_any_letters() {
     for text in [
         "\"gr\u{fc}n-2\" |[\u{e9}]| \u{e9}",
         "par using \u{e9} * \u{e9} -> \u{e9}, \u{df} * _ -> \u{df} in \"gr\u{fc}n-2.aut\" || \u{e9}.aut end par",
-        "total rename \"x !\\(.\\)\" -> \"\u{e9} !\\1\" in (partial rename \"\u{e9}\" -> x in gr\u{fc}n-2 end rename) |[x]| partial rename \
-         \"[\u{e9}]\" -> x in \u{e9} end rename end rename",
+        "total rename \"x !\\(.\\)\" -> \"\u{e9} !\\1\" in (partial rename \"\u{e9}\" -> x in gr\u{fc}n-2 end rename) |[x]| \
+         partial rename \"[\u{e9}]\" -> x in \u{e9} end rename end rename",
     ] {
         let network = files.read(text).unwrap_or_else(|error| panic!("{text}: {error:#}"));
         assert_eq!(explored(&network), (3, 2, vec!["\u{df}".to_string(), "\u{e9} !\u{1f980}".into()]), "{text}");
