@@ -79,6 +79,8 @@ struct Columns {
     direction: Option<usize>,
     count: usize,
     are_named: bool,
+    /// Whether the first column has the sources, the second one the targets, and no column the direction.
+    are_first: bool,
 }
 
 impl Columns {
@@ -107,12 +109,14 @@ impl Columns {
             }
         };
         let (source, target) = (only(&sources, "sources", &SOURCES)?, only(&targets, "targets", &TARGETS)?);
-        Ok(Self { delimiter, source, target, direction: of(&["type"]).first().copied(), count: names.len(), are_named: true })
+        let direction = of(&["type"]).first().copied();
+        let are_first = (source, target, direction) == (0, 1, None);
+        Ok(Self { delimiter, source, target, direction, count: names.len(), are_named: true, are_first })
     }
 
     /// The columns of a list without names, by the fields of its first edge.
     fn unnamed(count: usize) -> Self {
-        Self { delimiter: None, source: 0, target: 1, direction: None, count, are_named: false }
+        Self { delimiter: None, source: 0, target: 1, direction: None, count, are_named: false, are_first: true }
     }
 
     /// Reads an edge from its fields.
@@ -190,9 +194,17 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (1..=19).contains(&length).then_some((value, &text[length..]))
 }
 
-/// Source, target and number of columns of a line without names; `None` if it is no edge, or has quotes. The mark behind the
-/// first number separates all columns.
-fn edge(line: &[u8]) -> Option<(u64, u64, usize)> {
+/// An edge whose first two columns are its source and target.
+struct Edge {
+    source: u64,
+    target: u64,
+    columns: usize,
+    /// The mark behind the first number, which separates all columns; `None` if blanks do.
+    delimiter: Option<u8>,
+}
+
+/// Reads an edge; `None` if the line does not begin with two numbers, or has quotes.
+fn edge(line: &[u8]) -> Option<Edge> {
     let (source, rest) = leading_number(line)?;
     let behind = rest.trim_ascii_start();
     let delimiter = match behind.first()? {
@@ -203,26 +215,27 @@ fn edge(line: &[u8]) -> Option<(u64, u64, usize)> {
     };
     let behind = if matches!(delimiter, Some(b',' | b';')) { behind[1..].trim_ascii_start() } else { behind };
     let (target, rest) = leading_number(behind)?;
-    if rest.trim_ascii().is_empty() && (delimiter != Some(b'\t') || !rest.contains(&b'\t')) {
-        return Some((source, target, 2));
-    }
     let more = match delimiter {
+        _ if rest.trim_ascii().is_empty() && (delimiter != Some(b'\t') || !rest.contains(&b'\t')) => 0,
         Some(mark) if rest.trim_ascii_start().first() == Some(&mark) || rest[0] == mark => {
+            if rest.contains(&b'"') {
+                return None;
+            }
             rest.iter().filter(|byte| **byte == mark).count()
         }
         Some(b',' | b';') => return None,
         _ if !rest[0].is_ascii_whitespace() => return None,
         _ => {
             // NetworkX writes attributes as one dictionary at the end.
-            let end = rest.iter().position(|byte| *byte == b'{').unwrap_or(rest.len());
-            let attributes = usize::from(end < rest.len());
+            let begins = |pair: &[u8]| pair[0].is_ascii_whitespace() && pair[1] == b'{';
+            let end = rest.windows(2).position(begins).unwrap_or(rest.len());
             if rest[..end].contains(&b'"') {
                 return None;
             }
-            return Some((source, target, 2 + attributes + fields_at(&rest[..end], None).count()));
+            fields_at(&rest[..end], None).count() + usize::from(end < rest.len())
         }
     };
-    (!rest.contains(&b'"')).then_some((source, target, 2 + more))
+    Some(Edge { source, target, columns: 2 + more, delimiter })
 }
 
 /// A list of edges that is being read.
@@ -235,9 +248,11 @@ struct List {
 impl List {
     /// Reads a line. Returns false if it has quotes: nothing is done then.
     fn line(&mut self, line: &[u8]) -> Result<bool> {
-        let are_named = self.columns.is_some_and(|columns| columns.are_named);
-        if !are_named && let Some((source, target, count)) = edge(line.trim_ascii_start()) {
-            return self.edge(source, target, count, || excerpt(line.trim_ascii())).map(|()| true);
+        if self.columns.is_none_or(|columns| columns.are_first)
+            && let Some(Edge { source, target, columns, delimiter }) = edge(line.trim_ascii_start())
+            && self.columns.is_none_or(|columns| !columns.are_named || columns.delimiter == delimiter)
+        {
+            return self.edge(source, target, columns, || excerpt(line.trim_ascii())).map(|()| true);
         }
         let text = line.trim_ascii();
         if text.is_empty() || is_comment(text) {
@@ -440,6 +455,7 @@ mod tests {
             "0,1,\n1,2,x\n2,0,\n",
             "0;1;0,5\n1;2;1\n2;0;1\n",
             "0 1 {'weight': 3, 'color': 'red'}\n1 2 {}\n2 0 {'weight': 4}\n",
+            "source target a\n0 1 b\n1 2 {c\n2 0 d\n",
             "source,target\n0,1\n1,2\n2,0\n",
         ] {
             assert_eq!(of(read, text), Ok((vec![0, 1, 2, 3], vec![1, 2, 0])), "{text}");
