@@ -4,7 +4,8 @@ fn main() {
     println!("cargo::rerun-if-changed=cuda");
     if cfg!(not(any(feature = "cuda", feature = "cpu"))) {
         println!(
-            "cargo::error=warpset needs at least one of its features `cuda` and `cpu`: without them there is no device for a table"
+            "cargo::error=warpset needs at least one of its features `cuda` and `cpu`: without them there is no device for a \
+             table"
         );
     }
     #[cfg(feature = "cpu")]
