@@ -203,8 +203,8 @@ pub struct Options {
         value_name = "WALKS[,DEPTH]",
         value_parser = requested::parse,
         conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export", "record",
-            "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
+            "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export",
+            "record", "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
         ],
         help_heading = "Checks"
     )]

@@ -521,7 +521,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(words in proptest::collection::vec(proptest::sample::select(
-            vec!["a", "P", ".", "->", "<->", "U", "R", "G", "F", "X", "!", "(", ")", "[", "]", "[]", "<>", "&&", "||", "==", "1", "-", "é", "\n", "\"", "=", "**"]
+            vec![
+                "a", "P", ".", "->", "<->", "U", "R", "G", "F", "X", "!", "(", ")", "[", "]", "[]", "<>", "&&", "||", "==", "1",
+                "-", "é", "\n", "\"", "=", "**",
+            ]
         ), 0..20)) {
             let _ = read(&words.join(" "));
             let _ = read(&words.concat());
