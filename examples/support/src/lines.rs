@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
     /// # Errors
     ///
     /// The line is too long, or the file cannot be read.
-    pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+    pub fn next_line(&mut self) -> Result<Option<(u64, &[u8])>> {
         let end = loop {
             if let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..self.filled]) {
                 break self.searched + length;
@@ -90,7 +90,7 @@ impl<R: Read> Lines<R> {
 /// An error of `take`, with the file's name and the line; a line that is too long; a file that cannot be read.
 pub fn for_each(name: &str, reader: impl Read, mut take: impl FnMut(&[u8], u64) -> Result<()>) -> Result<u64> {
     let mut lines = Lines::new(name, reader);
-    while let Some((number, line)) = lines.next()? {
+    while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
         if !line.is_empty() {
             take(line, number).map_err(|error| placed(name, number, error))?;
@@ -123,4 +123,34 @@ pub fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 80;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).escape_debug().to_string();
     if bytes.len() > MOST { format!("{text}...") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_any_length_are_read_and_what_follows_them() {
+        let long = "x".repeat(3 * PIECE);
+        let text = format!("\u{feff}a\r\r\n{long}\r\nb\nc\rd");
+        let mut lines = Lines::new("file", text.as_bytes());
+        for (number, expected) in [(1, "a"), (2, ""), (3, &*long), (4, "b")] {
+            assert!(lines.next_line().unwrap() == Some((number, expected.as_bytes())), "{number}");
+        }
+        let mut rest = String::new();
+        lines.rest().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "c\nd");
+        let mut numbers = Vec::new();
+        let error = for_each("file", text.as_bytes(), |line, number| {
+            numbers.push((number, line.len()));
+            ensure!(line != b"c", "wrong");
+            Ok(())
+        });
+        assert_eq!(error.unwrap_err().to_string(), "file:5: wrong");
+        assert_eq!(numbers, [(1, 1), (3, long.len()), (4, 1), (5, 1)]);
+        assert_eq!(for_each("file", "a\r\rb".as_bytes(), |_, _| Ok(())).unwrap(), 3);
+        let too_long = "x".repeat(MOST_BYTES + 1);
+        let error = for_each("file", too_long.as_bytes(), |_, _| Ok(())).unwrap_err().to_string();
+        assert_eq!(error, "file:1: the line has more than 16777216 bytes");
+    }
 }
