@@ -23,6 +23,13 @@ pub struct Span {
     pub column: u32,
 }
 
+/// Parts of a model's file that are not read, because they do not change what the model does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    pub what: String,
+    pub count: u64,
+}
+
 impl Source {
     /// Decodes the bytes of a file: removes a byte order mark, and puts U+FFFD where the bytes are not UTF-8. All languages
     /// accept that character only in comments, so elsewhere it is an error with its place.
