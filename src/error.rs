@@ -14,7 +14,11 @@ pub enum Error {
         width: usize,
     },
     /// Keys of compact tables have between 20 and 64 bits.
-    #[error("keys of {key_bits} bits are not supported: keys have {least} to {most} bits", least = Spec::KEY_BITS.start(), most = Spec::KEY_BITS.end())]
+    #[error(
+        "keys of {key_bits} bits are not supported: keys have {least} to {most} bits",
+        least = Spec::KEY_BITS.start(),
+        most = Spec::KEY_BITS.end()
+    )]
     KeyBits {
         /// The bits asked for.
         key_bits: u32,
@@ -33,7 +37,8 @@ pub enum Error {
     },
     /// The part of a key that its bucket does not imply is larger than a slot.
     #[error(
-        "keys of {key_bits} bits do not fit a table of {slots} slots of {slot_bits} bits: use {needed} slots or more, or wider slots"
+        "keys of {key_bits} bits do not fit a table of {slots} slots of {slot_bits} bits: use {needed} slots or more, or wider \
+         slots"
     )]
     KeysDoNotFit {
         /// Bits a key.
@@ -56,7 +61,10 @@ pub enum Error {
         key_bits: u32,
     },
     /// The words given are not a whole number of vectors.
-    #[error("the batch is not a whole number of vectors: length in words {words}, width {width}, remainder {left}", left = words % width)]
+    #[error(
+        "the batch is not a whole number of vectors: length in words {words}, width {width}, remainder {left}",
+        left = words % width
+    )]
     RaggedVectors {
         /// The words given.
         words: usize,
@@ -64,7 +72,10 @@ pub enum Error {
         width: usize,
     },
     /// The capacity is zero, or larger than references can number.
-    #[error("a capacity of {capacity} (width {width}) is not supported: a table has 1 to {most} slots", most = crate::layout::limits::MAX_CAPACITY)]
+    #[error(
+        "a capacity of {capacity} (width {width}) is not supported: a table has 1 to {most} slots",
+        most = crate::layout::limits::MAX_CAPACITY
+    )]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -102,7 +113,8 @@ pub enum Error {
     /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
     /// Nothing was done with the others either.
     #[error(
-        "stale references ({stale} of {count}): the table has since grown, been cleared or relocated keys, or they belong to another table"
+        "stale references ({stale} of {count}): the table has since grown, been cleared or relocated keys, or they belong to \
+         another table"
     )]
     StaleReferences {
         /// Number of stale references.
@@ -122,7 +134,10 @@ pub enum Error {
         most: u64,
     },
     /// No build strategy has this name.
-    #[error("there is no strategy `{name}`; the strategies are {}", Strategy::ALL.map(|strategy| strategy.to_string()).join(", "))]
+    #[error(
+        "there is no strategy `{name}`; the strategies are {}",
+        Strategy::ALL.map(|strategy| strategy.to_string()).join(", ")
+    )]
     UnknownStrategy {
         /// The name given.
         name: String,
@@ -178,7 +193,8 @@ pub enum Error {
     /// A batch that needs the table to grow is not refused for this reason: its vectors use the remaining slots, and this error
     /// is in [`Batch::error`](crate::Batch::error).
     #[error(
-        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop the value that `{held}` returned, or return from the closure or writer that it calls"
+        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop the value that `{held}` \
+         returned, or return from the closure or writer that it calls"
     )]
     SelfDeadlock {
         /// The call that was refused.
@@ -310,7 +326,10 @@ pub enum Error {
         status: String,
     },
     /// The text does not name a device.
-    #[error("there is no device `{name}`; the devices are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::layout::limits::MAX_THREADS)]
+    #[error(
+        "there is no device `{name}`; the devices are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best",
+        most = crate::layout::limits::MAX_THREADS
+    )]
     UnknownDevice {
         /// The text.
         name: String,

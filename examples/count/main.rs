@@ -233,7 +233,8 @@ impl Items {
                 Some(at) => {
                     let (line, length, most) = (at + 1, bytes - 1, most - 1);
                     bail!(
-                        "line {line} has {length} bytes, but at most {most} are possible: {why}, and one of them marks the line's end"
+                        "line {line} has {length} bytes, but at most {most} are possible: {why}, and one of them marks the \
+                         line's end"
                     )
                 }
                 None => bail!("a row has {bytes} bytes, but at most {most} are possible: {why}"),

@@ -55,7 +55,14 @@ pub struct Options {
 
     /// Duplication: random vectors offered divided by distinct vectors, at least 1. Every distinct vector is offered at least
     /// once; repetitions are drawn uniformly, and the order is random.
-    #[arg(long, value_name = "D", default_value = "2", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
+    #[arg(
+        long,
+        value_name = "D",
+        default_value = "2",
+        value_parser = parse_factor,
+        conflicts_with = "file",
+        help_heading = "Vectors"
+    )]
     pub duplication: f64,
 
     /// Internal duplication: words of all distinct vectors divided by the number of values of a word, at least 1. Every word is
@@ -119,7 +126,13 @@ pub struct Options {
     pub grow: bool,
 
     /// Number of passes over the vectors. The first puts them into the empty table; later passes only find them.
-    #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
+    #[arg(
+        long,
+        value_name = "PASSES",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Measurement"
+    )]
     pub repeat: u32,
 
     /// Measure the placement-only pass: the speed of a pass that is given each vector's slot and makes only the unavoidable

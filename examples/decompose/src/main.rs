@@ -169,7 +169,8 @@ fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let differs = labels.iter().zip(&expected).position(|(label, expected)| label != expected);
     let Some(state) = differs else { return Ok(time) };
     anyhow::bail!(
-        "state {state} is in the component of state {}, but Tarjan's algorithm puts it in that of state {}: please report this as a bug",
+        "state {state} is in the component of state {}, but Tarjan's algorithm puts it in that of state {}: please report this \
+         as a bug",
         labels[state],
         expected[state]
     )

@@ -81,8 +81,8 @@ fn growth(model: &Model, states: &[Vec<u32>]) -> Option<String> {
                 let grows = before.iter().zip(after).position(|(before, after)| before < after)?;
                 let name = escaping::line(&net.places[grows].name);
                 return Some(format!(
-                    "the net is unbounded: the marking after {later} steps has all tokens of that after {earlier} steps, and more in \
-                     the place {name}, so the steps between them can be repeated for ever"
+                    "the net is unbounded: the marking after {later} steps has all tokens of that after {earlier} steps, and \
+                     more in the place {name}, so the steps between them can be repeated for ever"
                 ));
             }
         }
@@ -134,8 +134,8 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     };
     let next = if is_claimed && net.encoding.believes_units {
         program::print_warning(&format!(
-            "warning: the NUPN section says that the place {name} is safe, or alone in its unit, and it is not: the search begins \
-             again without that section\n"
+            "warning: the NUPN section says that the place {name} is safe, or alone in its unit, and it is not: the search \
+             begins again without that section\n"
         ));
         Encoding { believes_units: false, ..net.encoding }
     } else {

@@ -1,4 +1,4 @@
-//! Which options go together: a table of the program's jobs and its options, and of the options that contradict each other.
+//! Options that go together: a table of the program's jobs and its options, and of the options that contradict each other.
 //!
 //! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Command;
 use clap::error::ErrorKind;
 
-/// What a command line asks the program to do.
+/// The work that a command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// Explores. With `--step`, a walk by hand follows.
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Each pair of options is refused by the parser exactly if the table says so, and the error names both.
+    /// Each pair of options is refused by the parser exactly if the table has a mark for it, and the error names both.
     #[test]
     fn each_pair_is_used_or_refused() {
         let all = options();
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// What a walk by hand does not use is known when the model is read: its property process may be asked about.
+    /// Outputs of a walk by hand are refused when the model is read: a property process of the model asks for a search.
     #[test]
     fn a_walk_by_hand_uses_no_outputs() {
         for option in ["export", "coverage", "checkpoint", "record", "trace", "unreached", "table", "max_states", "keep_going"] {

@@ -121,8 +121,8 @@ pub struct Options {
     #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ltl: Option<String>,
 
-    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based Büchi acceptance or `t`; its propositions are
-    /// conditions. Replaces the model's own property process, if it has one.
+    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based Büchi acceptance or `t`; its
+    /// propositions are conditions. Replaces the model's own property process, if it has one.
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
@@ -213,8 +213,8 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. It is indexed if --parents is given, or
-    /// if the table of --capacity fits the memory with an index but not in buckets.
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. It is indexed if
+    /// --parents is given, or if the table of --capacity fits the memory with an index but not in buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 

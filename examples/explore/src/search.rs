@@ -34,7 +34,8 @@ const NOT_OF_RUNS: &str =
     "--checkpoint and --resume cannot be combined with a property of runs (here the model's property process)";
 
 /// Warning that a checkpoint is not used.
-const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the search begins from the start\n";
+const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the \
+                           search begins from the start\n";
 
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
 /// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.

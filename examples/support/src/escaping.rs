@@ -1,7 +1,7 @@
 //! Texts of files in outputs: one function for each kind of output. JSON has its own escapes.
 //!
 //! A name in a file may hold any character. Control characters would change the colours or the title of a terminal, a line end
-//! would forge a line of a report, and overrides of the writing direction would show another text than there is. Each of these
+//! would forge a line of a report, and overrides of the writing direction would show letters in another order. Each of these
 //! characters is shown as `\u{1b}`.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Chains of operators: `a && b && c` and `x + y - z` are written without brackets, so they are not nested, however long they are.
+//! Chains of operators: `a && b && c` and `x + y - z` are written without brackets, so they are never nested.
 //!
 //! A short chain becomes a tree as it is written, from left to right. A longer one becomes a tree of least depth, which has the
 //! same value, evaluates its operands in the same order, and has the same faults: these operators are associative, also when
@@ -62,7 +62,7 @@ impl Part {
         }
     }
 
-    /// Joins two operands by an operator, as a part of the left one's chain if that goes on. `at` is the whole expression's place.
+    /// Joins two operands by an operator, as a part of the left one's chain if that goes on. `at` is the place of the expression.
     pub fn join(self, operator: Binary, right: Self, at: Span) -> Self {
         let own = chain_of(operator);
         let known = match (self.value(), right.value()) {

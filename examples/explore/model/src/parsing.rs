@@ -256,7 +256,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_those_that_pest_counts(text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20)) {
+        fn places_are_those_that_pest_counts(
+            text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20),
+        ) {
             LAST.set((std::ptr::null(), BEGINNING));
             for offset in offsets {
                 if let Some(position) = Position::new(&text, offset) {

@@ -81,7 +81,7 @@ pub fn names_cannot_control_a_terminal() {
             printed(&path, &["--ltl", &format!("G !({asks})"), "--emit-buchi", &file(automaton)]);
             clean(automaton);
         }
-        // What was written is read again, and means the same.
+        // The automaton is read again, and means the same.
         let (code, text) = printed(&path, &["--buchi", &file("b.hoa")]);
         assert!(code == Some(1) && text.contains("VIOLATED"), "{text}");
         let (code, text) = printed(&path, &["--ltl", &format!("G !({asks})")]);

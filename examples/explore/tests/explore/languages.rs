@@ -223,7 +223,7 @@ pub fn languages_are_told_by_extension_or_name() {
     child.stdin.take().unwrap().write_all(&std::fs::read(file("buffer.aut")).unwrap()).unwrap();
     assert_eq!(only_object(&child.wait_with_output().unwrap())["path"]["length"], 2);
     for (name, arguments, part) in [
-        ("river.dve", &["--format", "slco"][..], "river.dve:4:1"),
+        ("river.dve", &["--format", "slco"][..], "river.dve:5:1"),
         ("river.dve", &["--independent"], "--independent is for networks"),
         ("vending.slco", &["--interleave", "rate"], "--interleave is for networks"),
         ("crossing.exp", &["--invariant", "train == 1"], "there is no variable or constant `train`"),

@@ -44,7 +44,8 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Advice for what users of C, Promela, DIVINE 3 or a formula write: their types, words and operators, and marks that separate lists.
+/// Advice for what users of C, Promela, DIVINE 3 or a formula write: their types, words and operators, and marks that separate
+/// lists.
 fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     let Unexpected { before, rest, word, rules } = *at;
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte"];

@@ -136,8 +136,8 @@ impl Lines {
         let states = declared.max(initial + 1).min(states);
         ensure!(
             states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
-            "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} times as many as \
-             transitions, are possible"
+            "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} \
+             times as many as transitions, are possible"
         );
         let table = Table::new(states as u32, texts.len() as u32, initial as u32, sources, &labels, &targets);
         Ok(Aut { table, labels: texts })

@@ -77,10 +77,10 @@ struct Header<'t> {
 /// The runs that an automaton accepts.
 #[derive(Clone, Copy, Default)]
 enum Acceptance {
-    /// Those with infinitely many states of the set 0.
+    /// Runs with infinitely many states of the set 0.
     #[default]
     Buchi,
-    /// All: the acceptance condition is `t`, whatever this number of sets contains.
+    /// Every run: the acceptance condition is `t`, whatever this number of sets contains.
     All { sets: u64 },
 }
 

@@ -236,8 +236,9 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
 proptest! {
     #[test]
     fn no_automaton_text_panics(words in proptest::collection::vec(proptest::sample::select(vec![
-        "HOA: v1", "States: 2", "Start: 0", "AP: 1 \"a\"", "Acceptance: 1 Inf(0)", "--BODY--", "State: 0", "State:", "[", "]", "0", "1", "{0}",
-        "!", "&", "|", "(", ")", "t", "@x", "Alias: @x 0", "--END--", "\"", "/*", "18446744073709551616", "é", "--", "properties:",
+        "HOA: v1", "States: 2", "Start: 0", "AP: 1 \"a\"", "Acceptance: 1 Inf(0)", "--BODY--", "State: 0", "State:", "[", "]",
+        "0", "1", "{0}", "!", "&", "|", "(", ")", "t", "@x", "Alias: @x 0", "--END--", "\"", "/*", "18446744073709551616", "é",
+        "--", "properties:",
     ]), 0..24)) {
         let _ = read_hoa(&words.join(" "));
         let _ = read_hoa(&format!("HOA: v1 Start: 0 AP: 1 \"a\" Acceptance: 1 Inf(0) --BODY-- {}", words.join(" ")));
