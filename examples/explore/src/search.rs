@@ -10,6 +10,7 @@ use crate::encodings;
 use crate::exit;
 use crate::first_table;
 use crate::ir::Source;
+use crate::jobs;
 use crate::language::Text;
 use crate::options::Options;
 use crate::outputs::Outputs;
@@ -111,6 +112,7 @@ fn attempt(
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
         ensure!(text.model().net.is_none(), "--step does not support Petri nets");
         if !options.asks() && asked.is_none() {
+            jobs::ensure_only_steps(options)?;
             stopping::stop_watching();
             return step::walk(text, &[]).map(|()| 0);
         }

@@ -147,7 +147,8 @@ fn lowered(
     let capacities = (0..net.places.len()).map(capacity).collect();
     let of_net = NetNames { names: pnml.names.clone(), tokens, capacities };
     let names = Names { net: Some(Arc::new(of_net)), ..Names::default() };
-    let model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)?;
+    let mut model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)?;
+    model.ignored = pnml.ignored.clone();
     Ok((model, names))
 }
 
