@@ -7,6 +7,7 @@
 //! with those with which it decreases it. There can be too many combinations; then only those that prove most are kept. Whatever
 //! is kept is a proof: a vector that is left is checked against all transitions.
 
+use super::structure::Structure;
 use crate::ir::net::{Invariant, PlaceId, Transition};
 use std::collections::HashSet;
 
@@ -28,28 +29,23 @@ struct Row {
     is_constant: bool,
 }
 
-/// Finds invariants of a net.
-pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant> {
-    let mut changes: Vec<Vec<(u32, i64)>> = vec![Vec::new(); initial.len()];
-    for (id, transition) in transitions.iter().enumerate() {
-        for (place, change) in change_of(transition) {
-            changes[place].push((id as u32, change));
-        }
-    }
+/// Finds invariants of a net. Places that never change, and those that follow another place, are in none: their tokens are known
+/// without one.
+pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
+    let Structure { changes, followed, effects, .. } = structure;
     let entries: usize = changes.iter().map(Vec::len).sum();
-    let mut rows: Vec<Row> = changes
-        .into_iter()
-        .enumerate()
-        .map(|(place, changes)| {
+    let changing = (0..initial.len()).filter(|place| followed[*place] == *place && !structure.is_constant(*place));
+    let mut rows: Vec<Row> = changing
+        .map(|place| {
             let tokens = i128::from(initial[place]);
-            Row { weights: vec![(place as u32, 1)], changes, tokens, is_constant: true }
+            Row { weights: vec![(place as u32, 1)], changes: changes[place].clone(), tokens, is_constant: true }
         })
         .collect();
     let mut work = 0;
     // For each transition, the number of rows that it increases and the number that it decreases.
-    let mut signs = vec![[0i32; 2]; transitions.len()];
+    let mut signs = vec![[0i32; 2]; *effects];
     rows.iter().for_each(|row| count(row, &mut signs, 1));
-    let mut open: Vec<u32> = (0..transitions.len() as u32).collect();
+    let mut open: Vec<u32> = (0..*effects as u32).collect();
     if entries > MOST_WORK / 4 {
         open.clear();
     }
