@@ -271,7 +271,9 @@ impl Told {
                 parts.push(format!("{} in {bits} bits together ({why})", places(of)));
             }
         }
-        for (of, how) in self.told.into_iter().zip(["as many tokens as others, or a constant number less", "a token if others have none"]) {
+        for (of, how) in
+            self.told.into_iter().zip(["as many tokens as others, or a constant number less", "a token if others have none"])
+        {
             if of > 0 {
                 parts.push(format!("{} with {how}", places(of)));
             }

@@ -38,8 +38,8 @@ use crate::warnings::Warning;
 use encoding::Encoding;
 use names::NetNames;
 use pnml::Pnml;
-use structure::Structure;
 use std::sync::Arc;
+use structure::Structure;
 
 /// Markings visited by a random walk to see which places are rarely marked.
 const MOST_WALK: usize = 2_000;
