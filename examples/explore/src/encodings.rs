@@ -109,7 +109,7 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     let Some(NoRoom { place, unbounded, is_of_walk }) = error.downcast_ref() else { return Err(error) };
     let Text::Net(net) = text else { return Err(error) };
     let of = net.model.net.as_ref().expect("a net has places");
-    let (name, capacity) = (escaping::line(&of.places[*place].name), of.capacity(*place));
+    let (name, capacity) = (escaping::line(&of.places[*place].name).into_owned(), of.capacity(*place));
     let ended = |why: String| Error::from(Ended { code: exit::INCOMPLETE, why });
     let wider = net.encoding.wider();
     // Markings with more tokens are still found by a user who wants them.
@@ -148,11 +148,13 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
             next.bits
         )));
     }
-    let name = name.clone();
     // Without the section, more places may have no proved bound.
     let encoded = if is_claimed { net.encode_within(next) } else { net.encode(next) };
     encoded.map_err(|error| {
         let (bits, message) = (next.bits, &error.diagnostic.message);
-        ended(format!("the place {name} gets more than {capacity} tokens, and with {bits} bits for them {message}: at most {MAX_WORDS} are possible"))
+        ended(format!(
+            "the place {name} gets more than {capacity} tokens, and with {bits} bits for them {message}: at most {MAX_WORDS} are \
+             possible"
+        ))
     })
 }
