@@ -653,7 +653,7 @@ mod tests {
             assert_eq!(numbers, (1..10_001).collect::<Vec<_>>());
         }
         // Chains in chains, negations, and operands about runs, which stay.
-        let short = vec!["a || !b"; 40].join(" && ");
+        let short = vec!["(a || !b)"; 40].join(" && ");
         let (formula, propositions) = parsed(&format!("({short}) && F c && {}", vec!["d"; 40].join(" && ")));
         assert_eq!(written(&formula), "and(p5, U(1, p3))");
         let words = &propositions[5].words;
