@@ -55,6 +55,7 @@ impl Report<'_> {
             "graph": self.name,
             "device": self.device,
             "states": graph.states(),
+            "states_without_edges": components.without_edges,
             "choices": graph.choice_count(),
             "transitions": graph.transitions(),
             "components": components.count,
@@ -105,6 +106,11 @@ impl Report<'_> {
         row("graph", self.name.into());
         row("device", self.device.clone());
         row("states", count(graph.states()));
+        if components.without_edges > 0 {
+            let have = if components.without_edges == 1 { "has" } else { "have" };
+            let without = count(components.without_edges);
+            row("without edges", format!("of {}, {without} {have} no edge", counted(graph.states(), "state")));
+        }
         row("choices", count(graph.choice_count()));
         row("transitions", count(graph.transitions()));
         row(

@@ -29,6 +29,7 @@ const VARIABLE: &str = "WARPSET_MDP";
 
 const ONCE: &[(&str, fn())] = &[
     ("the_report_is_for_people_too", the_report_is_for_people_too),
+    ("states_without_edges_are_counted", states_without_edges_are_counted),
     ("errors_have_their_exit_code_and_numbers", errors_have_their_exit_code_and_numbers),
     ("announced_sizes_are_bounded_by_memory", announced_sizes_are_bounded_by_memory),
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
@@ -251,6 +252,24 @@ fn names_cannot_control_a_terminal() {
     let output = decompose(&model("casino.tra"), &["--timeout", "-1"]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && text.contains("'--timeout <TIME>': not a time"), "{text}");
+}
+
+fn states_without_edges_are_counted() {
+    let folder = TempDir::new().unwrap();
+    for (name, content, states, without, line) in [
+        ("gap.edges", "293 5\n5 293\n7 7\n", 294, 291, "without edges      of 294 states, 291 have no edge"),
+        ("one.csv", "to,from\n0,2\n", 3, 1, "without edges      of 3 states, 1 has no edge"),
+        ("far.edges", "1000000 1000001\n", 1_000_002, 1_000_000, "of 1,000,002 states, 1,000,000 have no edge"),
+        ("whole.edges", "0 1\n2 1\n", 3, 0, ""),
+        ("choices.tra", "3 1 1\n0 0 2 1\n", 3, 1, "of 3 states, 1 has no edge"),
+    ] {
+        let graph = folder.path().join(name);
+        std::fs::write(&graph, content).unwrap();
+        let report = json(&graph, &["--device", "cpu:1"]);
+        has_values(&report, &[("states", states), ("states_without_edges", without)]);
+        let text = String::from_utf8(decompose(&graph, &["--device", "cpu:1"]).stdout).unwrap();
+        assert!(text.contains(line) && text.contains("without edges") == (without > 0), "{text}");
+    }
 }
 
 fn errors_have_their_exit_code_and_numbers() {

@@ -230,13 +230,13 @@ impl Write for Counted<'_> {
     }
 }
 
-/// The label in AUT syntax: words as they are, everything else in quotes, in ASCII on one line.
+/// The label in AUT syntax: words as they are, everything else in quotes on one line.
 fn written(label: &str) -> Cow<'_, str> {
     let is_word =
         label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_word || label == "*" {
         return label.into();
     }
-    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() };
+    let plain = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
     format!("\"{}\"", label.chars().map(plain).collect::<String>()).into()
 }

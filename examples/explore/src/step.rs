@@ -8,8 +8,9 @@ use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, Source};
 use crate::language::Text;
 use anyhow::{Context, Error, Result};
-use std::io::{BufRead, IsTerminal as _, Write};
+use std::io::{BufRead, BufReader, IsTerminal as _, Write};
 use warpset_model::trace::{all_steps, changes_text, describe_step, state_json, state_text};
+use warpset_support::text::TextReader;
 
 const HELP: &str = "\
 commands:
@@ -29,7 +30,7 @@ const MOST_SHOWN: usize = 200;
 
 /// Steps through the model by commands from standard input. `path`: states of a path that was found.
 pub fn walk(text: &Text, path: &[Vec<u32>]) -> Result<()> {
-    let (input, prompts) = (std::io::stdin().lock(), std::io::stdin().is_terminal());
+    let (input, prompts) = (BufReader::new(TextReader::new(std::io::stdin().lock())), std::io::stdin().is_terminal());
     match run(text, path, input, &mut std::io::stdout().lock(), prompts) {
         Err(error) if is_closed(&error) => Ok(()),
         other => other.context("--step"),

@@ -1,4 +1,4 @@
-//! Modules that the programs in `examples` share: options, exit codes, output files, `.npy` headers, the end of a program.
+//! Modules that the programs in `examples` share: options, exit codes, texts, output files, `.npy` headers, the end of a program.
 
 pub mod aut_text;
 pub mod components;
@@ -21,3 +21,4 @@ pub mod program;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod replacing;
 pub mod stopping;
+pub mod text;

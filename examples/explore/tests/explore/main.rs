@@ -25,6 +25,7 @@ mod ranks;
 mod reductions;
 mod running;
 mod simulation;
+mod texts;
 
 use running::*;
 
@@ -177,6 +178,8 @@ const ONCE: &[(&str, fn())] = &[
         "files_may_have_a_byte_order_mark_and_other_bytes_in_comments",
         command_line::files_may_have_a_byte_order_mark_and_other_bytes_in_comments,
     ),
+    ("texts_have_any_encoding_and_line_end", texts::texts_have_any_encoding_and_line_end),
+    ("bytes_that_are_no_text_are_refused_with_their_line", texts::bytes_that_are_no_text_are_refused_with_their_line),
     ("the_time_is_split", findings::the_time_is_split),
     ("help_teaches", command_line::help_teaches),
     ("manuals_and_completions_are_generated", command_line::manuals_and_completions_are_generated),

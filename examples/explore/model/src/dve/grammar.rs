@@ -1,7 +1,7 @@
 //! The parser, generated from grammars/src/dve.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
-use crate::parsing::{self, Unexpected, Words};
+use crate::parsing::{self, Unexpected, Words, is_name_character};
 use pest::Parser as _;
 use warpset_grammars::dve::Grammar;
 
@@ -78,7 +78,7 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if is_infix && rest.starts_with('=') => "a comparison is written `==`",
         _ if before.ends_with('=') && !before.ends_with("==") && rest.starts_with('=') => "an assignment is written `=`",
         _ if rest.starts_with('@') => "the state s of a process P is written P.s",
-        _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !c.is_ascii_alphanumeric()).next() {
+        _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !is_name_character(c)).next() {
             Some("len" | "full" | "empty" | "nfull" | "nempty") => {
                 "conditions cannot look into a channel: count its messages in a variable"
             }
@@ -91,9 +91,9 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     })
 }
 
-/// Whether the word cannot be a name.
-pub fn is_keyword(word: &str) -> bool {
-    Grammar::parse(Rule::name, word).is_err()
+/// Whether a word of characters that names may have is a name: neither a keyword nor empty, and it does not begin with a digit.
+pub fn is_name(word: &str) -> bool {
+    Grammar::parse(Rule::name, word).is_ok()
 }
 
 fn keyword(rule: Rule) -> Option<&'static str> {

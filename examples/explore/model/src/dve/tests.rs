@@ -142,7 +142,7 @@ fn the_least_number_is_read() {
 
 #[test]
 fn bytes_that_are_not_utf8_may_be_in_comments() {
-    let read = |bytes: &[u8]| Dve::read(Source::of_bytes("test".into(), bytes)).map_err(|error| error.to_string());
+    let read = |bytes: &[u8]| Dve::read(Source::read("test".into(), bytes).unwrap()).map_err(|error| error.to_string());
     let model = b"\xef\xbb\xbf// caf\xe9\nbyte x; /* \xff\xfe */ process P { state a; init a; }\nsystem async;";
     assert_eq!(read(model).unwrap().model.variables.len(), 1);
     let text = b"// caf\xe9\n/* \xe9 */ byte caf\xe9; process P { state a; init a; }\nsystem async;";
@@ -150,6 +150,23 @@ fn bytes_that_are_not_utf8_may_be_in_comments() {
     assert!(error.starts_with("test:2:17: a byte that is not UTF-8"), "{error}");
     let error = read(b"byte x; \xef\xbb\xbf process P { state a; init a; } system async;").unwrap_err();
     assert!(error.starts_with("test:1:9:"), "only the first character is a mark: {error}");
+}
+
+#[test]
+fn names_have_any_letters() {
+    let text = "byte gr\u{fc}n, \u{441}\u{447}\u{451}\u{442}; process T\u{fc}r { byte \u{e9}t\u{e9}; state \u{e4}, b; init \u{e4}; \
+                trans \u{e4} -> b { guard gr\u{fc}n == 0; effect \u{e9}t\u{e9} = 1; }; } system async;";
+    let dve = read(text).unwrap();
+    let condition =
+        |text: &str| dve.condition(&Source { name: "c".into(), text: text.into() }).map(drop).map_err(|e| e.to_string());
+    assert_eq!(condition("T\u{fc}r.\u{e4} and T\u{fc}r.\u{e9}t\u{e9} + gr\u{fc}n == 0 or T\u{fc}r->\u{e9}t\u{e9} == 1"), Ok(()));
+    let error = condition("gr\u{fc}m == 0").unwrap_err();
+    assert!(error.starts_with("c:1:1: there is no variable or constant `gr\u{fc}m`"), "{error}");
+    // A word is shown as a whole; marks, quotes and symbols are no letters.
+    assert!(read("byte x; g\u{fc}te").unwrap_err().contains("`g\u{fc}te` is not expected here"));
+    for mark in ["\u{20ac}", "\u{201e}", "\u{1f980}", "\u{a0}", "\u{fffd}"] {
+        read(&with(&format!("byte x{mark};"), "")).unwrap_err();
+    }
 }
 
 #[test]
