@@ -156,7 +156,7 @@ impl Job {
     }
 
     /// The first of the given options that the job does not use.
-    fn unused<'o>(self, given: &'o [String]) -> Option<&'o str> {
+    fn unused(self, given: &[String]) -> Option<&str> {
         let is_refused = |option: &&String| {
             let row = USES.iter().find(|(name, _)| name == option);
             row.is_some_and(|(_, marks)| self.mark(marks) == '-')

@@ -7,6 +7,7 @@ use crate::checks::{Checks, Role};
 use crate::compiling::compile_ahead;
 use crate::compiling::emit;
 use crate::encodings;
+use crate::escaping;
 use crate::exit;
 use crate::first_table;
 use crate::ir::Source;
@@ -212,5 +213,6 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
 /// Path and interval of checkpoints, if they are requested.
 fn schedule(options: &Options) -> Option<Schedule> {
     let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
-    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
+    let warn = |text: &str| program::print_warning(&escaping::lines(text));
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn })
 }

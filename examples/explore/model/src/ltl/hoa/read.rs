@@ -30,7 +30,7 @@ const MOST_PARTS: usize = 2000;
 /// Limit of nested operators in a label, including those of its aliases.
 const MAX_DEPTH: usize = 200;
 
-/// What is supported, in place of automata with these properties.
+/// The automata that are supported, for messages about others.
 const ONLY_STATES: &str = "only state-based Büchi acceptance is supported, without alternation";
 
 /// Reads an automaton.
