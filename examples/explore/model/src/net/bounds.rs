@@ -51,6 +51,16 @@ enum Preference {
     Each,
 }
 
+impl Preference {
+    /// The part of all limits that an attempt has: the second one is only for the places that the first leaves without a bound.
+    fn share(self) -> usize {
+        match self {
+            Self::Few => 1,
+            Self::Each => 4,
+        }
+    }
+}
+
 /// Combines the vectors of these places to invariants.
 fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preference: Preference) -> Vec<Invariant> {
     let Structure { changes, effects, .. } = structure;
@@ -62,8 +72,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
             Row { weights: vec![(place as u32, 1)], changes: changes[place].clone(), tokens, is_constant: true }
         })
         .collect();
-    // The second attempt, for the places that the first leaves without a bound, has less time.
-    let most_work = if preference == Preference::Few { MOST_WORK } else { MOST_WORK / 4 };
+    let share = preference.share();
     let mut work = 0;
     // For each transition, the number of rows that it increases and the number that it decreases.
     let mut signs = vec![[0i32; 2]; *effects];
@@ -81,7 +90,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
             more * less
         };
         let Some((at, _)) = open.iter().enumerate().min_by_key(|(_, transition)| cost(transition)) else { break };
-        if work > most_work {
+        if work > MOST_WORK / share {
             break;
         }
         let transition = open.swap_remove(at);
@@ -94,7 +103,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
         if preference == Preference::Each {
             // Each vector takes part in some combinations, with those that prove most.
             decreased.sort_by_key(|at| (rows[*at].tokens, rows[*at].weights.len()));
-            decreased.truncate((MOST_COMBINATIONS / increased.len().max(1)).max(1));
+            decreased.truncate((MOST_COMBINATIONS / share / increased.len().max(1)).max(1));
         }
         let mut known: HashSet<Vec<(u32, i64)>> = HashSet::new();
         let mut new = Vec::new();
@@ -102,7 +111,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
             for other in &decreased {
                 let other = &rows[*other];
                 work += row.changes.len() + other.changes.len() + row.weights.len() + other.weights.len();
-                if work > most_work || (preference == Preference::Few && new.len() >= MOST_COMBINATIONS) {
+                if work > MOST_WORK / share || (preference == Preference::Few && new.len() >= MOST_COMBINATIONS) {
                     break 'all;
                 }
                 let joined = joined(row, change_by(row), other, change_by(other));
@@ -113,7 +122,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
         keep_smallest(&mut new);
         new.iter().for_each(|row| count(row, &mut signs, 1));
         rows.extend(new);
-        if rows.len() > MOST_VECTORS {
+        if rows.len() > MOST_VECTORS / share {
             let left_out = keep_most_useful(&mut rows, initial.len(), preference);
             left_out.iter().for_each(|row| count(row, &mut signs, -1));
         }
@@ -141,7 +150,7 @@ fn keep_most_useful(rows: &mut Vec<Row>, places: usize, preference: Preference) 
         return rows.split_off(MOST_VECTORS);
     }
     let mut has_one = vec![false; places];
-    let mut others = MOST_VECTORS;
+    let mut others = MOST_VECTORS / preference.share();
     let (kept, left_out) = std::mem::take(rows).into_iter().partition(|row| {
         let is_first = row
             .weights
