@@ -342,7 +342,7 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
     let mut list = List { edges: Edges::new(budget), columns: None };
     let mut lines = Lines::new(name, reader);
     let quoted = loop {
-        let Some((number, line)) = lines.next()? else { break None };
+        let Some((number, line)) = lines.next_line()? else { break None };
         if !list.line(line).map_err(|error| placed(name, number, error))? {
             break Some((number, line.to_vec()));
         }

@@ -1,4 +1,5 @@
-//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO; and nets in PNML ([`mod@net`]).
+//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO; and nets in PNML
+//! ([`mod@net`]).
 
 pub mod net;
 pub mod slco;
