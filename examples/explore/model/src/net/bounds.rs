@@ -8,7 +8,7 @@
 //! is kept is a proof: a vector that is left is checked against all transitions.
 
 use super::structure::Structure;
-use crate::ir::net::{Invariant, PlaceId, Transition};
+use crate::ir::net::{Invariant, PlaceId};
 use hashbrown::HashSet;
 
 /// Most vectors that are kept.
@@ -181,16 +181,6 @@ fn keep_smallest(rows: &mut Vec<Row>) {
         }
     }
     *rows = kept;
-}
-
-/// By how much a transition changes the tokens of each place that it changes.
-pub fn change_of(transition: &Transition) -> Vec<(PlaceId, i64)> {
-    let taken = transition.takes.iter().map(|(place, count)| (*place, -i64::from(*count)));
-    let put = transition.puts.iter().map(|(place, count)| (*place, i64::from(*count)));
-    let mut all: Vec<(PlaceId, i64)> = taken.chain(put).collect();
-    all.sort_unstable();
-    let sums = all.chunk_by(|one, other| one.0 == other.0).map(|part| (part[0].0, part.iter().map(|(_, by)| by).sum()));
-    sums.filter(|(_, change)| *change != 0).collect()
 }
 
 /// The combination of two rows that a transition does not change; `None` if its numbers are too large.

@@ -6,7 +6,6 @@
 //! computes. All firings before it are of the set. A place that the transition needs has no more tokens than at first, because no
 //! transition of the set adds any, so the transition is not enabled.
 
-use super::bounds::change_of;
 use crate::ir::net::{PlaceId, Transition};
 use std::collections::HashMap;
 
@@ -90,4 +89,14 @@ fn followed(initial: &[u32], changes: &[Vec<(u32, i64)>]) -> Vec<PlaceId> {
         followed[place] = most.get(&changes[..]).copied().unwrap_or(place);
     }
     followed
+}
+
+/// By how much a transition changes the tokens of each place that it changes.
+fn change_of(transition: &Transition) -> Vec<(PlaceId, i64)> {
+    let taken = transition.takes.iter().map(|(place, count)| (*place, -i64::from(*count)));
+    let put = transition.puts.iter().map(|(place, count)| (*place, i64::from(*count)));
+    let mut all: Vec<(PlaceId, i64)> = taken.chain(put).collect();
+    all.sort_unstable();
+    let sums = all.chunk_by(|one, other| one.0 == other.0).map(|part| (part[0].0, part.iter().map(|(_, by)| by).sum()));
+    sums.filter(|(_, change)| *change != 0).collect()
 }
