@@ -4,6 +4,7 @@ use super::device::DeviceChoice;
 use super::exit;
 use super::generate::Generate;
 use super::numbers::{parse_bytes, parse_count, parse_number, parse_ranks, parse_time};
+use super::program::parsed;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::{OsStr, OsString};
@@ -176,11 +177,15 @@ pub struct Options {
 impl Options {
     /// Parses the options, and checks those that depend on each other.
     pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
-        let options = Self::try_parse_from(with_joined_placement(arguments))?;
+        let options: Self = parsed(with_joined_placement(arguments))?;
         let needs = |option: &str, table: &str| {
             let message = format!("'{option}' is for {table} tables only: it needs '--table {table}'");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
         };
+        if options.placement == When::Yes && options.local_ranks.is_some() {
+            let message = "'--placement[=<WHEN>]' cannot be used with '--local-ranks <RANKS>': ranks have no placement-only pass";
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
         match options.table {
             TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.nodes.is_some() => {
                 needs("--nodes <SLOTS>", "tree")
@@ -332,6 +337,11 @@ mod tests {
         assert_eq!(placement(&["--placement", "./no"]), (When::Yes, Some("./no".into())));
         assert_eq!(placement(&["--placement", "--", "no"]), (When::Yes, Some("no".into())));
         assert_eq!(placement(&["--", "no"]), (When::Auto, Some("no".into())));
+        for when in [&["--placement"][..], &["--placement", "yes"]] {
+            let error = parse(&[when, &["--local-ranks", "2"]].concat()).unwrap_err().to_string();
+            assert!(error.contains("--placement") && error.contains("--local-ranks"), "{error}");
+        }
+        parse(&["--placement", "no", "--local-ranks", "2"]).unwrap();
     }
 
     #[test]

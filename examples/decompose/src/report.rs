@@ -7,6 +7,7 @@ use std::time::Duration;
 use warpset_decompose::engine::Done;
 use warpset_decompose::graph::Graph;
 use warpset_decompose::partition::{Components, EndComponents, Histogram};
+use warpset_support::escaping;
 use warpset_support::exit;
 use warpset_support::numbers::counted;
 use warpset_support::output::Unwritten;
@@ -100,7 +101,7 @@ impl Report<'_> {
         let mut text = String::new();
         let mut row = |name: &str, value: String| {
             // Writing to a text does not fail.
-            _ = writeln!(text, "{name:<18} {value}");
+            _ = writeln!(text, "{name:<18} {}", escaping::line(&value));
         };
         row("graph", self.name.into());
         row("device", self.device.clone());

@@ -322,7 +322,12 @@ fn texts_are_read() {
     for (text, part) in [
         ("", "a.tra:1: the text ends here"),
         ("x", "a.tra:1: `x` is not a valid first line"),
-        ("1 2 3 4", "a.tra:1: `1 2 3 4` is not a valid first line"),
+        ("1 2 3 4 5", "a.tra:1: `1 2 3 4 5` is not a valid first line"),
+        ("mdp\n0 0 0 1", "a.tra:1: `mdp` begins Storm's explicit format"),
+        ("dtmc\n0 0 1", "a.tra:1: `dtmc` begins Storm's explicit format"),
+        ("CTMC\n0 0 1", "a.tra:1: `CTMC` begins Storm's explicit format"),
+        ("1 2 3 4\n0 0 0 1 0", "PRISM's first line of a POMDP"),
+        ("1 2 3 4\n0 0 0 1 0", "begin the file with `1 2 3`"),
         ("0 0 0", "announces 0 states, but 1 to 4294967294 are possible"),
         ("4294967295 1 1", "announces 4294967295 states, but 1 to 4294967294 are possible"),
         ("1 2 1", "2 choices but only 1 transition"),

@@ -35,6 +35,7 @@ const ONCE: &[(&str, fn())] = &[
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
     ("outputs_that_cannot_be_written_leave_the_report", outputs_that_cannot_be_written_leave_the_report),
     ("help_teaches", help_teaches),
+    ("names_cannot_control_a_terminal", names_cannot_control_a_terminal),
 ];
 
 /// A test that runs with the options of a device.
@@ -217,6 +218,40 @@ fn the_report_is_for_people_too() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+fn names_cannot_control_a_terminal() {
+    let folder = TempDir::new().unwrap();
+    let is_clean = |output: &Output| {
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text:?}");
+        text
+    };
+    // Not every file system has names with such characters.
+    let path = folder.path().join("a\u{1b}[31m\u{7}\u{202e}.edges");
+    if std::fs::write(&path, "0 1\n1 0\n").is_ok() {
+        let text = is_clean(&decompose(&path, &["--device", "cpu:1"]));
+        assert!(text.contains("a\\u{1b}[31m\\u{7}\\u{202e}.edges"), "{text}");
+    }
+    for (name, text) in [
+        ("a.tra", "1 1 1\n0 0 0 \u{1b}[31m\n"),
+        ("a.tra", "mdp\u{1b}\n"),
+        ("a.edges", "0 \u{9b}31m\u{202e}\n"),
+        ("a.aut", "des (0, 1, 1)\n(0, a\u{7}\n"),
+        ("a.mtx", "%%MatrixMarket \u{1b}\n"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let output = decompose(&path, &["--device", "cpu:1"]);
+        assert_eq!(output.status.code(), Some(2), "{text:?}");
+        is_clean(&output);
+    }
+    is_clean(&decompose(&folder.path().join("missing\u{1b}.tra"), &[]));
+    // A number out of range is refused where it is parsed.
+    let output = decompose(&model("casino.tra"), &["--timeout", "-1"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("'--timeout <TIME>': not a time"), "{text}");
 }
 
 fn states_without_edges_are_counted() {

@@ -7,6 +7,7 @@
 //! Steps of a product have the same labels as without the property.
 
 use crate::archive::{UntilError, plain};
+use crate::escaping;
 use crate::exploration::Counts;
 use crate::interpreter::Step;
 use crate::ir::Model;
@@ -71,7 +72,7 @@ impl<'m> Export<'m> {
     /// Keeps the first error, after which nothing is written.
     fn keep(&mut self, written: Result<()>) {
         if let Err(error) = written {
-            program::print_warning(&format!("warning: --export: nothing will be written: {error:#}\n"));
+            program::print_warning(&escaping::lines(&format!("warning: --export: nothing will be written: {error:#}\n")));
             self.exported = Some(Err(error));
         }
     }

@@ -7,9 +7,11 @@ use crate::checks::{Checks, Role};
 use crate::compiling::compile_ahead;
 use crate::compiling::emit;
 use crate::encodings;
+use crate::escaping;
 use crate::exit;
 use crate::first_table;
 use crate::ir::Source;
+use crate::jobs;
 use crate::language::Text;
 use crate::options::Options;
 use crate::outputs::Outputs;
@@ -111,6 +113,7 @@ fn attempt(
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
         ensure!(text.model().net.is_none(), "--step does not support Petri nets");
         if !options.asks() && asked.is_none() {
+            jobs::ensure_only_steps(options)?;
             stopping::stop_watching();
             return step::walk(text, &[]).map(|()| 0);
         }
@@ -210,5 +213,6 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
 /// Path and interval of checkpoints, if they are requested.
 fn schedule(options: &Options) -> Option<Schedule> {
     let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
-    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
+    let warn = |text: &str| program::print_warning(&escaping::lines(text));
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn })
 }

@@ -4,6 +4,7 @@ pub mod aut_text;
 pub mod components;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod device;
+pub mod escaping;
 pub mod exit;
 pub mod generate;
 #[cfg(any(feature = "cuda", feature = "cpu"))]

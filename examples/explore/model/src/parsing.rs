@@ -68,6 +68,15 @@ pub fn span_of(text: &str, start: usize, end: usize) -> Span {
     Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
 
+/// Length of the longest run of `true`.
+pub fn longest_run(flags: impl Iterator<Item = bool>) -> usize {
+    let runs = flags.scan(0, |run, flag| {
+        *run = if flag { *run + 1 } else { 0 };
+        Some(*run)
+    });
+    runs.max().unwrap_or(0)
+}
+
 /// The span from the start of `from` to the end of `to`.
 pub fn join(from: Span, to: Span) -> Span {
     Span { end: to.end, ..from }

@@ -9,6 +9,7 @@
 mod checkpoints;
 mod claiming;
 mod command_line;
+mod escapes;
 mod findings;
 mod formulas;
 mod goals;
@@ -68,12 +69,13 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 14] = [
+const IN_EVERY_TABLE: [OfPlace; 15] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
     ("nets_have_their_counts", nets::nets_have_their_counts),
     ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
+    ("places_without_bits_have_their_tokens", nets::places_without_bits_have_their_tokens),
     ("own_models_have_their_counts", findings::own_models_have_their_counts),
     ("violations_come_with_the_shortest_path", findings::violations_come_with_the_shortest_path),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
@@ -132,6 +134,10 @@ const ONCE: &[(&str, fn())] = &[
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
     ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    (
+        "formulas_are_answered_over_the_markings_of_one_exploration",
+        nets::formulas_are_answered_over_the_markings_of_one_exploration,
+    ),
     ("reduced_nets_find_the_same", reductions::reduced_nets_find_the_same),
     ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
     ("warnings_are_printed_once", nets::warnings_are_printed_once),
@@ -152,6 +158,13 @@ const ONCE: &[(&str, fn())] = &[
     ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),
+    ("names_cannot_control_a_terminal", escapes::names_cannot_control_a_terminal),
+    ("texts_and_names_of_files_are_quoted_without_control", escapes::texts_and_names_of_files_are_quoted_without_control),
+    ("outputs_are_written_or_refused", command_line::outputs_are_written_or_refused),
+    ("parts_of_a_net_that_are_ignored_are_reported", command_line::parts_of_a_net_that_are_ignored_are_reported),
+    ("references_of_a_net_can_be_named", command_line::references_of_a_net_can_be_named),
+    ("values_may_begin_with_a_minus_sign", command_line::values_may_begin_with_a_minus_sign),
+    ("chains_of_operators_may_be_long", command_line::chains_of_operators_may_be_long),
     ("errors_have_their_exit_code_and_place", command_line::errors_have_their_exit_code_and_place),
     ("options_that_would_do_nothing_are_refused", command_line::options_that_would_do_nothing_are_refused),
     ("first_tables_fit_their_memory", limits::first_tables_fit_their_memory),

@@ -44,7 +44,8 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Advice for what users of C, Promela or a formula write: their types, words and operators, and marks that separate lists.
+/// Advice for what users of C, Promela, DIVINE 3 or a formula write: their types, words and operators, and marks that separate
+/// lists.
 fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     let Unexpected { before, rest, word, rules } = *at;
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte"];
@@ -59,6 +60,15 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if types.contains(&word) => "the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true",
         _ if is_step && (is_behind("}") || is_behind(";")) => "commas separate transitions; `;` ends the last one",
         _ if is_assignment && is_behind(";") && is_in_effect() => "commas separate assignments: effect x = 1, y = 2;",
+        "property" if next.starts_with("process") => {
+            "DIVINE 3's syntax: write `process NAME`, and `system async property NAME;` at the end (docs/dve.md, DIVINE 3)"
+        }
+        "input" if !is_infix && (next.starts_with("byte") || next.starts_with("int")) => {
+            "DIVINE 3's syntax: write a variable, and a transition for each of its first values (docs/dve.md, DIVINE 3)"
+        }
+        "channel" if rules.contains(&Rule::kw_trans) => {
+            "DIVINE 3's syntax: declare channels before the processes, with names of their own (docs/dve.md, DIVINE 3)"
+        }
         _ if promela.contains(&word) => "a word of Promela: docs/languages.md has a table of what to write in DVE",
         _ if rest.starts_with("++") || rest.starts_with("--") || (before.ends_with('+') && rest.starts_with('+')) => {
             "there is no `++` or `--`: write x = x + 1"

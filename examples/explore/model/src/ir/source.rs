@@ -23,6 +23,13 @@ pub struct Span {
     pub column: u32,
 }
 
+/// Parts of a model's file that are not read, because they do not change what the model does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    pub what: String,
+    pub count: u64,
+}
+
 impl Source {
     /// Reads a text to its end, in its encoding and with `\n` at the ends of lines. Puts U+FFFD where bytes are invalid. All
     /// languages accept that character only in comments, so elsewhere it is an error with its place.
