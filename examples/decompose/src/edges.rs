@@ -11,6 +11,7 @@
 
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::cell::RefCell;
 use std::io::{Cursor, Read};
 use warpset_support::lines::{Lines, excerpt, for_each, number, placed};
 use warpset_support::memory::MemoryBudget;
@@ -119,6 +120,11 @@ impl Columns {
         Self { delimiter: None, source: 0, target: 1, direction: None, count, are_named: false, are_first: true }
     }
 
+    /// Whether the first field of an edge need not be a number.
+    fn may_begin_with_text(&self) -> bool {
+        self.source.min(self.target) > 0
+    }
+
     /// Reads an edge from its fields.
     fn row<'t>(&self, fields: impl Iterator<Item = &'t [u8]>) -> Row {
         let mut row = Row::default();
@@ -167,10 +173,10 @@ fn is_name(first: &[u8]) -> bool {
     !first.first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.".contains(byte))
 }
 
-/// The mark between the fields of a line: the first kind that occurs outside quotes; `None` if blanks separate them.
+/// The mark between the fields of a line: the first one outside quotes; `None` if blanks separate them.
 fn delimiter_of(line: &[u8]) -> Option<u8> {
-    let outside: Vec<u8> = line.split(|byte| *byte == b'"').step_by(2).flatten().copied().collect();
-    b",;\t".iter().copied().find(|delimiter| outside.contains(delimiter))
+    let mut outside = line.split(|byte| *byte == b'"').step_by(2).flatten().copied();
+    outside.find(|byte| b",;\t".contains(byte))
 }
 
 /// The fields of a line without quotes, without surrounding blanks.
@@ -255,11 +261,15 @@ impl List {
             return self.edge(source, target, columns, || excerpt(line.trim_ascii())).map(|()| true);
         }
         let text = line.trim_ascii();
-        if text.is_empty() || is_comment(text) {
+        if text.is_empty() {
             return Ok(true);
         }
-        if text.contains(&b'"') {
+        let has_quotes = text.contains(&b'"');
+        if has_quotes && (!is_comment(text) || self.columns.as_ref().is_some_and(Columns::may_begin_with_text)) {
             return Ok(false);
+        }
+        if self.is_comment(text, |columns| columns.row(fields_at(line, columns.delimiter)))? {
+            return Ok(true);
         }
         match self.columns {
             None if is_name(text) => {
@@ -295,41 +305,107 @@ impl List {
         if is_undirected && source != target { self.edges.add(target, source) } else { Ok(()) }
     }
 
+    /// Whether a line, without surrounding blanks, is a comment. `row` reads it as an edge.
+    ///
+    /// # Errors
+    ///
+    /// The line may also be an edge whose first field begins like a comment.
+    fn is_comment(&self, line: &[u8], row: impl FnOnce(&Columns) -> Row) -> Result<bool> {
+        if !is_comment(line) {
+            return Ok(false);
+        }
+        if let Some(columns) = self.columns.filter(Columns::may_begin_with_text) {
+            let Row { source, target, columns: count, .. } = row(&columns);
+            ensure!(
+                source.is_none() || target.is_none() || count != columns.count,
+                "`{}` begins like a comment, but has the columns of an edge: put its first field in quotes, or remove the line",
+                excerpt(line)
+            );
+        }
+        Ok(true)
+    }
+
     /// Reads the rest of a list, from a line with quotes on. `first` is the number of that line.
     fn quoted(&mut self, name: &str, line: Vec<u8>, first: u64, rest: impl Read) -> Result<()> {
-        // A last line that a quote would swallow if it is not closed.
-        const END: &[u8] = b"\n\0\n";
         let delimiter = match self.columns {
             Some(columns) if columns.are_named => columns.delimiter,
             _ => delimiter_of(&line),
         };
         let mark = delimiter.unwrap_or(b' ');
-        let text = Cursor::new(line).chain(&b"\n"[..]).chain(rest).chain(END);
+        let copy = RefCell::default();
+        let text = Copied { reader: Cursor::new(line).chain(&b"\n"[..]).chain(rest).chain(&b"\n"[..]), copy: &copy };
         let mut builder = csv::ReaderBuilder::new();
-        let mut reader = builder.delimiter(mark).comment(Some(b'#')).has_headers(false).flexible(true).from_reader(text);
-        let mut record = csv::ByteRecord::new();
-        while reader.read_byte_record(&mut record).with_context(|| format!("{name} cannot be read"))? {
-            let lines = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
-            // The number of lines up to the end of the record.
-            let line = first - 1 + reader.position().line() - 1 - lines;
-            if record.as_slice().ends_with(END) {
-                return Err(placed(name, line + 1, anyhow!("a quote is not closed")));
+        let mut reader = builder.delimiter(mark).has_headers(false).flexible(true).from_reader(text);
+        let (mut record, mut number) = (csv::ByteRecord::new(), first);
+        loop {
+            let begin = reader.position().byte();
+            if !reader.read_byte_record(&mut record).with_context(|| format!("{name} cannot be read"))? {
+                return Ok(());
             }
-            let fields = || record.iter().map(<[u8]>::trim_ascii).filter(|field| delimiter.is_some() || !field.is_empty());
-            let begin = record.get(0).unwrap_or_default().trim_ascii();
-            if record.len() == 1 && (begin.is_empty() || begin == b"\0") || is_comment(begin) {
-                continue;
-            }
-            let text = || fields().collect::<Vec<_>>().join(&mark);
-            let columns = self.columns.unwrap_or_else(|| Columns::unnamed(fields().count()));
-            let result = if self.columns.is_none() && is_name(begin) {
-                Columns::named(fields(), delimiter, &text()).map(|columns| self.columns = Some(columns))
-            } else {
-                self.row(&columns.row(fields()), || excerpt(&text()))
-            };
-            result.map_err(|error| placed(name, line, error))?;
+            let length = (reader.position().byte() - begin) as usize;
+            let whole: Vec<u8> = copy.borrow_mut().drain(..length).collect();
+            // The record, behind empty lines and before the end of its line.
+            let empty = whole.iter().take_while(|byte| **byte == b'\n').count();
+            let lines = whole.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let text = whole[empty..].strip_suffix(b"\n").unwrap_or(&whole[empty..]);
+            self.record(&record, text, delimiter).map_err(|error| placed(name, number + empty as u64, error))?;
+            number += lines;
         }
-        Ok(())
+    }
+
+    /// Reads a record. `text` is how it is written.
+    fn record(&mut self, record: &csv::ByteRecord, text: &[u8], delimiter: Option<u8>) -> Result<()> {
+        // A comment may have quotes of its own, but must not hide other lines.
+        let is_one_line_comment = is_comment(text) && !text.contains(&b'\n');
+        ensure!(
+            is_one_line_comment || (!is_comment(text) && is_strict(record, text, delimiter.unwrap_or(b' '))),
+            "`{}` has a quote that is not closed, or is not at the beginning or end of a field",
+            excerpt(text)
+        );
+        let fields = || record.iter().map(<[u8]>::trim_ascii).filter(|field| delimiter.is_some() || !field.is_empty());
+        let text = text.trim_ascii();
+        if text.is_empty() || self.is_comment(text, |columns| columns.row(fields()))? {
+            return Ok(());
+        }
+        if self.columns.is_none() && is_name(record.get(0).unwrap_or_default().trim_ascii()) {
+            self.columns = Some(Columns::named(fields(), delimiter, text)?);
+            return Ok(());
+        }
+        let columns = self.columns.unwrap_or_else(|| Columns::unnamed(fields().count()));
+        self.row(&columns.row(fields()), || excerpt(text))
+    }
+}
+
+/// Whether a record is written with quotes only around whole fields, and doubled in these: readers of CSV also accept others.
+fn is_strict(record: &csv::ByteRecord, text: &[u8], mark: u8) -> bool {
+    let rest_behind = |text: Option<&'_ [u8]>, field: &[u8], is_first: bool| {
+        let text = if is_first { text? } else { text?.strip_prefix(&[mark])? };
+        let Some(mut inside) = text.strip_prefix(b"\"") else {
+            return text.strip_prefix(field).filter(|_| !field.contains(&b'"')).map(<[u8]>::len);
+        };
+        for (number, piece) in field.split(|byte| *byte == b'"').enumerate() {
+            inside = if number > 0 { inside.strip_prefix(b"\"\"")? } else { inside }.strip_prefix(piece)?;
+        }
+        inside.strip_prefix(b"\"").map(<[u8]>::len)
+    };
+    let mut rest = Some(text);
+    for (column, field) in record.iter().enumerate() {
+        rest = rest_behind(rest, field, column == 0).map(|length| &text[text.len() - length..]);
+    }
+    rest.is_some_and(<[u8]>::is_empty)
+}
+
+/// A reader that keeps a copy of what it reads.
+struct Copied<'c, R> {
+    reader: R,
+    copy: &'c RefCell<Vec<u8>>,
+}
+
+impl<R: Read> Read for Copied<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.copy.borrow_mut().extend_from_slice(&buffer[..count]);
+        Ok(count)
     }
 }
 
@@ -342,7 +418,7 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
     let mut list = List { edges: Edges::new(budget), columns: None };
     let mut lines = Lines::new(name, reader);
     let quoted = loop {
-        let Some((number, line)) = lines.next()? else { break None };
+        let Some((number, line)) = lines.next_line()? else { break None };
         if !list.line(line).map_err(|error| placed(name, number, error))? {
             break Some((number, line.to_vec()));
         }
@@ -528,19 +604,28 @@ mod tests {
             "0,1,a\n1,2,\"b\nc\"\"d\"\"\"\n2,0,d\n",
             "label;to;from\n\"a;b\";1;0\n;\"2\";1\n\"\"\"\";0;2\n",
             "# \"a comment\n\"a \"\"b\"\"\",target,source\n\"c,\nd\",1,0\n# more\n\"\",2,1\n,0,2\n",
+            "a,from,to\n\"#x\",0,1\n#x,1\n\"//\",1,2\n# \"y\" z,\"a\"b\n\"%\",2,0\n",
             "\"from\" \"to\" \"label\"\n0 1 \"a b\"\n1 2 \"c\"\n2 0 \"d\"\n",
-            "0\t1\ta b\n1\t2\t\"c\td\"\n2\t0\te\n",
+            "0\t1\ta, b\n1\t2\t\"c\td\"\n2\t0\te\n",
+            "0\t1\ta,b\tc\n1\t2\ta,b\t\"d\"\n2\t0\t;\t\n",
             "\"from\",\"to\"\n\n0,1\n\n1,2\n% a comment\n2,0\n",
         ] {
             assert_eq!(of(read, text), Ok((vec![0, 1, 2, 3], vec![1, 2, 0])), "{text}");
         }
         for (text, error) in [
-            ("source,target\n\"0,1\n1,0\n", "file:2: a quote is not closed"),
-            ("source,target,label\n0,1,\"a\n1,0,b\n", "file:2: a quote is not closed"),
+            ("source,target\n\"0,1\n1,0\n", "file:2: `\\\"0,1\\n1,0\\n` has a quote that is not closed"),
+            ("source,target,label\n0,1,\"a\n1,0,b\n", "file:2: `0,1,\\\"a\\n1,0,b\\n` has a quote that is not closed"),
+            ("source,target,label\n\n0,1,\"a\n1,0,\"b\n", "file:3: `0,1,\\\"a\\n1,0,\\\"b` has a quote that is not closed"),
+            ("a,from,to\n\"\",0,1\n2\",0,1\n3\",1,0\n", "file:3: `2\\\",0,1` has a quote that is not closed"),
+            ("\"from\",to\n0,1\n#,\"a\n1,0\n\"\n", "file:3: `#,\\\"a\\n1,0\\n\\\"` has a quote that is not closed"),
+            ("from,to\n\"1\"2,1\n", "file:2: `\\\"1\\\"2,1` has a quote that is not closed"),
+            ("a,from,to\n\"\",0,1\n\n#x,1,2\n", "file:4: `#x,1,2` begins like a comment"),
+            ("a,from,to\n%x,1,2\n", "file:2: `%x,1,2` begins like a comment"),
+            ("a,b,from,to\n%x,\"y,z\",1,2\n", "file:2: `%x,\\\"y,z\\\",1,2` begins like a comment"),
             ("\"source\",\"target\"\n0,1\n\n1,x\n", "file:4: `1,x` is not an edge"),
             ("\"source\",\"target\"\n0,1\n1,0,5\n", "file:3: `1,0,5` has 3 columns, but the first line names 2"),
-            ("0,1\n1,\"0\",5\n", "file:2: `1,0,5` has 3 columns, but the first edge has 2"),
-            ("\"a\",\"b\"\n\"0\",\"1\"\n", "file:1: `a,b` is neither an edge nor names its columns"),
+            ("0,1\n1,\"0\",5\n", "file:2: `1,\\\"0\\\",5` has 3 columns, but the first edge has 2"),
+            ("\"a\",\"b\"\n\"0\",\"1\"\n", "file:1: `\\\"a\\\",\\\"b\\\"` is neither an edge nor names its columns"),
         ] {
             assert!(of(read, text).unwrap_err().starts_with(error), "{text}: {:?}", of(read, text));
         }

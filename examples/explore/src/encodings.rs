@@ -5,8 +5,8 @@ use crate::checks::Violation;
 use crate::escaping;
 use crate::exit;
 use crate::interpreter::Wrong;
-use crate::ir::Model;
 use crate::ir::net::{Holder, PlaceId};
+use crate::ir::{MAX_WORDS, Model};
 use crate::language::Text;
 use crate::program::{self, Ended};
 use crate::spread::RankPlan;
@@ -109,7 +109,7 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     let Some(NoRoom { place, unbounded, is_of_walk }) = error.downcast_ref() else { return Err(error) };
     let Text::Net(net) = text else { return Err(error) };
     let of = net.model.net.as_ref().expect("a net has places");
-    let (name, capacity) = (escaping::line(&of.places[*place].name), of.capacity(*place));
+    let (name, capacity) = (escaping::line(&of.places[*place].name).into_owned(), of.capacity(*place));
     let ended = |why: String| Error::from(Ended { code: exit::INCOMPLETE, why });
     let wider = net.encoding.wider();
     // Markings with more tokens are still found by a user who wants them.
@@ -130,7 +130,7 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     let is_claimed = match of.places[*place].holder {
         Holder::Code { .. } => true,
         Holder::Number { capacity, .. } => capacity == 1,
-        Holder::Constant => false,
+        Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => false,
     };
     let next = if is_claimed && net.encoding.believes_units {
         program::print_warning(&format!(
@@ -148,6 +148,13 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
             next.bits
         )));
     }
-    net.encode(next)?;
-    Ok(())
+    // Without the section, more places may have no proved bound.
+    let encoded = if is_claimed { net.encode_within(next) } else { net.encode(next) };
+    encoded.map_err(|error| {
+        let (bits, message) = (next.bits, &error.diagnostic.message);
+        ended(format!(
+            "the place {name} gets more than {capacity} tokens, and with {bits} bits for them {message}: at most {MAX_WORDS} are \
+             possible"
+        ))
+    })
 }

@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
     /// # Errors
     ///
     /// The line is too long, or the file cannot be read.
-    pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+    pub fn next_line(&mut self) -> Result<Option<(u64, &[u8])>> {
         let end = loop {
             if let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..self.filled]) {
                 break self.searched + length;
@@ -90,7 +90,7 @@ impl<R: Read> Lines<R> {
 /// An error of `take`, with the file's name and the line; a line that is too long; a file that cannot be read.
 pub fn for_each(name: &str, reader: impl Read, mut take: impl FnMut(&[u8], u64) -> Result<()>) -> Result<u64> {
     let mut lines = Lines::new(name, reader);
-    while let Some((number, line)) = lines.next()? {
+    while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
         if !line.is_empty() {
             take(line, number).map_err(|error| placed(name, number, error))?;

@@ -81,7 +81,7 @@ impl<'m> Survey<'m> {
         let mut first_of: Vec<Option<usize>> = vec![None; model.variables.len()];
         for (place, of) in net.places.iter().enumerate() {
             match of.holder {
-                Holder::Constant => {}
+                Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => {}
                 Holder::Number { variable, .. } => {
                     let field = layout.variables[variable].expect("a place that changes has a field");
                     numbers.push((field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits), place));
@@ -230,8 +230,10 @@ impl<'m> Survey<'m> {
         let constants = self.net.places.iter().filter(|place| place.holder == Holder::Constant);
         let mut max_in_place = constants.map(|place| u64::from(place.initial)).max().unwrap_or(0);
         let mut changes = vec![false; self.net.places.len()];
+        let mut is_empty_somewhere = vec![false; self.net.places.len()];
         for ((.., place), [least, most]) in self.numbers.iter().zip(numbers) {
             changes[*place] = least < most;
+            is_empty_somewhere[*place] = least == 0;
             max_in_place = max_in_place.max(most.into());
         }
         for (_, _, mask, first) in &self.codes {
@@ -242,6 +244,17 @@ impl<'m> Survey<'m> {
                     changes[place] = seen > 1;
                     max_in_place = max_in_place.max(1);
                 }
+            }
+        }
+        for (place, of) in self.net.places.iter().enumerate() {
+            match of.holder {
+                // The other place has at least as many tokens.
+                Holder::Less { of, .. } => changes[place] = changes[of],
+                Holder::Opposite { of } => {
+                    changes[place] = changes[of];
+                    max_in_place = max_in_place.max(is_empty_somewhere[of].into());
+                }
+                Holder::Constant | Holder::Number { .. } | Holder::Code { .. } => {}
             }
         }
         Surveyed { states, firings, max_in_place, max_tokens, changes, sums, holds, stopped }

@@ -1,8 +1,9 @@
 //! Answers to the properties of a file of the Model Checking Contest (`--properties`).
 //!
-//! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Each formula
-//! about runs has an exploration of its own, of the product with its automaton. What a limit ended has the verdict
-//! `CANNOT_COMPUTE`.
+//! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Formulas
+//! about runs are answered over the markings of the same exploration, in memory ([`runs`](crate::liveness::runs)). One that this
+//! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. What a limit
+//! ended has the verdict `CANNOT_COMPUTE`.
 
 mod rounds;
 
@@ -16,6 +17,8 @@ use crate::ir::{Expression, Model};
 use crate::language::Text;
 use crate::liveness::check::{self, Conclusion, Question as OfRuns};
 use crate::liveness::possible::is_live;
+use crate::liveness::runs::{Runs, Violating};
+use crate::memory;
 use crate::options::Options;
 use crate::output::{Output, Unwritten};
 use crate::program;
@@ -25,13 +28,15 @@ use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
 use crate::survey::{Survey, Surveyed};
 use anyhow::{Context, Error, Result};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::property::set_conditions;
-use warpset_model::net::marking::Check;
+use warpset_model::ltl::translate::translate;
+use warpset_model::net::marking::{Check, Condition};
 use warpset_model::net::properties::{Global, Property, Question};
 
 /// States after which the questions are looked at for the first time during an exploration, and then whenever there are twice as
@@ -56,7 +61,7 @@ enum Verdict {
 /// Purpose of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
-    /// All questions about reachable markings.
+    /// All questions about reachable markings, and those about runs as far as these markings tell.
     Markings,
     /// The formula of the property with this number.
     Runs(usize),
@@ -88,6 +93,8 @@ pub struct Properties {
     /// States and firings of the exploration of markings.
     counts: Mutex<Option<(Counts, bool)>>,
     next_look: Mutex<u64>,
+    /// Why the last exploration of markings ended.
+    end: Mutex<Option<End>>,
 }
 
 impl Properties {
@@ -106,7 +113,7 @@ impl Properties {
 
     fn is_of_round(&self, number: usize) -> bool {
         match self.round {
-            Round::Markings => !matches!(self.all[number].question, Question::Runs { .. }),
+            Round::Markings => !self.all[number].is_of_runs(),
             Round::Runs(of) => number == of,
             Round::Path(_) => false,
         }
@@ -180,7 +187,13 @@ impl Properties {
     ) -> Result<()> {
         let model = interpreted.interpreter.model();
         match self.round {
-            Round::Markings => self.conclude_markings(table, interpreted, exploration, limits),
+            Round::Markings => {
+                *self.end.lock().expect(LOCKED) = Some(exploration.end);
+                if !self.all.iter().all(Property::is_of_runs) {
+                    self.conclude_markings(table, interpreted, exploration, limits)?;
+                }
+                self.conclude_runs(table, interpreted, limits)
+            }
             Round::Runs(number) => {
                 let Question::Runs { is_negated, .. } = self.all[number].question else { return Ok(()) };
                 let conclusion = conclusion.context("a formula has a conclusion")?;
@@ -189,7 +202,9 @@ impl Properties {
                     check::Verdict::Violated => Verdict::Truth(is_negated),
                     check::Verdict::Unknown => Verdict::CannotCompute(why(exploration.end)),
                 };
-                self.verdicts.lock().expect(LOCKED)[number] = Some(verdict);
+                if !self.is_decided(number) {
+                    self.verdicts.lock().expect(LOCKED)[number] = Some(verdict);
+                }
                 if let (Some(paths), Some(Ok(_))) = (&self.paths, &conclusion.lasso) {
                     let name = self.all[number].name.clone();
                     let question = OfRuns::of(model, name.clone(), false);
@@ -212,7 +227,10 @@ impl Properties {
         limits: Limits,
     ) -> Result<()> {
         if self.round == Round::Markings {
-            self.conclude_markings(table, interpreted, exploration, limits)?;
+            if !self.all.iter().all(Property::is_of_runs) {
+                self.conclude_markings(table, interpreted, exploration, limits)?;
+            }
+            self.conclude_runs(table, interpreted, limits)?;
             // The error is the reason of the others, but of declined questions, which have their own.
             for (property, verdict) in self.all.iter().zip(self.verdicts.lock().expect(LOCKED).iter_mut()) {
                 let is_declined = matches!(property.question, Question::Declined(_));
@@ -275,6 +293,65 @@ impl Properties {
             }
         }
         Ok(())
+    }
+
+    /// Answers the questions about runs, as far as the markings found tell and there is memory for them.
+    fn conclude_runs<S: Storage>(&self, table: &VectorTable<S>, interpreted: &Interpreted, limits: Limits) -> Result<()> {
+        let model = interpreted.interpreter.model();
+        let net = model.net.as_ref().context("the model is a net")?;
+        let mut known: Vec<&Condition> = Vec::new();
+        let mut all: Vec<Violating> = Vec::new();
+        // The number of each property, of its automaton among `all`, and whether it is the contrary of its formula.
+        let mut asked: Vec<(usize, usize, bool)> = Vec::new();
+        for (number, property) in self.all.iter().enumerate().filter(|(number, _)| !self.is_decided(*number)) {
+            let Question::Runs { formula, conditions, is_negated } = &property.question else { continue };
+            // One that is too large has its error in a round of its own.
+            let automaton = Some(formula.clone().negated()).filter(|_| conditions.len() <= MOST_PROPOSITIONS);
+            let Some(Ok(automaton)) = automaton.as_ref().map(translate) else { continue };
+            let of_formula = conditions.iter().map(|condition| {
+                known.iter().position(|known| *known == condition).unwrap_or_else(|| {
+                    known.push(condition);
+                    known.len() - 1
+                })
+            });
+            let violating = Violating { conditions: of_formula.collect(), automaton };
+            let at = all.iter().position(|other| *other == violating).unwrap_or_else(|| {
+                all.push(violating);
+                all.len() - 1
+            });
+            asked.push((number, at, *is_negated));
+        }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let conditions: Vec<Check> = known.iter().map(|condition| condition.check(net, &model.layout)).collect();
+        // The limit is of the device's memory, and a graph is in the host's.
+        let free = if table.device().is_gpu() { memory::free_memory() / 5 * 4 } else { u64::MAX };
+        let limits = Limits { bytes: limits.bytes.min(table.bytes().saturating_add(free)), ..limits };
+        // Without memory or time for all markings, each formula has an exploration of its own.
+        let Ok(runs) = Runs::load(table, interpreted, &conditions, limits) else { return Ok(()) };
+        let bytes = limits.bytes.saturating_sub(table.bytes() + runs.bytes()) / rayon::current_num_threads() as u64;
+        let of_one = Limits { bytes, ..limits };
+        let violated: Vec<Option<bool>> = all.par_iter().map(|violating| runs.is_violated(violating, of_one)).collect();
+        let mut verdicts = self.verdicts.lock().expect(LOCKED);
+        for (number, at, is_negated) in asked {
+            if let Some(is_violated) = violated[at] {
+                verdicts[number] = Some(Verdict::Truth(is_violated == is_negated));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the property has a verdict.
+    fn is_decided(&self, number: usize) -> bool {
+        matches!(self.verdicts.lock().expect(LOCKED)[number], Some(Verdict::Truth(_) | Verdict::Number(_)))
+    }
+
+    /// Whether a formula about runs needs an exploration of its own: for a verdict, or for a run to show.
+    fn needs_exploration(&self, number: usize) -> bool {
+        let Question::Runs { is_negated, .. } = self.all[number].question else { return false };
+        let is_shown = || self.paths.is_some() && self.verdicts.lock().expect(LOCKED)[number] == Some(Verdict::Truth(is_negated));
+        !self.is_decided(number) || is_shown()
     }
 
     /// Whether the engine must show a path in this round; takes it.

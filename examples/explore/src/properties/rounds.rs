@@ -2,6 +2,7 @@
 
 use super::{FIRST_LOOK, LOCKED, Properties, Round, TooLarge};
 use crate::exit;
+use crate::exploration::End;
 use crate::input;
 use crate::language::Text;
 use crate::options::Options;
@@ -16,6 +17,10 @@ use std::sync::Mutex;
 use std::time::Instant;
 use warpset_model::net::properties::{Global, Property, Question, read};
 
+/// Markings after which the formulas about runs are looked at, if nothing else is asked. The first ones show most runs that
+/// violate a formula; with more than the last, each formula has an exploration of its own.
+const MARKINGS_OF_RUNS: [u64; 2] = [1 << 16, 1 << 24];
+
 /// Answers all properties, and prints the answers.
 pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
     ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
@@ -29,20 +34,30 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     let count = all.len();
     let paths = outputs.trace.as_ref().map(|_| Mutex::default());
     let verdicts = Mutex::new(vec![None; count]);
-    let (counts, next_look) = (Mutex::default(), Mutex::new(FIRST_LOOK));
-    let mut properties = Properties { all, round: Round::Markings, is_first_round: true, verdicts, paths, counts, next_look };
+    let (counts, next_look, end) = (Mutex::default(), Mutex::new(FIRST_LOOK), Mutex::default());
+    let mut properties =
+        Properties { all, round: Round::Markings, is_first_round: true, verdicts, paths, counts, next_look, end };
     let failure = explore_all(&mut properties, options, plan, text, start).err();
     properties.finish(options, text.model(), outputs.trace, failure)
 }
 
 /// Explores for each question.
 fn explore_all(properties: &mut Properties, options: &Options, plan: &RankPlan, text: &mut Text, start: Instant) -> Result<()> {
-    let is_of_runs = |property: &Property| matches!(property.question, Question::Runs { .. });
-    if !properties.all.iter().all(is_of_runs) {
+    if !properties.all.iter().all(Property::is_of_runs) {
         explore(properties, Round::Markings, options, plan, text, start)?;
+    } else {
+        for most in MARKINGS_OF_RUNS {
+            let within =
+                Options { max_states: Some(options.max_states.map_or(most, |given| given.min(most))), ..options.clone() };
+            explore(properties, Round::Markings, &within, plan, text, start)?;
+            let has_more = *properties.end.lock().expect(LOCKED) == Some(End::States) && within.max_states != options.max_states;
+            if !has_more || (0..properties.all.len()).all(|number| properties.is_decided(number)) {
+                break;
+            }
+        }
     }
     for number in 0..properties.all.len() {
-        if is_of_runs(&properties.all[number]) {
+        if properties.needs_exploration(number) {
             explore(properties, Round::Runs(number), options, plan, text, start)?;
         }
     }

@@ -69,12 +69,13 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 14] = [
+const IN_EVERY_TABLE: [OfPlace; 15] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
     ("nets_have_their_counts", nets::nets_have_their_counts),
     ("nets_go_on_from_checkpoints", nets::nets_go_on_from_checkpoints),
+    ("places_without_bits_have_their_tokens", nets::places_without_bits_have_their_tokens),
     ("own_models_have_their_counts", findings::own_models_have_their_counts),
     ("violations_come_with_the_shortest_path", findings::violations_come_with_the_shortest_path),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
@@ -133,6 +134,10 @@ const ONCE: &[(&str, fn())] = &[
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
     ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    (
+        "formulas_are_answered_over_the_markings_of_one_exploration",
+        nets::formulas_are_answered_over_the_markings_of_one_exploration,
+    ),
     ("reduced_nets_find_the_same", reductions::reduced_nets_find_the_same),
     ("what_cannot_be_set_up_is_an_error", nets::what_cannot_be_set_up_is_an_error),
     ("warnings_are_printed_once", nets::warnings_are_printed_once),

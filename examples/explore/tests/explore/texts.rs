@@ -128,6 +128,12 @@ pub fn texts_have_any_encoding_and_line_end() {
             assert_eq!(report["path"]["length"].as_u64(), Some(length), "{file}, {name}: {report}");
         }
     }
+    // Names are in generated code, too.
+    for (file, goal) in [("a.dve", "Tür.öffnet"), ("a.slco", "k.Tür.Öffnet"), ("a.pnml", "tokens(grün) == 0")] {
+        let path = folder.path().join(file);
+        let (code, report) = json(&path, &["--engine", "compiled", "--goal", goal]);
+        assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(1)), "{report}");
+    }
     // Texts beside the model.
     let (net, dve) = (folder.path().join("a.pnml"), folder.path().join("a.dve"));
     std::fs::write(&net, NET).unwrap();

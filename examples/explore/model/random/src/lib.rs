@@ -1,5 +1,7 @@
-//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO.
+//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO; and nets in PNML
+//! ([`mod@net`]).
 
+pub mod net;
 pub mod slco;
 
 use proptest::prelude::*;

@@ -5,10 +5,11 @@
 //!
 //! # Where tokens are in a state
 //!
-//! A place is held in one of three ways ([`Holder`]). It is a number in a field. Or it shares a field with other places, at most
-//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it.
-//! [`Firings`] are the transitions in terms of the words of a state. A place's field is compared where it lies, without a shift:
-//! `(word & mask) >= least`. A firing adds one constant to each word that it changes, because no field overflows.
+//! A place is held in one of these ways ([`Holder`]). It is a number in a field. Or it shares a field with other places, at most
+//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it, or
+//! because the tokens of another place tell its own. [`Firings`] are the transitions in terms of the words of a state. A place's
+//! field is compared where it lies, without a shift: `(word & mask) >= least`. A firing adds one constant to each word that it
+//! changes, because no field overflows.
 //!
 //! # Fields that are too small
 //!
@@ -68,6 +69,17 @@ pub enum Holder {
     /// The place has one token if the variable has this value, and none otherwise. `is_proved`: in every reachable marking the
     /// variable's places have at most one token together.
     Code { variable: VariableId, code: u32, is_proved: bool },
+    /// No part: the place has the tokens of the place `of`, less `by`. That place is a number or a code.
+    Less { of: PlaceId, by: u32 },
+    /// No part: the place has one token if the place `of` has none, and none if that has one. That place is a number of one bit.
+    Opposite { of: PlaceId },
+}
+
+impl Holder {
+    /// Whether the place's tokens have a part of the state.
+    pub fn is_stored(self) -> bool {
+        matches!(self, Self::Number { .. } | Self::Code { .. })
+    }
 }
 
 /// A transition of a net. Places are ascending in both lists.
@@ -182,6 +194,19 @@ impl Net {
             Holder::Constant => self.places[place].initial,
             Holder::Number { variable, .. } => value(variable),
             Holder::Code { variable, code, .. } => u32::from(value(variable) == code),
+            // No reachable marking has fewer there.
+            Holder::Less { of, by } => self.tokens(layout, state, of).saturating_sub(by),
+            Holder::Opposite { of } => 1 - self.tokens(layout, state, of),
+        }
+    }
+
+    /// The place whose tokens tell those of a place, and the number that it has more; the place itself, if it is stored. `None`
+    /// for a constant, and for an opposite.
+    pub fn stored(&self, place: PlaceId) -> Option<(PlaceId, u32)> {
+        match self.places[place].holder {
+            Holder::Constant | Holder::Opposite { .. } => None,
+            Holder::Number { .. } | Holder::Code { .. } => Some((place, 0)),
+            Holder::Less { of, by } => Some((of, by)),
         }
     }
 
@@ -196,6 +221,13 @@ impl Net {
                 Expression::Constant(code as i32),
                 Span::default(),
             ),
+            Holder::Less { of, by: 0 } => self.tokens_of(of),
+            Holder::Less { of, by } => {
+                Expression::binary(Binary::Subtract, self.tokens_of(of), Expression::Constant(by as i32), Span::default())
+            }
+            Holder::Opposite { of } => {
+                Expression::binary(Binary::Subtract, Expression::Constant(1), self.tokens_of(of), Span::default())
+            }
         }
     }
 
@@ -204,7 +236,8 @@ impl Net {
         match self.places[place].holder {
             Holder::Constant => self.places[place].initial,
             Holder::Number { capacity, .. } => capacity,
-            Holder::Code { .. } => 1,
+            Holder::Code { .. } | Holder::Opposite { .. } => 1,
+            Holder::Less { of, by } => self.capacity(of).saturating_sub(by),
         }
     }
 
@@ -221,14 +254,16 @@ impl Net {
         let shares = |(place, _): &&(PlaceId, u32)| {
             matches!(self.places[*place].holder, Holder::Code { is_proved: false, .. }) && taken(*place) == 0
         };
-        let found = puts.iter().find(exceeds).or_else(|| puts.iter().find(shares)).or(puts.first());
+        // A place that is not stored exceeds nothing that the one which tells its tokens does not.
+        let stored = || puts.iter().filter(|(place, _)| self.places[*place].holder.is_stored());
+        let found = stored().find(exceeds).or_else(|| stored().find(shares)).or(puts.first());
         found.map_or(0, |(place, _)| *place)
     }
 
-    /// Names of the variable's places, if places share it.
+    /// The places that a variable stores; several, if they share it.
     pub fn places_of(&self, variable: VariableId) -> impl Iterator<Item = PlaceId> {
         let holds = move |place: &Place| match place.holder {
-            Holder::Constant => false,
+            Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => false,
             Holder::Number { variable: of, .. } | Holder::Code { variable: of, .. } => of == variable,
         };
         self.places.iter().enumerate().filter(move |(_, place)| holds(place)).map(|(id, _)| id)
@@ -247,7 +282,8 @@ impl Firings {
                 }
             }
             if firings.all.len() > first {
-                let (test, is_equal) = group.place.map_or((ALWAYS, true), |place| marked(net, layout, place));
+                let leader = group.place.and_then(|place| marked(net, layout, place, 1));
+                let (test, is_equal) = leader.unwrap_or((ALWAYS, true));
                 firings.groups.push(FiringGroup { test, is_equal, firings: first..firings.all.len() });
             }
         }
@@ -279,18 +315,23 @@ fn place_of(layout: &Layout, variable: VariableId) -> (u32, u32, u32) {
     (field.bit / 32, field.bit % 32, (u32::MAX >> (32 - field.bits)) << (field.bit % 32))
 }
 
-/// The test that a place has tokens, and whether it is one of equality.
-fn marked(net: &Net, layout: &Layout, place: PlaceId) -> (Test, bool) {
+/// The test that a place has at least `count` tokens, which is not 0, and whether it is one of equality. `None` if it never has.
+fn marked(net: &Net, layout: &Layout, place: PlaceId, count: u32) -> Option<(Test, bool)> {
     match net.places[place].holder {
-        Holder::Constant => (ALWAYS, true),
-        Holder::Number { variable, .. } => {
+        Holder::Constant => (net.places[place].initial >= count).then_some((ALWAYS, true)),
+        Holder::Number { capacity, .. } if capacity < count => None,
+        Holder::Number { variable, capacity, .. } => {
             let (word, shift, mask) = place_of(layout, variable);
-            (Test { word, mask, value: 1 << shift }, false)
+            Some((Test { word, mask, value: count << shift }, capacity == 1))
         }
+        Holder::Code { .. } if count > 1 => None,
         Holder::Code { variable, code, .. } => {
             let (word, shift, mask) = place_of(layout, variable);
-            (Test { word, mask, value: code << shift }, true)
+            Some((Test { word, mask, value: code << shift }, true))
         }
+        Holder::Less { of, by } => marked(net, layout, of, count.checked_add(by)?),
+        Holder::Opposite { .. } if count > 1 => None,
+        Holder::Opposite { of } => marked(net, layout, of, 1).map(|(test, _)| (Test { value: 0, ..test }, true)),
     }
 }
 
@@ -302,28 +343,22 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     // Values that shared fields must have before the firing.
     let mut codes: Vec<(VariableId, u32)> = Vec::new();
     for (place, count) in takes {
-        match net.places[*place].holder {
-            Holder::Constant if net.places[*place].initial < *count => return None,
-            Holder::Constant => {}
-            Holder::Number { capacity, .. } if capacity < *count => return None,
-            Holder::Number { variable, capacity, .. } => {
-                let (word, shift, mask) = place_of(layout, variable);
-                match capacity {
-                    1 => firing.equal.push(Test { word, mask, value: mask }),
-                    _ => firing.least.push(Test { word, mask, value: count << shift }),
-                }
-            }
-            Holder::Code { variable, code, .. } => {
-                if *count > 1 || codes.iter().any(|(of, _)| *of == variable) {
-                    return None;
-                }
+        let (test, is_equal) = marked(net, layout, *place, *count)?;
+        match (is_equal, net.places[*place].holder) {
+            (_, Holder::Constant) => {}
+            (true, Holder::Code { variable, code, .. }) => {
                 codes.push((variable, code));
-                let (word, shift, mask) = place_of(layout, variable);
-                firing.equal.push(Test { word, mask, value: code << shift });
+                firing.equal.push(test);
             }
+            (true, _) => firing.equal.push(test),
+            // Of several tests of one number, the one for the most tokens decides.
+            (false, _) => match firing.least.iter_mut().find(|of| (of.word, of.mask) == (test.word, test.mask)) {
+                Some(known) => known.value = known.value.max(test.value),
+                None => firing.least.push(test),
+            },
         }
     }
-    firing.equal = joined(firing.equal);
+    firing.equal = joined(firing.equal)?;
     let mut add = |word: u32, amount: u32| match firing.adds.iter_mut().find(|(of, _)| *of == word) {
         Some((_, sum)) => *sum = sum.wrapping_add(amount),
         None => firing.adds.push((word, amount)),
@@ -331,7 +366,8 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     let mut new_codes: Vec<(VariableId, u32)> = Vec::new();
     for (place, count) in puts {
         match net.places[*place].holder {
-            Holder::Constant => {}
+            // The place that tells the tokens of one that is not stored has arcs of its own.
+            Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => {}
             Holder::Number { variable, capacity, is_proved } => {
                 let (word, shift, mask) = place_of(layout, variable);
                 let more = i64::from(*count) - i64::from(transition.taken(*place));
@@ -371,7 +407,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
             continue;
         }
         match net.places[*place].holder {
-            Holder::Constant => {}
+            Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => {}
             Holder::Number { variable, .. } => {
                 let (word, shift, _) = place_of(layout, variable);
                 add(word, (count << shift).wrapping_neg());
@@ -387,32 +423,39 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     firing.adds.retain(|(_, add)| *add != 0);
     // Parts of one word that must all be 0 are one part.
     let (zero, others) = std::mem::take(&mut firing.most).into_iter().partition(|test| test.value == 0);
-    firing.most = joined(zero);
+    firing.most = joined(zero)?;
     firing.most.extend::<Vec<_>>(others);
     Some(firing)
 }
 
-/// Joins tests of equality on the same word.
-fn joined(tests: Vec<Test>) -> Vec<Test> {
+/// Joins tests of equality on the same word. `None` if they contradict each other.
+fn joined(tests: Vec<Test>) -> Option<Vec<Test>> {
     let mut all: Vec<Test> = Vec::new();
     for test in tests {
         match all.iter_mut().find(|other| other.word == test.word) {
+            Some(other) if (other.value ^ test.value) & other.mask & test.mask != 0 => return None,
             Some(other) => (other.mask, other.value) = (other.mask | test.mask, other.value | test.value),
             None => all.push(test),
         }
     }
-    all
+    Some(all)
 }
 
-/// Groups the transitions by the place from which each takes tokens and which `share` says is marked most rarely.
-pub fn groups(places: &[Place], transitions: &[Transition], share: &[f64]) -> Vec<Group> {
-    let changes = |place: &PlaceId| places[*place].holder != Holder::Constant;
+/// Groups the transitions that may fire by the place from which each takes tokens and which `share` says is marked most rarely,
+/// of those whose tokens some transition changes.
+pub fn groups(places: usize, transitions: &[Transition], may_fire: &[bool], share: &[f64]) -> Vec<Group> {
+    let mut changes = vec![false; places];
+    for transition in transitions {
+        let arcs = transition.takes.iter().chain(&transition.puts).map(|(place, _)| *place);
+        arcs.filter(|place| transition.taken(*place) != transition.put(*place)).for_each(|place| changes[place] = true);
+    }
     let leader = |transition: &Transition| {
-        let all = transition.takes.iter().map(|(place, _)| *place).filter(changes);
+        let all = transition.takes.iter().map(|(place, _)| *place).filter(|place| changes[*place]);
         all.min_by(|one, other| share[*one].total_cmp(&share[*other]))
     };
-    let mut of_place: Vec<Vec<TransitionId>> = vec![Vec::new(); places.len() + 1];
-    transitions.iter().enumerate().for_each(|(id, transition)| of_place[leader(transition).unwrap_or(places.len())].push(id));
+    let mut of_place: Vec<Vec<TransitionId>> = vec![Vec::new(); places + 1];
+    let all = transitions.iter().enumerate().filter(|(id, _)| may_fire[*id]);
+    all.for_each(|(id, transition)| of_place[leader(transition).unwrap_or(places)].push(id));
     let groups = of_place.into_iter().enumerate().filter(|(_, transitions)| !transitions.is_empty());
-    groups.map(|(place, transitions)| Group { place: (place < places.len()).then_some(place), transitions }).collect()
+    groups.map(|(place, transitions)| Group { place: (place < places).then_some(place), transitions }).collect()
 }

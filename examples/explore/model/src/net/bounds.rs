@@ -7,8 +7,9 @@
 //! with those with which it decreases it. There can be too many combinations; then only those that prove most are kept. Whatever
 //! is kept is a proof: a vector that is left is checked against all transitions.
 
-use crate::ir::net::{Invariant, PlaceId, Transition};
-use std::collections::HashSet;
+use super::structure::Structure;
+use crate::ir::net::{Invariant, PlaceId};
+use hashbrown::HashSet;
 
 /// Most vectors that are kept.
 const MOST_VECTORS: usize = 4_000;
@@ -28,28 +29,55 @@ struct Row {
     is_constant: bool,
 }
 
-/// Finds invariants of a net.
-pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant> {
-    let mut changes: Vec<Vec<(u32, i64)>> = vec![Vec::new(); initial.len()];
-    for (id, transition) in transitions.iter().enumerate() {
-        for (place, change) in change_of(transition) {
-            changes[place].push((id as u32, change));
+/// Finds invariants of a net. Places that never change, and those that follow another place, are in none: their tokens are known
+/// without one.
+pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
+    let changing = |place: &PlaceId| structure.followed[*place] == *place && !structure.is_constant(*place);
+    let changing: Vec<PlaceId> = (0..initial.len()).filter(changing).collect();
+    let mut invariants = combined(initial, structure, &changing, Preference::Few);
+    let bounds = bounds(initial.len(), &invariants);
+    if changing.iter().any(|place| bounds[*place].is_none()) {
+        invariants.extend(combined(initial, structure, &changing, Preference::Each));
+    }
+    invariants
+}
+
+/// The vectors that are kept if there are too many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Preference {
+    /// Those with the fewest tokens, which prove most.
+    Few,
+    /// One of each place at least: all places are more often bounded, but less tightly.
+    Each,
+}
+
+impl Preference {
+    /// The part of all limits that an attempt has: the second one is only for the places that the first leaves without a bound.
+    fn share(self) -> usize {
+        match self {
+            Self::Few => 1,
+            Self::Each => 4,
         }
     }
+}
+
+/// Combines the vectors of these places to invariants.
+fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preference: Preference) -> Vec<Invariant> {
+    let Structure { changes, effects, .. } = structure;
     let entries: usize = changes.iter().map(Vec::len).sum();
-    let mut rows: Vec<Row> = changes
-        .into_iter()
-        .enumerate()
-        .map(|(place, changes)| {
+    let mut rows: Vec<Row> = places
+        .iter()
+        .map(|&place| {
             let tokens = i128::from(initial[place]);
-            Row { weights: vec![(place as u32, 1)], changes, tokens, is_constant: true }
+            Row { weights: vec![(place as u32, 1)], changes: changes[place].clone(), tokens, is_constant: true }
         })
         .collect();
+    let share = preference.share();
     let mut work = 0;
     // For each transition, the number of rows that it increases and the number that it decreases.
-    let mut signs = vec![[0i32; 2]; transitions.len()];
+    let mut signs = vec![[0i32; 2]; *effects];
     rows.iter().for_each(|row| count(row, &mut signs, 1));
-    let mut open: Vec<u32> = (0..transitions.len() as u32).collect();
+    let mut open: Vec<u32> = (0..*effects as u32).collect();
     if entries > MOST_WORK / 4 {
         open.clear();
     }
@@ -62,7 +90,7 @@ pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant>
             more * less
         };
         let Some((at, _)) = open.iter().enumerate().min_by_key(|(_, transition)| cost(transition)) else { break };
-        if work > MOST_WORK {
+        if work > MOST_WORK / share {
             break;
         }
         let transition = open.swap_remove(at);
@@ -71,14 +99,19 @@ pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant>
         work += rows.len() * 4;
         let (increased, others): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| change_by(row) > 0);
         rows = others;
-        let decreased: Vec<usize> = (0..rows.len()).filter(|at| change_by(&rows[*at]) < 0).collect();
+        let mut decreased: Vec<usize> = (0..rows.len()).filter(|at| change_by(&rows[*at]) < 0).collect();
+        if preference == Preference::Each {
+            // Each vector takes part in some combinations, with those that prove most.
+            decreased.sort_by_key(|at| (rows[*at].tokens, rows[*at].weights.len()));
+            decreased.truncate((MOST_COMBINATIONS / share / increased.len().max(1)).max(1));
+        }
         let mut known: HashSet<Vec<(u32, i64)>> = HashSet::new();
         let mut new = Vec::new();
         'all: for row in &increased {
             for other in &decreased {
                 let other = &rows[*other];
                 work += row.changes.len() + other.changes.len() + row.weights.len() + other.weights.len();
-                if new.len() >= MOST_COMBINATIONS || work > MOST_WORK {
+                if work > MOST_WORK / share || (preference == Preference::Few && new.len() >= MOST_COMBINATIONS) {
                     break 'all;
                 }
                 let joined = joined(row, change_by(row), other, change_by(other));
@@ -89,9 +122,9 @@ pub fn invariants(initial: &[u32], transitions: &[Transition]) -> Vec<Invariant>
         keep_smallest(&mut new);
         new.iter().for_each(|row| count(row, &mut signs, 1));
         rows.extend(new);
-        if rows.len() > MOST_VECTORS {
-            rows.sort_by_key(|row| (row.tokens, row.weights.len()));
-            rows.split_off(MOST_VECTORS).iter().for_each(|row| count(row, &mut signs, -1));
+        if rows.len() > MOST_VECTORS / share {
+            let left_out = keep_most_useful(&mut rows, initial.len(), preference);
+            left_out.iter().for_each(|row| count(row, &mut signs, -1));
         }
     }
     let is_invariant = |row: &&Row| row.changes.iter().all(|(_, change)| *change <= 0);
@@ -108,6 +141,26 @@ fn count(row: &Row, signs: &mut [[i32; 2]], by: i32) {
     for (transition, change) in &row.changes {
         signs[*transition as usize][usize::from(*change < 0)] += by;
     }
+}
+
+/// Keeps the rows that are preferred. Returns the others.
+fn keep_most_useful(rows: &mut Vec<Row>, places: usize, preference: Preference) -> Vec<Row> {
+    rows.sort_by_key(|row| (row.tokens, row.weights.len()));
+    if preference == Preference::Few {
+        return rows.split_off(MOST_VECTORS);
+    }
+    let mut has_one = vec![false; places];
+    let mut others = MOST_VECTORS / preference.share();
+    let (kept, left_out) = std::mem::take(rows).into_iter().partition(|row| {
+        let is_first = row
+            .weights
+            .iter()
+            .fold(false, |is_first, (place, _)| !std::mem::replace(&mut has_one[*place as usize], true) || is_first);
+        others = others.saturating_sub(usize::from(!is_first));
+        is_first || others > 0
+    });
+    *rows = kept;
+    left_out
 }
 
 /// Keeps only rows whose places do not include all places of another one, unless the rows are too many.
@@ -128,16 +181,6 @@ fn keep_smallest(rows: &mut Vec<Row>) {
         }
     }
     *rows = kept;
-}
-
-/// By how much a transition changes the tokens of each place that it changes.
-pub fn change_of(transition: &Transition) -> Vec<(PlaceId, i64)> {
-    let taken = transition.takes.iter().map(|(place, count)| (*place, -i64::from(*count)));
-    let put = transition.puts.iter().map(|(place, count)| (*place, i64::from(*count)));
-    let mut all: Vec<(PlaceId, i64)> = taken.chain(put).collect();
-    all.sort_unstable();
-    let sums = all.chunk_by(|one, other| one.0 == other.0).map(|part| (part[0].0, part.iter().map(|(_, by)| by).sum()));
-    sums.filter(|(_, change)| *change != 0).collect()
 }
 
 /// The combination of two rows that a transition does not change; `None` if its numbers are too large.

@@ -2,17 +2,23 @@
 //!
 //! Places share a field if at most one of them is marked, and if the field takes fewer bits than one for each place: the places
 //! of a NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
-//! without a proved bound begins with 8 bits; see [`Encoding`].
+//! without a proved bound begins with 8 bits; see [`Encoding`]. A place that never changes has no field, and none has a place
+//! whose tokens another one tells: it has the same number but for a constant, or one token exactly if the other has none.
 
 use super::bounds;
 use super::pnml::Pnml;
+use super::structure::Structure;
 use crate::ir::net::{Holder, Invariant, Place, PlaceId};
 use crate::ir::{Range, Type, Variable};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt::Write;
 
 /// Widest field. Values are 32-bit integers with a sign.
 const MOST_BITS: u32 = 31;
+
+/// Bits of places without a proved bound. A search begins with eight, or with fewer if states would be too long. One bit would be
+/// taken for a claim of the NUPN section.
+const BITS: [u32; 5] = [2, 4, 8, 16, MOST_BITS];
 
 /// The claims and guesses that an encoding rests on. A search in which one of them turns out wrong begins again with the next
 /// encoding.
@@ -27,14 +33,20 @@ pub struct Encoding {
 impl Encoding {
     pub const FIRST: Self = Self { bits: 8, believes_units: true };
 
-    /// All encodings, from the smallest on.
+    /// All encodings that a search without further options may have: from the first one on, then those with narrower fields.
     pub fn all() -> impl Iterator<Item = Self> {
-        [true, false].into_iter().flat_map(|believes_units| [8, 16, MOST_BITS].map(|bits| Self { bits, believes_units }))
+        let bits = [8, 16, MOST_BITS, 4, 2];
+        [true, false].into_iter().flat_map(move |believes_units| bits.map(|bits| Self { bits, believes_units }))
     }
 
     /// The next encoding with wider fields; `None` if there is none.
     pub fn wider(self) -> Option<Self> {
-        [16, MOST_BITS].into_iter().find(|bits| *bits > self.bits).map(|bits| Self { bits, ..self })
+        BITS.into_iter().find(|bits| *bits > self.bits).map(|bits| Self { bits, ..self })
+    }
+
+    /// The next encoding with narrower fields, for states that are too long with these; `None` if there is none.
+    pub fn narrower(self) -> Option<Self> {
+        BITS.into_iter().rev().find(|bits| *bits < self.bits).map(|bits| Self { bits, ..self })
     }
 }
 
@@ -69,6 +81,8 @@ impl Unit {
 #[derive(Default)]
 struct Told {
     constant: usize,
+    /// Places whose tokens are those of others, but for a constant number, and places that have a token if others have none.
+    told: [usize; 2],
     /// Fields, bits and places of units: of NUPN, and of invariants.
     units: [[usize; 3]; 2],
     /// Places of one bit: by NUPN, and by invariants.
@@ -80,16 +94,20 @@ struct Told {
 }
 
 /// The places with their holders, the variables, and the encoding in words.
-pub fn encoded(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> (Vec<Place>, Vec<Variable>, String) {
+pub fn encoded(
+    pnml: &Pnml,
+    structure: &Structure,
+    invariants: &[Invariant],
+    encoding: Encoding,
+) -> (Vec<Place>, Vec<Variable>, String) {
     let count = pnml.places.len();
     let bounds = bounds::bounds(count, invariants);
-    let mut changes = vec![false; count];
     let mut heaviest = vec![0; count];
     for transition in &pnml.transitions {
-        bounds::change_of(transition).iter().for_each(|(place, _)| changes[*place] = true);
         transition.puts.iter().for_each(|(place, weight)| heaviest[*place] = (*weight).max(heaviest[*place]));
     }
-    let is_constant = |place: PlaceId| !changes[place] || bounds[place] == Some(0);
+    let is_constant = |place: PlaceId| structure.is_constant(place) || bounds[place] == Some(0);
+    let follows = |place: PlaceId| structure.followed[place] != place;
     let mut is_claimed = vec![false; count];
     if encoding.believes_units {
         // A unit with two tokens, or a place with several, in the initial marking contradicts the section.
@@ -107,7 +125,7 @@ pub fn encoded(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> (Ve
         variables.len() - 1
     };
     let mut is_placed: Vec<bool> = (0..count).map(is_constant).collect();
-    told.constant = is_placed.iter().filter(|is_placed| **is_placed).count();
+    (0..count).filter(|place| follows(*place)).for_each(|place| is_placed[place] = true);
     for unit in units(pnml, invariants, encoding, &is_placed) {
         let first = u32::from(!unit.has_always_one);
         let marked = unit.places.iter().position(|place| pnml.places[*place].initial > 0);
@@ -120,9 +138,14 @@ pub fn encoded(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> (Ve
         let sums = &mut told.units[usize::from(!unit.is_nupn)];
         [1, unit.bits(), unit.places.len()].into_iter().zip(sums).for_each(|(more, sum)| *sum += more);
     }
+    let opposites = opposites(pnml, structure, &is_placed);
     for (place, of) in pnml.places.iter().enumerate().filter(|(place, _)| !is_placed[*place]) {
+        if let Some(of) = opposites[place].filter(|of| *of < place) {
+            holders[place] = Holder::Opposite { of };
+            continue;
+        }
         let fits = |bound: &u64| Range { low: 0, high: *bound as i64 }.bits() <= MOST_BITS;
-        let bound = bounds[place].filter(fits);
+        let bound = opposites[place].map(|_| 1).or(bounds[place]).filter(fits);
         let needed = |tokens: u32| Range { low: 0, high: tokens.into() }.bits();
         let (bits, is_proved) = match bound {
             Some(1) => (1, true),
@@ -139,9 +162,44 @@ pub fn encoded(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding) -> (Ve
             (_, false) => told.unbounded = [told.unbounded[0] + 1, told.unbounded[1] + bits as usize],
         }
     }
+    for place in (0..count).filter(|place| follows(*place)) {
+        let of = structure.followed[place];
+        let by = pnml.places[of].initial - pnml.places[place].initial;
+        holders[place] = match holders[of] {
+            Holder::Number { .. } | Holder::Code { .. } => Holder::Less { of, by },
+            Holder::Opposite { of } if by == 0 => Holder::Opposite { of },
+            // The other place has at most one token, so this one never has any.
+            _ => Holder::Constant,
+        };
+    }
+    for holder in &holders {
+        match holder {
+            Holder::Constant => told.constant += 1,
+            Holder::Less { .. } => told.told[0] += 1,
+            Holder::Opposite { .. } => told.told[1] += 1,
+            Holder::Number { .. } | Holder::Code { .. } => {}
+        }
+    }
     let places = pnml.places.iter().zip(holders);
     let places = places.map(|(place, holder)| Place { name: place.id.clone(), initial: place.initial, holder }).collect();
     (places, variables, told.text())
+}
+
+/// By place that is not placed, another one such that one of both has a token and the other none in every reachable marking.
+fn opposites(pnml: &Pnml, structure: &Structure, is_placed: &[bool]) -> Vec<Option<PlaceId>> {
+    let mut opposites = vec![None; is_placed.len()];
+    let mut known: HashMap<&[(u32, i64)], PlaceId> = HashMap::new();
+    for place in (0..is_placed.len()).filter(|place| !is_placed[*place] && pnml.places[*place].initial <= 1) {
+        let changes = &structure.changes[place];
+        let negated: Vec<(u32, i64)> = changes.iter().map(|(effect, change)| (*effect, -change)).collect();
+        match known.get(&negated[..]) {
+            Some(other) if pnml.places[*other].initial + pnml.places[place].initial == 1 => {
+                (opposites[place], opposites[*other]) = (Some(*other), Some(place));
+            }
+            _ => drop(known.insert(changes, place)),
+        }
+    }
+    opposites
 }
 
 /// The units that share fields, the most useful ones first; no place is in two of them.
@@ -211,6 +269,13 @@ impl Told {
         {
             if of > 0 {
                 parts.push(format!("{} in {bits} bits together ({why})", places(of)));
+            }
+        }
+        for (of, how) in
+            self.told.into_iter().zip(["as many tokens as others, or a constant number less", "a token if others have none"])
+        {
+            if of > 0 {
+                parts.push(format!("{} with {how}", places(of)));
             }
         }
         if self.constant > 0 {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 /// The tokens of some places together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
+    /// Added to the tokens of the parts, wrapping around: they may have too many.
     constant: u64,
     /// Words and masks: each set bit of the masked part is a token.
     bits: Vec<(u32, u32)>,
@@ -57,12 +58,16 @@ impl Sum {
         let mut sum = Self::default();
         // By variable: the values for which one of the places has a token, each once for each time that the place occurs.
         let mut codes: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        let field_of = |variable: usize| layout.variables[variable].expect("a place that changes has a field");
         for place in places {
-            match net.places[*place].holder {
-                Holder::Constant => sum.constant += u64::from(net.places[*place].initial),
+            // The place that tells the tokens.
+            let (of, less) = net.stored(*place).unwrap_or((*place, 0));
+            sum.constant = sum.constant.wrapping_sub(less.into());
+            match net.places[of].holder {
+                Holder::Constant => sum.constant = sum.constant.wrapping_add(net.places[of].initial.into()),
                 Holder::Code { variable, code, .. } => codes.entry(variable).or_default().push(code),
                 Holder::Number { variable, capacity, .. } => {
-                    let field = layout.variables[variable].expect("a place that changes has a field");
+                    let field = field_of(variable);
                     let (word, shift) = (field.bit / 32, field.bit % 32);
                     let free = |(of, mask): &&mut (u32, u32)| *of == word && *mask >> shift & 1 == 0;
                     match (capacity, sum.bits.iter_mut().find(free)) {
@@ -71,25 +76,23 @@ impl Sum {
                         _ => sum.numbers.push((word, shift, u32::MAX >> (32 - field.bits))),
                     }
                 }
+                Holder::Opposite { of } => {
+                    let Holder::Number { variable, .. } = net.places[of].holder else { unreachable!("a number of one bit") };
+                    let field = field_of(variable);
+                    sum.equal.push((field.bit / 32, 1 << (field.bit % 32), 0));
+                }
+                Holder::Less { .. } => unreachable!("the place that tells the tokens of others is stored"),
             }
         }
         for (variable, mut all) in codes {
-            let field = layout.variables[variable].expect("a place that changes has a field");
+            let field = field_of(variable);
             let (word, shift, mask) = (field.bit / 32, field.bit % 32, u32::MAX >> (32 - field.bits) << (field.bit % 32));
-            let count = all.len();
             all.sort_unstable();
-            all.dedup();
-            let is_all = all.len() == count && count == net.places_of(variable).count();
-            match is_all {
-                true if all[0] == 0 => sum.constant += 1,
+            let has_each_once = all.windows(2).all(|pair| pair[0] != pair[1]);
+            match has_each_once && all.len() == net.places_of(variable).count() {
+                true if all[0] == 0 => sum.constant = sum.constant.wrapping_add(1),
                 true => sum.marked.push((word, mask)),
-                false => {
-                    let of_place = places.iter().filter_map(|place| match net.places[*place].holder {
-                        Holder::Code { variable: of, code, .. } if of == variable => Some((word, mask, code << shift)),
-                        _ => None,
-                    });
-                    sum.equal.extend(of_place);
-                }
+                false => sum.equal.extend(all.iter().map(|code| (word, mask, code << shift))),
             }
         }
         sum
@@ -116,7 +119,8 @@ impl Sum {
         let numbers = self.numbers.iter().map(|(word, shift, mask)| u64::from(state[*word as usize] >> shift & mask));
         let equal = self.equal.iter().map(|(word, mask, value)| u64::from(state[*word as usize] & mask == *value));
         let marked = self.marked.iter().map(|(word, mask)| u64::from(state[*word as usize] & mask != 0));
-        self.constant + bits.sum::<u64>() + numbers.sum::<u64>() + equal.sum::<u64>() + marked.sum::<u64>()
+        let parts = bits.sum::<u64>() + numbers.sum::<u64>() + equal.sum::<u64>() + marked.sum::<u64>();
+        self.constant.wrapping_add(parts)
     }
 }
 

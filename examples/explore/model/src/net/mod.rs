@@ -20,8 +20,11 @@ pub mod marking;
 pub mod names;
 pub mod pnml;
 pub mod properties;
+pub mod structure;
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+mod told_tests;
 pub mod xml;
 
 use crate::assembly::{Parts, assembled};
@@ -37,6 +40,7 @@ use encoding::Encoding;
 use names::NetNames;
 use pnml::Pnml;
 use std::sync::Arc;
+use structure::Structure;
 
 /// Markings visited by a random walk to see which places are rarely marked.
 const MOST_WALK: usize = 2_000;
@@ -54,21 +58,23 @@ pub struct Nets {
     pub warnings: Vec<Warning>,
     /// A transition that takes no tokens and puts some: the net is unbounded.
     pub source_transition: Option<TransitionId>,
+    structure: Structure,
     invariants: Arc<Vec<Invariant>>,
     names: Names,
 }
 
 impl Nets {
-    /// Reads a net.
+    /// Reads a net. If states are too long with this encoding, places without a proved bound get narrower fields.
     ///
     /// # Errors
     ///
-    /// The first error in the text, with its place, or states that are too long.
+    /// The first error in the text, with its place, or states that are too long with the narrowest fields.
     pub fn read(source: Source, encoding: Encoding) -> Result<Self, Box<Located>> {
         let read = || {
             let pnml = pnml::read(&source)?;
             let initial: Vec<u32> = pnml.places.iter().map(|place| place.initial).collect();
-            let invariants = bounds::invariants(&initial, &pnml.transitions);
+            let structure = Structure::of(&initial, &pnml.transitions);
+            let invariants = bounds::invariants(&initial, &structure);
             let source_transition =
                 pnml.transitions.iter().position(|transition| transition.takes.is_empty() && !transition.puts.is_empty());
             let mut warnings = Vec::new();
@@ -78,8 +84,8 @@ impl Nets {
                 warnings.push(Warning { diagnostic, values: 0 });
             }
             let (pnml, invariants) = (Arc::new(pnml), Arc::new(invariants));
-            let (model, names) = lowered(&source, &pnml, &invariants, encoding)?;
-            Ok(Self { model, encoding, pnml, warnings, source_transition, invariants, names })
+            let (model, names, encoding) = lowered_within(&source, &pnml, &structure, &invariants, encoding)?;
+            Ok(Self { model, encoding, pnml, warnings, source_transition, structure, invariants, names })
         };
         read().map_err(|error: Diagnostic| Box::new(error.of(&source)))
     }
@@ -91,9 +97,21 @@ impl Nets {
     /// States that are too long.
     pub fn encode(&mut self, encoding: Encoding) -> Result<(), Box<Located>> {
         let source = self.model.source.clone();
-        let lowered = lowered(&source, &self.pnml, &self.invariants, encoding);
+        let lowered = lowered(&source, &self.pnml, &self.structure, &self.invariants, encoding);
         let (model, names) = lowered.map_err(|error| Box::new(error.of(&source)))?;
         (self.model, self.names, self.encoding) = (model, names, encoding);
+        Ok(())
+    }
+
+    /// As [`encode`](Self::encode), with narrower fields if states are too long with these.
+    ///
+    /// # Errors
+    ///
+    /// States that are too long with the narrowest fields.
+    pub fn encode_within(&mut self, encoding: Encoding) -> Result<(), Box<Located>> {
+        let source = self.model.source.clone();
+        let lowered = lowered_within(&source, &self.pnml, &self.structure, &self.invariants, encoding);
+        (self.model, self.names, self.encoding) = lowered.map_err(|error| Box::new(error.of(&source)))?;
         Ok(())
     }
 
@@ -128,26 +146,44 @@ fn inexact(model: &Model, expression: &Expression) -> Option<Span> {
     }
 }
 
+/// As [`lowered`], with the first of this encoding and narrower ones whose states are short enough, which is returned.
+fn lowered_within(
+    source: &Source,
+    pnml: &Pnml,
+    structure: &Structure,
+    invariants: &Arc<Vec<Invariant>>,
+    encoding: Encoding,
+) -> Result<(Model, Names, Encoding), Diagnostic> {
+    match (lowered(source, pnml, structure, invariants, encoding), encoding.narrower()) {
+        (Ok((model, names)), _) => Ok((model, names, encoding)),
+        (Err(_), Some(narrower)) => lowered_within(source, pnml, structure, invariants, narrower),
+        (Err(error), None) => Err(error),
+    }
+}
+
 /// Lowers a net to a model, with the names for conditions.
 fn lowered(
     source: &Source,
     pnml: &Pnml,
+    structure: &Structure,
     invariants: &Arc<Vec<Invariant>>,
     encoding: Encoding,
 ) -> Result<(Model, Names), Diagnostic> {
-    let (places, variables, text) = encoding::encoded(pnml, invariants, encoding);
+    let (places, variables, text) = encoding::encoded(pnml, structure, invariants, encoding);
     let transitions = pnml.transitions.clone();
     let mut net = Net { places, transitions, invariants: invariants.clone(), groups: Vec::new(), encoding: text };
-    net.groups = net::groups(&net.places, &net.transitions, &shares(&net));
+    net.groups = net::groups(net.places.len(), &net.transitions, &structure.may_fire, &shares(&net));
     let tokens = (0..net.places.len()).map(|place| net.tokens_of(place)).collect();
-    let capacity = |place: PlaceId| match net.places[place].holder {
-        Holder::Number { variable, .. } => variables[variable].values.high as u32,
+    let capacity = |place: PlaceId| match net.stored(place).map(|(of, less)| (net.places[of].holder, less)) {
+        Some((Holder::Number { variable, .. }, less)) => (variables[variable].values.high as u32).saturating_sub(less),
         _ => net.capacity(place),
     };
     let capacities = (0..net.places.len()).map(capacity).collect();
     let of_net = NetNames { names: pnml.names.clone(), tokens, capacities };
     let names = Names { net: Some(Arc::new(of_net)), ..Names::default() };
-    let mut model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)?;
+    let how = net.encoding.clone();
+    let mut model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)
+        .map_err(|error| Diagnostic { label: format!("{}, and its tokens are stored so: {how}", error.label), ..error })?;
     model.ignored = pnml.ignored.clone();
     Ok((model, names))
 }

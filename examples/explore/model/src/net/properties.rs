@@ -25,6 +25,13 @@ pub struct Property {
     pub question: Question,
 }
 
+impl Property {
+    /// Whether it is a formula about runs.
+    pub fn is_of_runs(&self) -> bool {
+        matches!(self.question, Question::Runs { .. })
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Question {
     /// Whether a marking can be reached in which the condition holds. The property has the verdict `if_reached` if one can.

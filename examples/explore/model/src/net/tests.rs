@@ -282,10 +282,11 @@ fn arcs_between_the_same_two_nodes_add_up() {
 #[test]
 fn places_get_more_bits_where_they_are_needed() {
     for most in [1u64, 127, 254, 255, 256, 300] {
-        // `u` would double the tokens of `p`, if `q` ever had a token: no invariant bounds `p`.
-        let arcs = [arc("c", "t", 1), arc("t", "p", 1), arc("q", "u", 1), arc("u", "q", 1), arc("p", "u", 1), arc("u", "p", 2)];
-        let places = [place("q", 0), place("c", most), place("p", 0)].concat();
-        let mut nets = read(&page(&[places, transition("t"), transition("u"), arcs.concat()].concat()));
+        // `u` would double the tokens of `p`, if `c` ever had one more than at first: no invariant bounds `p`.
+        let arcs = [arc("c", "t", 1), arc("t", "p", 1), arc("p", "back", 1), arc("back", "c", 1)].concat();
+        let doubles = [arc("c", "u", most + 1), arc("u", "c", most + 1), arc("p", "u", 1), arc("u", "p", 2)].concat();
+        let nodes = [place("c", most), place("p", 0), ["t", "back", "u"].map(transition).concat()].concat();
+        let mut nets = read(&page(&[nodes, arcs, doubles].concat()));
         let (found, plain) = (counted_with_room(&mut nets, 10_000), counted_plainly(&nets, 10_000));
         assert!(plain.as_ref().is_some_and(|plain| plain.max_in_place == most), "{most}: {plain:?}");
         assert_eq!(found, plain, "{most}");

@@ -13,6 +13,7 @@ use crate::ir::expression::{Binary, Unary};
 use crate::ir::net::{Holder, Net, PlaceId, Transition};
 use crate::ir::{Expression, TransitionId, VariableId};
 use fixedbitset::FixedBitSet;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Arcs and invariants of a net, ready for the analysis.
@@ -52,8 +53,15 @@ impl<'n> Arcs<'n> {
     }
 
     /// Whether invariants allow a marking with these tokens. `sums`: a zero for each invariant, as before after the call.
-    fn may_be_enabled(&self, tokens: impl Iterator<Item = (PlaceId, u32)> + Clone, sums: &mut [u64]) -> bool {
-        let is_possible = tokens.clone().all(|(place, count)| {
+    fn may_be_enabled(&self, tokens: impl Iterator<Item = (PlaceId, u32)>, sums: &mut [u64]) -> bool {
+        // Of a place that follows another one, the tokens of that one; of several such places, the most.
+        let stored = |(place, count): (PlaceId, u32)| {
+            self.net.stored(place).map_or((place, count), |(of, less)| (of, count.saturating_add(less)))
+        };
+        let mut tokens: Vec<(PlaceId, u32)> = tokens.map(stored).collect();
+        tokens.sort_unstable_by_key(|(place, count)| (*place, Reverse(*count)));
+        tokens.dedup_by_key(|(place, _)| *place);
+        let is_possible = tokens.iter().all(|&(place, count)| {
             let has_enough = self.net.places[place].holder != Holder::Constant || self.net.places[place].initial >= count;
             has_enough
                 && self.weights[place].iter().all(|(invariant, weight)| {
@@ -62,7 +70,7 @@ impl<'n> Arcs<'n> {
                     *sum <= self.net.invariants[*invariant].tokens
                 })
         });
-        tokens.for_each(|(place, _)| self.weights[place].iter().for_each(|(invariant, _)| sums[*invariant] = 0));
+        tokens.iter().for_each(|(place, _)| self.weights[*place].iter().for_each(|(invariant, _)| sums[*invariant] = 0));
         is_possible
     }
 
@@ -138,7 +146,7 @@ impl<'n> Arcs<'n> {
 }
 
 /// The tokens that two transitions need together, to be enabled in one marking.
-fn both<'t>(one: &'t Transition, other: &'t Transition) -> impl Iterator<Item = (PlaceId, u32)> + Clone + 't {
+fn both<'t>(one: &'t Transition, other: &'t Transition) -> impl Iterator<Item = (PlaceId, u32)> + 't {
     let of_one = one.takes.iter().map(|(place, count)| (*place, (*count).max(other.taken(*place))));
     let of_other = other.takes.iter().copied().filter(|(place, _)| one.taken(*place) == 0);
     of_one.chain(of_other)

@@ -319,22 +319,31 @@ fn in_table(model: &Model, test: &Test) -> [u32; TEST_WORDS] {
         Test::Tokens { place, least, is_reached } => {
             let Some(net) = &model.net else { unreachable!("tokens of a net") };
             let (always, never) = if *is_reached { (ALWAYS, NEVER) } else { (NEVER, ALWAYS) };
+            if *least == 0 {
+                return always;
+            }
+            let (place, less) = net.stored(*place).unwrap_or((*place, 0));
+            let Some(least) = least.checked_add(less) else { return never };
             let field = |variable: usize| {
                 let field = model.layout.variables[variable].filter(|field| field.bits > 0)?;
                 Some((field.bit / 32, field.bit % 32, (u32::MAX >> (32 - field.bits)) << (field.bit % 32)))
             };
-            match net.places[*place].holder {
-                _ if *least == 0 => always,
-                Holder::Constant if net.places[*place].initial >= *least => always,
+            match net.places[place].holder {
+                Holder::Constant if net.places[place].initial >= least => always,
                 Holder::Constant => never,
                 Holder::Number { variable, .. } => match field(variable) {
-                    Some((word, shift, mask)) if *least <= mask >> shift => match is_reached {
+                    Some((word, shift, mask)) if least <= mask >> shift => match is_reached {
                         true => [word, mask, least << shift, mask - (least << shift)],
                         false => [word, mask, 0, (least - 1) << shift],
                     },
                     _ => never,
                 },
-                Holder::Code { .. } if *least > 1 => never,
+                Holder::Code { .. } | Holder::Opposite { .. } if least > 1 => never,
+                Holder::Opposite { of } => {
+                    let opposite = Test::Tokens { place: of, least: 1, is_reached: !is_reached };
+                    in_table(model, &opposite)
+                }
+                Holder::Less { .. } => unreachable!("the place that tells the tokens of others is stored"),
                 Holder::Code { variable, code, .. } => match field(variable) {
                     Some((word, shift, mask)) if code <= mask >> shift => match is_reached {
                         true => [word, mask, code << shift, 0],

@@ -5,17 +5,18 @@
 //!
 //! Both questions are about bottom components, the strongly connected components that are never left. `--ef` holds exactly if
 //! each of them has a state in which the condition holds. `--livelock` finds one that has no state with progress and is not a
-//! deadlock. After the exploration is complete, states and steps are loaded into memory (4 bytes a slot of the table, 12 a state,
-//! 4 a step), and one thread decomposes them (Tarjan). Then the nearest violating state is searched for over the table.
+//! deadlock. After the exploration is complete, states and steps are loaded into memory (`graph`), and one thread decomposes them
+//! (Tarjan). Then the nearest violating state is searched for over the table.
 
 use super::check::Verdict;
+use super::graph::StateGraph;
 use super::residue::{Residue, large_piece, path_to_marked};
 use crate::checks::{Checks, Condition, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::interpreter::Interpreter;
 use crate::ir::Expression;
-use crate::successors::{Expansion, Scratch, Successors};
-use anyhow::{Context, Result, anyhow};
+use crate::successors::Successors;
+use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
@@ -53,16 +54,6 @@ pub struct Outcome {
 }
 
 type Lost = (Found, Vec<Vec<u32>>);
-
-/// All states and steps.
-struct StateGraph {
-    members: Vec<Reference>,
-    starts: Vec<usize>,
-    targets: Vec<u32>,
-    holds: Vec<bool>,
-    /// Numbers of states in which the condition has a fault.
-    faulty: Vec<usize>,
-}
 
 impl Possible {
     /// `role` is `Possible` or `Progress`.
@@ -102,9 +93,10 @@ impl Possible {
         let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
         let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let initial = interpreter.model().initial_state();
-        if !graph.faulty.is_empty() {
+        if graph.values.contains(&None) {
             outcome.has_fault = true;
-            graph.faulty.iter().for_each(|state| marks.set_on_cycle(graph.members[*state]));
+            let faulty = graph.members.iter().zip(&graph.values).filter(|(_, value)| value.is_none());
+            faulty.for_each(|(state, _)| marks.set_on_cycle(*state));
             drop(graph);
             let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
             let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
@@ -112,8 +104,7 @@ impl Possible {
             outcome.found = Some(lost(Violation::Fault(fault), states));
             return Ok(());
         }
-        let successors = |state: usize| &graph.targets[graph.starts[state]..graph.starts[state + 1]];
-        let component = components(graph.members.len(), successors);
+        let component = components(graph.members.len(), |state| graph.successors(state));
         let count = component.iter().max().map_or(0, |most| *most as usize + 1);
         let (mut holds, mut has_step, mut is_left) = (vec![false; count], vec![false; count], vec![false; count]);
         let mut by_component: Vec<u32> = (0..graph.members.len() as u32).collect();
@@ -121,8 +112,8 @@ impl Possible {
         // Components have higher numbers than the components that they lead to.
         for state in by_component {
             let of = component[state as usize] as usize;
-            holds[of] |= graph.holds[state as usize];
-            for next in successors(state as usize) {
+            holds[of] |= graph.values[state as usize] == Some(true);
+            for next in graph.successors(state as usize) {
                 let to = component[*next as usize] as usize;
                 has_step[of] |= to == of;
                 is_left[of] |= to != of;
@@ -141,67 +132,20 @@ impl Possible {
         outcome.found = Some(lost(Violation::Condition(0), states));
         Ok(())
     }
-
+    /// All states and steps, with the values of the condition: `None` where it has a fault.
     fn graph<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
         source: &X,
         interpreter: &Interpreter,
         limits: Limits,
-    ) -> Result<StateGraph> {
-        let no_memory = || anyhow!("no memory for all states and steps at once");
-        let (slots, states) = (table.slots(), table.len()?);
-        let bytes = table.bytes() + 6 * slots + 40 * states;
-        let mut numbers: Vec<u32> = Vec::new();
-        if bytes > limits.bytes || states >= u32::MAX.into() || numbers.try_reserve_exact(slots as usize).is_err() {
-            return Err(no_memory());
-        }
-        numbers.resize(slots as usize, u32::MAX);
-        let mut members = Vec::with_capacity(states as usize);
-        for row in table.iter() {
-            let (reference, _) = row?;
-            numbers[reference.slot() as usize] = members.len() as u32;
-            members.push(reference);
-        }
-        let (width, model) = (source.width(), interpreter.model());
+    ) -> Result<StateGraph<Option<bool>>> {
+        let model = interpreter.model();
         let condition = Term::of(&self.checks.conditions[0].must_hold, model);
-        // Out-degrees, targets, and whether the condition holds; `None` where it has a fault.
-        type Part = (Vec<u32>, Vec<u32>, Vec<Option<bool>>);
-        let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Part> {
-            if let Some(stop) = (limits.stop)() {
-                return Err(stop.error("while the states were decomposed").into());
-            }
-            let states = table.get_many(references)?;
-            expansion.clear();
-            source.expand(&states, scratch, expansion);
-            let mut degrees = vec![0; references.len()];
-            expansion.parents.iter().for_each(|parent| degrees[*parent as usize] += 1);
-            let places = table.locate_many(&expansion.successors)?;
-            let number = |place: Option<Reference>| place.map(|place| numbers[place.slot() as usize]);
-            let targets: Option<Vec<u32>> = places.into_iter().map(number).collect();
-            let targets = targets.ok_or_else(|| anyhow!("a successor is not stored: please report this as a bug"))?;
-            let value = |state| condition.value(model, state).ok().map(|value| value != 0);
-            Ok((degrees, targets, states.chunks_exact(width).map(value).collect()))
-        };
-        let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
-        let parts = parts?;
-        let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
-        let mut graph = StateGraph { members, starts: vec![0], targets: Vec::new(), holds: Vec::new(), faulty: Vec::new() };
-        if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
-            return Err(no_memory());
-        }
-        for (degrees, targets, holds) in parts {
-            for degree in degrees {
-                graph.starts.push(graph.starts.last().expect("it begins with one") + degree as usize);
-            }
-            graph.targets.extend(targets);
-            for holds in holds {
-                if holds.is_none() {
-                    graph.faulty.push(graph.holds.len());
-                }
-                graph.holds.push(holds.unwrap_or(false));
-            }
-        }
+        let value =
+            |state: &[u32], to: &mut Vec<Option<bool>>| to.push(condition.value(model, state).ok().map(|value| value != 0));
+        let graph = StateGraph::load(table, source, &model.initial_state(), limits, 1, value)?;
+        ensure!(graph.is_closed(), "a successor is not stored: please report this as a bug");
         Ok(graph)
     }
 }
@@ -217,13 +161,12 @@ pub fn is_live<S: Storage, X: Successors>(
     let firings = interpreter.firings().context("only a net is live")?;
     let everything = Possible::new(Role::Possible, String::new(), Expression::Constant(1));
     let graph = everything.graph(table, source, interpreter, limits)?;
-    let successors = |state: usize| &graph.targets[graph.starts[state]..graph.starts[state + 1]];
-    let component = components(graph.members.len(), successors);
+    let component = components(graph.members.len(), |state| graph.successors(state));
     let count = component.iter().max().map_or(0, |most| *most as usize + 1);
     let mut is_left = vec![false; count];
     for state in 0..graph.members.len() {
         let of = component[state];
-        is_left[of as usize] |= successors(state).iter().any(|next| component[*next as usize] != of);
+        is_left[of as usize] |= graph.successors(state).iter().any(|next| component[*next as usize] != of);
     }
     let mut never_left: Vec<u32> =
         (0..graph.members.len() as u32).filter(|state| !is_left[component[*state as usize] as usize]).collect();

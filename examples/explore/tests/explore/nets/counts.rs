@@ -126,10 +126,12 @@ impl Figures {
     }
 }
 
-/// A place that gets `most` tokens, and has no proved bound: another transition, which is never enabled, would double them.
+/// A place that gets `most` tokens, and has no proved bound: `double` would double them if `q` had a token, and `never` would put
+/// one there if `c` and `p` had one more together than they ever have.
 fn wide(most: u32) -> Net {
-    let net = Net::default().place("q", 0).place("c", most).place("p", 0);
-    net.transition("t", &["c"], &["p"]).transition("u", &["q", "p"], &["q", "p", "p"])
+    let net = Net::default().place("q", 0).place("c", most).place("p", 0).transition("t", &["c"], &["p"]);
+    let all = [&vec!["c"; most as usize][..], &["p"]].concat();
+    net.transition("never", &all, &[&all[..], &["q"]].concat()).transition("double", &["q", "p"], &["q", "p", "p"])
 }
 
 /// Two tokens move from any of these places to any other, or stay, by transitions that are `count` in number.
@@ -221,13 +223,17 @@ pub fn nets_at_borders_have_their_counts() {
             assert_eq!((code, Figures::of(&report)), (Some(0), expected.clone()), "{count} {engine}: {text}");
         }
     }
-    // Fields of 8 bits for places that may double their tokens, and one bit for a place with one token.
+    // Fields for places that a transition would double if `one` had two tokens, and one bit for that place and `other`.
     let of_words = |places: usize| {
         let id = |place: usize| format!("p{place}");
-        let mut net = Net::default().place("q", 0).place("one", 1).transition("t", &["one"], &["p0"]);
+        let ids: Vec<String> = (0..places).map(id).collect();
+        let with = |of: &str| [&[of.to_string()][..], &ids].concat();
+        let mut net = Net::default().place("one", 1).place("other", 0);
+        net = net.transition("t", &["one".to_string()], &with("other")).transition("back", &with("other"), &["one".to_string()]);
         for place in 0..places {
-            let (before, after) = (["q".into(), id(place)], ["q".into(), id(place), id(place)]);
-            net = net.place(id(place), 0).transition(format!("double{place}"), &before[..], &after[..]);
+            let before = ["one".into(), "one".into(), id(place)];
+            let after = ["one".into(), "one".into(), id(place), id(place)];
+            net = net.place(id(place), 0).transition(format!("double{place}"), &before, &after);
         }
         net
     };
@@ -238,10 +244,16 @@ pub fn nets_at_borders_have_their_counts() {
         assert_eq!((code, Figures::of(&report)), (Some(0), expected.clone()), "{text}");
         assert_eq!(report["words"], 256, "{report}");
     }
+    // More places have narrower fields, of two bits at least.
     let (_folder, path) = written_as("net.pnml", &of_words(1024).text());
+    let (code, report, text) = searched(TableOnDevice { device: "cpu:2", table: "tree" }, &path, &[]);
+    let found = (Figures::of(&report).numbers, report["words"].as_u64());
+    assert_eq!((code, found), (Some(0), ([2, 2, 0, 2, 1, 1025], Some(129))), "{text}");
+    let (_folder, path) = written_as("net.pnml", &of_words(4096).text());
     let output = explore(&path, ["--json"]);
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && text.contains("257 words") && text.contains("256"), "{text}");
+    let has_numbers = ["257 words", "256", "8192 bits"].iter().all(|number| text.contains(number));
+    assert!(output.status.code() == Some(2) && has_numbers, "{text}");
 }
 
 /// A number from the environment.

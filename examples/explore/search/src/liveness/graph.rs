@@ -1,0 +1,109 @@
+//! All states of a table and the steps between them, in memory.
+
+use super::residue::large_piece;
+use crate::exploration::Limits;
+use crate::successors::{Expansion, Scratch, Successors};
+use anyhow::{Context, Result, anyhow};
+use rayon::prelude::*;
+use warpset::{Reference, Storage, VectorTable};
+
+/// Target of a step that leads to no state of the table.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// States, steps and values. States have numbers, in the order of the table.
+pub struct StateGraph<V> {
+    pub members: Vec<Reference>,
+    /// Number of the initial state.
+    pub initial: u32,
+    /// Where the steps of each state begin in `targets`; one more at the end.
+    pub starts: Vec<usize>,
+    pub targets: Vec<u32>,
+    /// Values of all states, equally many of each.
+    pub values: Vec<V>,
+}
+
+impl<V: Send> StateGraph<V> {
+    /// Loads the graph: 4 bytes a slot of the table for a while, 20 a state, 4 a step, and the values, of which each state has
+    /// `values_of_state`. `value` appends the values of a state. A state with a fault has no steps.
+    ///
+    /// # Errors
+    ///
+    /// The limit of memory or time, or a failure of the table.
+    pub fn load<S: Storage, X: Successors>(
+        table: &VectorTable<S>,
+        source: &X,
+        initial: &[u32],
+        limits: Limits,
+        values_of_state: usize,
+        value: impl Fn(&[u32], &mut Vec<V>) + Sync,
+    ) -> Result<Self> {
+        let no_memory = || anyhow!("no memory for all states and steps at once");
+        // An indexed table may have more rows than slots: numbers are by the largest reference.
+        let (mut slots, states) = (table.slots(), table.len()?);
+        while table.reference(slots).is_some() {
+            slots *= 2;
+        }
+        let of_state = 40 + (values_of_state * size_of::<V>()) as u64;
+        let bytes = table.bytes() + 6 * slots + of_state * states;
+        let mut numbers: Vec<u32> = Vec::new();
+        if bytes > limits.bytes || states >= NOWHERE.into() || numbers.try_reserve_exact(slots as usize).is_err() {
+            return Err(no_memory());
+        }
+        numbers.resize(slots as usize, NOWHERE);
+        let mut members = Vec::with_capacity(states as usize);
+        for row in table.iter() {
+            let (reference, _) = row?;
+            numbers[reference.slot() as usize] = members.len() as u32;
+            members.push(reference);
+        }
+        let number = |place: Option<Reference>| place.map_or(NOWHERE, |place| numbers[place.slot() as usize]);
+        let first = table.locate_many(initial)?.first().copied().flatten().context("the initial state is stored")?;
+        let width = source.width();
+        // Out-degrees, targets, and values.
+        type Part<V> = (Vec<u32>, Vec<u32>, Vec<V>);
+        let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Part<V>> {
+            if let Some(stop) = (limits.stop)() {
+                return Err(stop.error("while states and steps were loaded").into());
+            }
+            let states = table.get_many(references)?;
+            expansion.clear();
+            source.expand_those_without_fault(&states, scratch, expansion);
+            let mut degrees = vec![0; references.len()];
+            expansion.parents.iter().for_each(|parent| degrees[*parent as usize] += 1);
+            let targets = table.locate_many(&expansion.successors)?.into_iter().map(number).collect();
+            let mut values = Vec::with_capacity(references.len() * values_of_state);
+            states.chunks_exact(width).for_each(|state| value(state, &mut values));
+            Ok((degrees, targets, values))
+        };
+        let parts: Result<Vec<Part<V>>> = members.par_chunks(large_piece(table)).map_init(Default::default, piece).collect();
+        let parts = parts?;
+        let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
+        let mut graph = Self { initial: number(Some(first)), starts: vec![0], targets: Vec::new(), values: Vec::new(), members };
+        if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
+            return Err(no_memory());
+        }
+        for (degrees, targets, values) in parts {
+            for degree in degrees {
+                graph.starts.push(graph.starts.last().expect("it begins with one") + degree as usize);
+            }
+            graph.targets.extend(targets);
+            graph.values.extend(values);
+        }
+        Ok(graph)
+    }
+
+    pub fn successors(&self, state: usize) -> &[u32] {
+        &self.targets[self.starts[state]..self.starts[state + 1]]
+    }
+
+    /// Whether each step leads to a state of the table.
+    pub fn is_closed(&self) -> bool {
+        !self.targets.contains(&NOWHERE)
+    }
+
+    /// Bytes that the graph takes.
+    pub fn bytes(&self) -> u64 {
+        let of_states = self.members.len() * (size_of::<Reference>() + size_of::<usize>());
+        (of_states + 4 * self.targets.len() + self.values.len() * size_of::<V>()) as u64
+    }
+}

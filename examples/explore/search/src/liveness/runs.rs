@@ -1,0 +1,205 @@
+//! Formulas about the runs of a net, decided over its states in memory.
+//!
+//! One exploration serves all formulas. Its states and steps are loaded once ([`StateGraph`]), with the value of each condition
+//! in each state. For a formula, one thread searches the product of the states with the automaton of the runs that violate it,
+//! depth first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000;
+//! Couvreur 1999), or at an accepting location that no state leaves.
+//!
+//! The states may be a part of all. A run through them violates the formula whatever else there is. That there is none says
+//! something only if the product never leads out of them.
+
+use super::graph::{NOWHERE, StateGraph};
+use crate::exploration::Limits;
+use crate::successors::Interpreted;
+use anyhow::{Context, Result};
+use warpset::{Storage, VectorTable};
+use warpset_model::ltl::buchi::{Buchi, Cube, Label};
+use warpset_model::net::marking::Check;
+
+/// Product states between two looks at the limits.
+const BETWEEN_LOOKS: u32 = 1 << 16;
+
+/// Order of a product state whose component is complete. Others have theirs from 1 on; 0 is that of states not found.
+const DONE: u32 = u32::MAX;
+
+/// The runs that violate a formula.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violating {
+    pub automaton: Buchi,
+    /// Number of the condition of each proposition, among those of [`Runs`].
+    pub conditions: Vec<usize>,
+}
+
+/// The states of a net, in memory.
+pub struct Runs {
+    /// The values are bits: bit 0 is set if no transition is enabled, the next ones tell which conditions hold.
+    graph: StateGraph<u64>,
+    words_of_state: usize,
+}
+
+/// A product state on the path of the search.
+struct Step {
+    state: u32,
+    location: u32,
+    /// The propositions that hold in the state.
+    holding: u64,
+    /// The next edge of the location, and the next successor of the state.
+    edge: u32,
+    successor: u32,
+}
+
+/// Whether a label is true where these propositions hold, and no others.
+fn holds(label: &Label, holding: u64) -> bool {
+    let cube = |cube: &Cube| holding & cube.positive == cube.positive && holding & cube.negative == 0;
+    label.0.iter().any(cube)
+}
+
+impl Runs {
+    /// Loads the states of a table and their steps, and evaluates the conditions.
+    ///
+    /// # Errors
+    ///
+    /// The limit of memory or time, or a failure of the table.
+    pub fn load<S: Storage>(
+        table: &VectorTable<S>,
+        interpreted: &Interpreted,
+        conditions: &[Check],
+        limits: Limits,
+    ) -> Result<Self> {
+        let interpreter = &interpreted.interpreter;
+        let firings = interpreter.firings().context("a net has firings")?;
+        let words_of_state = (1 + conditions.len()).div_ceil(64);
+        let value = |state: &[u32], to: &mut Vec<u64>| {
+            let first = to.len();
+            to.resize(first + words_of_state, 0);
+            let is_dead = firings.enabled(state, |_| Err(())).is_ok();
+            let holding = conditions.iter().map(|condition| condition.holds(firings, state));
+            for (bit, holds) in std::iter::once(is_dead).chain(holding).enumerate() {
+                to[first + bit / 64] |= u64::from(holds) << (bit % 64);
+            }
+        };
+        let initial = interpreter.model().initial_state();
+        Ok(Self { graph: StateGraph::load(table, interpreted, &initial, limits, words_of_state, value)?, words_of_state })
+    }
+
+    /// Bytes that the states take.
+    pub fn bytes(&self) -> u64 {
+        self.graph.bytes()
+    }
+
+    /// Whether some run violates the formula; `None` if the stored states do not tell, or a limit ended the search. `limits`: of
+    /// this search alone.
+    pub fn is_violated(&self, violating: &Violating, limits: Limits) -> Option<bool> {
+        let automaton = &violating.automaton;
+        let locations = automaton.edges.len();
+        let count = self.graph.members.len().checked_mul(locations)?;
+        if 4 * count as u64 > limits.bytes || self.graph.initial == NOWHERE {
+            return None;
+        }
+        // Each run goes on for ever, so reaching one of these locations is a violation.
+        let is_last =
+            |at: usize| automaton.accepting[at] && automaton.edges[at].iter().any(|(label, to)| *to == at && label.is_true());
+        let is_last: Vec<bool> = (0..locations).map(is_last).collect();
+        let number = |state: u32, location: u32| state as usize * locations + location as usize;
+        // Zeros, which take memory when they are written to.
+        let mut order = vec![0u32; count];
+        // States whose components are not complete; the components so far, by their first order and whether one of their states
+        // is accepting; and the path.
+        let (mut open, mut components, mut path): (Vec<usize>, Vec<(u32, bool)>, Vec<Step>) = Default::default();
+        let (mut found, mut leads_out) = (0u32, false);
+        let mut next = Some((self.graph.initial, automaton.initial as u32));
+        loop {
+            if let Some((state, location)) = next {
+                if is_last[location as usize] {
+                    return Some(true);
+                }
+                found += 1;
+                if found % BETWEEN_LOOKS == 0 {
+                    let lists = open.capacity() * 8 + components.capacity() * 8 + path.capacity() * size_of::<Step>();
+                    if (limits.stop)().is_some() || (4 * count + lists) as u64 > limits.bytes || found == DONE - 1 {
+                        return None;
+                    }
+                }
+                let at = number(state, location);
+                order[at] = found;
+                open.push(at);
+                components.push((found, automaton.accepting[location as usize]));
+                let holding = self.holding(state, violating);
+                let goes_on = || automaton.edges[location as usize].iter().any(|(label, _)| holds(label, holding));
+                leads_out = leads_out || (self.is_open(state) && goes_on());
+                path.push(Step { state, location, holding, edge: 0, successor: 0 });
+            }
+            let Some(step) = path.last_mut() else { return if leads_out { None } else { Some(false) } };
+            next = self.next(automaton, step);
+            if let Some((state, location)) = next {
+                let to = order[number(state, location)];
+                if to == 0 {
+                    continue;
+                }
+                next = None;
+                if to != DONE {
+                    // A step back into an open component joins all components since.
+                    let mut is_accepting = false;
+                    while let Some(&(first, accepting)) = components.last() {
+                        is_accepting |= accepting;
+                        if first <= to {
+                            break;
+                        }
+                        components.pop();
+                    }
+                    if is_accepting {
+                        return Some(true);
+                    }
+                }
+                continue;
+            }
+            let at = number(step.state, step.location);
+            path.pop();
+            if components.last().is_some_and(|(first, _)| *first == order[at]) {
+                components.pop();
+                while let Some(member) = open.pop() {
+                    order[member] = DONE;
+                    if member == at {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next successor of a product state.
+    fn next(&self, automaton: &Buchi, step: &mut Step) -> Option<(u32, u32)> {
+        let itself = [step.state];
+        // A run that ends in a deadlock stays there.
+        let successors = if self.bit(step.state, 0) { &itself[..] } else { self.graph.successors(step.state as usize) };
+        while let Some((label, to)) = automaton.edges[step.location as usize].get(step.edge as usize) {
+            let rest = successors.get(step.successor as usize..).unwrap_or_default();
+            if !rest.is_empty() && holds(label, step.holding) {
+                step.successor += 1;
+                if rest[0] != NOWHERE {
+                    return Some((rest[0], *to as u32));
+                }
+            } else {
+                (step.edge, step.successor) = (step.edge + 1, 0);
+            }
+        }
+        None
+    }
+
+    /// Whether a state has steps that lead to no stored state.
+    fn is_open(&self, state: u32) -> bool {
+        let successors = self.graph.successors(state as usize);
+        // Steps with a fault are not in the graph.
+        successors.contains(&NOWHERE) || (successors.is_empty() && !self.bit(state, 0))
+    }
+
+    fn bit(&self, state: u32, bit: usize) -> bool {
+        self.graph.values[state as usize * self.words_of_state + bit / 64] >> (bit % 64) & 1 != 0
+    }
+
+    /// The propositions of a formula that hold in a state.
+    fn holding(&self, state: u32, violating: &Violating) -> u64 {
+        let bits = violating.conditions.iter().enumerate();
+        bits.map(|(proposition, condition)| u64::from(self.bit(state, 1 + condition)) << proposition).sum()
+    }
+}
