@@ -237,6 +237,5 @@ fn written(label: &str) -> Cow<'_, str> {
     if is_word || label == "*" {
         return label.into();
     }
-    let plain = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
-    format!("\"{}\"", label.chars().map(plain).collect::<String>()).into()
+    format!("\"{}\"", escaping::line(label)).into()
 }

@@ -25,7 +25,7 @@ fn printed(model: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 /// A label of each kind of character that a line of an AUT file may have.
-const LABELS: &str = "des (0, 2, 3)\n(0, \"a \u{1b}[31m<&\\\u{7}\u{7f}\u{0}\", 1)\n(1, \"b\", 2)\n";
+const LABELS: &str = "des (0, 2, 3)\n(0, \"a \u{1b}[31m<&\\\u{7}\u{7f}\u{0}\u{9b}\u{202e}\", 1)\n(1, \"b\", 2)\n";
 
 /// A net with such names, whose second place has a line end in its name.
 const NET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
@@ -94,7 +94,7 @@ pub fn names_cannot_control_a_terminal() {
     }
     // A label is named as it is shown.
     let (_folder, path) = written_as("m.aut", LABELS);
-    let (code, _) = printed(&path, &["--goal", "enabled(\"a \\u{1b}[31m<&\\\\u{7}\\u{7f}\\u{0}\")"]);
+    let (code, _) = printed(&path, &["--goal", "enabled(\"a \\u{1b}[31m<&\\\\u{7}\\u{7f}\\u{0}\\u{9b}\\u{202e}\")"]);
     assert_eq!(code, Some(1));
     let mut child = spawned(&mut command_of(path.to_str().unwrap(), &["--step"]));
     child.stdin.take().unwrap().write_all(b"1\nh\n\x1b[31m\nu \x07\ne \x1b\n").unwrap();
