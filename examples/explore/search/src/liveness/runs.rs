@@ -41,11 +41,11 @@ pub struct Runs {
 struct Step {
     state: u32,
     location: u32,
-    /// The propositions that hold in the state.
-    holding: u64,
-    /// The next edge of the location, and the next successor of the state.
-    edge: u32,
+    /// Where the locations begin to which the automaton may move from here.
+    moves: usize,
+    /// The next successor of the state, and the next of these locations.
     successor: u32,
+    next_move: u32,
 }
 
 /// Whether a label is true where these propositions hold, and no others.
@@ -104,8 +104,9 @@ impl Runs {
         // Zeros, which take memory when they are written to.
         let mut order = vec![0u32; count];
         // States whose components are not complete; the components so far, by their first order and whether one of their states
-        // is accepting; and the path.
+        // is accepting; and the path, with the moves of all its states.
         let (mut open, mut components, mut path): (Vec<usize>, Vec<(u32, bool)>, Vec<Step>) = Default::default();
+        let mut moves: Vec<u32> = Vec::new();
         let (mut found, mut leads_out) = (0u32, false);
         let mut next = Some((self.graph.initial, automaton.initial as u32));
         loop {
@@ -115,7 +116,9 @@ impl Runs {
                 }
                 found += 1;
                 if found % BETWEEN_LOOKS == 0 {
-                    let lists = open.capacity() * 8 + components.capacity() * 8 + path.capacity() * size_of::<Step>();
+                    let lists = 8 * (open.capacity() + components.capacity())
+                        + size_of::<Step>() * path.capacity()
+                        + 4 * moves.capacity();
                     if (limits.stop)().is_some() || (4 * count + lists) as u64 > limits.bytes || found == DONE - 1 {
                         return None;
                     }
@@ -124,13 +127,14 @@ impl Runs {
                 order[at] = found;
                 open.push(at);
                 components.push((found, automaton.accepting[location as usize]));
-                let holding = self.holding(state, violating);
-                let goes_on = || automaton.edges[location as usize].iter().any(|(label, _)| holds(label, holding));
-                leads_out = leads_out || (self.is_open(state) && goes_on());
-                path.push(Step { state, location, holding, edge: 0, successor: 0 });
+                let (holding, first) = (self.holding(state, violating), moves.len());
+                let enabled = automaton.edges[location as usize].iter().filter(|(label, _)| holds(label, holding));
+                moves.extend(enabled.map(|(_, to)| *to as u32));
+                leads_out |= moves.len() > first && self.is_open(state);
+                path.push(Step { state, location, moves: first, successor: 0, next_move: 0 });
             }
             let Some(step) = path.last_mut() else { return if leads_out { None } else { Some(false) } };
-            next = self.next(automaton, step);
+            next = self.next(step, &moves);
             if let Some((state, location)) = next {
                 let to = order[number(state, location)];
                 if to == 0 {
@@ -154,6 +158,7 @@ impl Runs {
                 continue;
             }
             let at = number(step.state, step.location);
+            moves.truncate(step.moves);
             path.pop();
             if components.last().is_some_and(|(first, _)| *first == order[at]) {
                 components.pop();
@@ -167,21 +172,19 @@ impl Runs {
         }
     }
 
-    /// The next successor of a product state.
-    fn next(&self, automaton: &Buchi, step: &mut Step) -> Option<(u32, u32)> {
+    /// The next successor of the last product state on the path.
+    fn next(&self, step: &mut Step, moves: &[u32]) -> Option<(u32, u32)> {
         let itself = [step.state];
         // A run that ends in a deadlock stays there.
         let successors = if self.bit(step.state, 0) { &itself[..] } else { self.graph.successors(step.state as usize) };
-        while let Some((label, to)) = automaton.edges[step.location as usize].get(step.edge as usize) {
-            let rest = successors.get(step.successor as usize..).unwrap_or_default();
-            if !rest.is_empty() && holds(label, step.holding) {
-                step.successor += 1;
-                if rest[0] != NOWHERE {
-                    return Some((rest[0], *to as u32));
-                }
-            } else {
-                (step.edge, step.successor) = (step.edge + 1, 0);
+        while let Some(&to) = successors.get(step.successor as usize) {
+            if to != NOWHERE
+                && let Some(location) = moves.get(step.moves + step.next_move as usize)
+            {
+                step.next_move += 1;
+                return Some((to, *location));
             }
+            (step.successor, step.next_move) = (step.successor + 1, 0);
         }
         None
     }
