@@ -89,3 +89,20 @@ impl RawTable {
         self.grow_by_itself_within(call, from, to, &|to| self.may_grow_with_others(to).ok().map(|()| 0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_no_proposal_are_none() {
+        let proposal = Proposal { doubles: true, factor: 2.0 };
+        assert_eq!(Proposal::of_values(proposal.values()), Some(proposal));
+        for factor in [0.0, 0.99, -2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Proposal::of_values([0, factor.to_bits()]), None, "{factor}");
+        }
+        for doubles in [2, u64::MAX] {
+            assert_eq!(Proposal::of_values([doubles, 2f64.to_bits()]), None, "{doubles}");
+        }
+    }
+}
