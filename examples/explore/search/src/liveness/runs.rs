@@ -79,7 +79,8 @@ impl Runs {
             }
         };
         let initial = interpreter.model().initial_state();
-        Ok(Self { graph: StateGraph::load(table, interpreted, &initial, limits, words_of_state, value)?, words_of_state })
+        let graph = StateGraph::load(table, interpreted, &initial, limits, words_of_state, value)?;
+        Ok(Self { graph: graph.in_depth_first_order(), words_of_state })
     }
 
     /// Bytes that the states take.
