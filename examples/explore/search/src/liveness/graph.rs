@@ -93,8 +93,8 @@ impl<V: Send> StateGraph<V> {
         Ok(graph)
     }
 
-    /// The same graph, with numbers in the order of a depth-first search: a search then finds neighbours near each other in memory,
-    /// while the order of the table is that of a hash function.
+    /// The same graph, with numbers in the order of a depth-first search: a search then finds neighbours near each other in
+    /// memory, while the order of the table is that of a hash function.
     pub fn in_depth_first_order(self) -> Self
     where
         V: Copy,

@@ -1,9 +1,9 @@
 //! Formulas about the runs of a net, decided over its states in memory.
 //!
-//! One exploration serves all formulas. Its states and steps are loaded once ([`StateGraph`]), with the value of each condition in
-//! each state. For a formula, one thread searches the product of the states with the automaton of the runs that violate it, depth
-//! first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000; Couvreur
-//! 1999), or at an accepting location that no state leaves.
+//! One exploration serves all formulas. Its states and steps are loaded once ([`StateGraph`]), with the value of each condition
+//! in each state. For a formula, one thread searches the product of the states with the automaton of the runs that violate it,
+//! depth first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000;
+//! Couvreur 1999), or at an accepting location that no run leaves.
 //!
 //! The states may be a part of all. A run through them violates the formula whatever else there is. That there is none says
 //! something only if the product never leads out of them.
