@@ -43,7 +43,8 @@ impl<V: Send> StateGraph<V> {
         while table.reference(slots).is_some() {
             slots *= 2;
         }
-        let of_state = 40 + (values_of_state * size_of::<V>()) as u64;
+        // The parts of threads are there beside the graph, and so is the graph beside one in another order.
+        let of_state = 48 + 2 * (values_of_state * size_of::<V>()) as u64;
         let bytes = table.bytes() + 6 * slots + of_state * states;
         let mut numbers: Vec<u32> = Vec::new();
         if bytes > limits.bytes || states >= NOWHERE.into() || numbers.try_reserve_exact(slots as usize).is_err() {
@@ -79,7 +80,7 @@ impl<V: Send> StateGraph<V> {
         let parts = parts?;
         let steps: usize = parts.iter().map(|(_, targets, _)| targets.len()).sum();
         let mut graph = Self { initial: number(Some(first)), starts: vec![0], targets: Vec::new(), values: Vec::new(), members };
-        if bytes + 8 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
+        if bytes + 12 * steps as u64 > limits.bytes || graph.targets.try_reserve_exact(steps).is_err() {
             return Err(no_memory());
         }
         for (degrees, targets, values) in parts {
@@ -90,6 +91,44 @@ impl<V: Send> StateGraph<V> {
             graph.values.extend(values);
         }
         Ok(graph)
+    }
+
+    /// The same graph, with numbers in the order of a depth-first search: a search then finds neighbours near each other in
+    /// memory, while the order of the table is that of a hash function.
+    pub fn in_depth_first_order(self) -> Self
+    where
+        V: Copy,
+    {
+        let count = self.members.len();
+        let (mut number, mut order) = (vec![NOWHERE; count], Vec::with_capacity(count));
+        let mut waiting = Vec::new();
+        // States that the initial one does not reach come last.
+        for first in std::iter::once(self.initial).filter(|first| *first != NOWHERE).chain(0..count as u32) {
+            waiting.push(first);
+            while let Some(state) = waiting.pop() {
+                if number[state as usize] == NOWHERE {
+                    number[state as usize] = order.len() as u32;
+                    order.push(state);
+                    let next = self.successors(state as usize).iter().rev();
+                    waiting.extend(next.filter(|next| number.get(**next as usize) == Some(&NOWHERE)));
+                }
+            }
+        }
+        let of_state = self.values.len() / count.max(1);
+        let new_number = |target: &u32| number.get(*target as usize).copied().unwrap_or(NOWHERE);
+        let mut graph = Self {
+            initial: new_number(&self.initial),
+            members: order.iter().map(|state| self.members[*state as usize]).collect(),
+            starts: vec![0],
+            targets: Vec::with_capacity(self.targets.len()),
+            values: Vec::with_capacity(self.values.len()),
+        };
+        for state in order.iter().map(|state| *state as usize) {
+            graph.targets.extend(self.successors(state).iter().map(new_number));
+            graph.starts.push(graph.targets.len());
+            graph.values.extend_from_slice(&self.values[state * of_state..(state + 1) * of_state]);
+        }
+        graph
     }
 
     pub fn successors(&self, state: usize) -> &[u32] {

@@ -3,7 +3,7 @@
 //! One exploration serves all formulas. Its states and steps are loaded once ([`StateGraph`]), with the value of each condition
 //! in each state. For a formula, one thread searches the product of the states with the automaton of the runs that violate it,
 //! depth first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000;
-//! Couvreur 1999), or at an accepting location that no state leaves.
+//! Couvreur 1999), or at an accepting location that no run leaves.
 //!
 //! The states may be a part of all. A run through them violates the formula whatever else there is. That there is none says
 //! something only if the product never leads out of them.
@@ -79,7 +79,8 @@ impl Runs {
             }
         };
         let initial = interpreter.model().initial_state();
-        Ok(Self { graph: StateGraph::load(table, interpreted, &initial, limits, words_of_state, value)?, words_of_state })
+        let graph = StateGraph::load(table, interpreted, &initial, limits, words_of_state, value)?;
+        Ok(Self { graph: graph.in_depth_first_order(), words_of_state })
     }
 
     /// Bytes that the states take.
