@@ -4,7 +4,8 @@ fn main() {
     println!("cargo::rerun-if-changed=cuda");
     if cfg!(not(any(feature = "cuda", feature = "cpu"))) {
         println!(
-            "cargo::error=warpset needs at least one of its features `cuda` and `cpu`: without them there is no device for a table"
+            "cargo::error=warpset needs at least one of its features `cuda` and `cpu`: without them there is no device for a \
+             table"
         );
     }
     #[cfg(feature = "cpu")]
@@ -34,12 +35,15 @@ fn cpu_tables() {
         .cpp(true)
         .std("c++17")
         .files(kernels)
-        .files(["cuda/cpu_tables.cpp", "cuda/cpu_cluster.cpp", "cuda/platform/cpu/hash.cpp"])
+        .files(["cuda/cpu_tables.cpp", "cuda/platform/cpu/hash.cpp"])
         .include("cuda")
         .include("cuda/platform/cpu")
         // Tables are about memory: also a debug build of the crate wants its loops optimised.
         .opt_level(3)
         .flag_if_supported("-fno-exceptions");
+    if cfg!(feature = "cluster") {
+        build.file("cuda/cpu_cluster.cpp");
+    }
     // Claims of 16 bytes, which are used where the processor has them.
     if is("CARGO_CFG_TARGET_ARCH", "x86_64") {
         build.flag_if_supported("-mcx16");

@@ -11,6 +11,9 @@ WARPSET_EXPORT const u32 warpset_cluster_abi[3] = {sizeof(PartitionView), sizeof
 WARPSET_KERNEL(256, 1) warpset_cluster_claim(PartitionView view) { warpset::Partition::claim(view); }
 WARPSET_KERNEL(256, 2) warpset_cluster_scatter(PartitionView view) { warpset::Partition::scatter(view); }
 WARPSET_KERNEL(256, 1) warpset_cluster_gather_put(PartitionView view) { warpset::Partition::gather(view, warpset::Outcome::New); }
-WARPSET_KERNEL(256, 1) warpset_cluster_gather_found(PartitionView view) { warpset::Partition::gather(view, warpset::Outcome::Seen); }
+WARPSET_KERNEL(256, 1) warpset_cluster_gather_found(PartitionView view)
+{
+    warpset::Partition::gather(view, warpset::Outcome::Seen);
+}
 WARPSET_KERNEL(256, 1) warpset_cluster_write_stamps(StampView view) { warpset::write_stamps(view); }
 WARPSET_KERNEL(256, 1) warpset_cluster_check_stamps(StampView view) { warpset::check_stamps(view); }

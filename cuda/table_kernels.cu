@@ -106,7 +106,8 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 
 #if WARPSET_HAS_PART(6) && WARPSET_INDEXED
 // Into an index of 4 or 8 bytes a slot, whichever the larger table has: `slots` of `larger` is EMPTY.
-WARPSET_KERNEL(256, 1) warpset_rebuild(View view, View larger, u32 larger_slot_bits, u64 first, u64 last, warpset::BatchCounts* counts)
+WARPSET_KERNEL(256, 1) warpset_rebuild(View view, View larger, u32 larger_slot_bits, u64 first, u64 last,
+                                       warpset::BatchCounts* counts)
 {
     if (larger_slot_bits == 32)
         warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 32>::of(larger), first, last, counts);

@@ -14,7 +14,11 @@ pub enum Error {
         width: usize,
     },
     /// Keys of compact tables have between 20 and 64 bits.
-    #[error("keys of {key_bits} bits are not supported: keys have {least} to {most} bits", least = Spec::KEY_BITS.start(), most = Spec::KEY_BITS.end())]
+    #[error(
+        "keys of {key_bits} bits are not supported: keys have {least} to {most} bits",
+        least = Spec::KEY_BITS.start(),
+        most = Spec::KEY_BITS.end()
+    )]
     KeyBits {
         /// The bits asked for.
         key_bits: u32,
@@ -33,7 +37,8 @@ pub enum Error {
     },
     /// The part of a key that its bucket does not imply is larger than a slot.
     #[error(
-        "keys of {key_bits} bits do not fit a table of {slots} slots of {slot_bits} bits: use {needed} slots or more, or wider slots"
+        "keys of {key_bits} bits do not fit a table of {slots} slots of {slot_bits} bits: use {needed} slots or more, or wider \
+         slots"
     )]
     KeysDoNotFit {
         /// Bits a key.
@@ -56,7 +61,10 @@ pub enum Error {
         key_bits: u32,
     },
     /// The words given are not a whole number of vectors.
-    #[error("the batch is not a whole number of vectors: length in words {words}, width {width}, remainder {left}", left = words % width)]
+    #[error(
+        "the batch is not a whole number of vectors: length in words {words}, width {width}, remainder {left}",
+        left = words % width
+    )]
     RaggedVectors {
         /// The words given.
         words: usize,
@@ -64,7 +72,10 @@ pub enum Error {
         width: usize,
     },
     /// The capacity is zero, or larger than references can number.
-    #[error("a capacity of {capacity} (width {width}) is not supported: a table has 1 to {most} slots", most = crate::layout::limits::MAX_CAPACITY)]
+    #[error(
+        "a capacity of {capacity} (width {width}) is not supported: a table has 1 to {most} slots",
+        most = crate::layout::limits::MAX_CAPACITY
+    )]
     Capacity {
         /// The capacity asked for, in vectors.
         capacity: u64,
@@ -102,7 +113,8 @@ pub enum Error {
     /// References of an earlier generation (the table has grown, was cleared or has relocated keys since), or of another table.
     /// Nothing was done with the others either.
     #[error(
-        "stale references ({stale} of {count}): the table has since grown, been cleared or relocated keys, or they belong to another table"
+        "stale references ({stale} of {count}): the table has since grown, been cleared or relocated keys, or they belong to \
+         another table"
     )]
     StaleReferences {
         /// Number of stale references.
@@ -122,7 +134,7 @@ pub enum Error {
         most: u64,
     },
     /// No build strategy has this name.
-    #[error("there is no strategy `{name}`; the strategies are {}", Strategy::ALL.map(|strategy| strategy.to_string()).join(", "))]
+    #[error("there is no strategy `{name}`; the strategies are {}", strategies())]
     UnknownStrategy {
         /// The name given.
         name: String,
@@ -138,8 +150,8 @@ pub enum Error {
     /// Some vectors found no free slot, or no free node, within the probe limit. All others of the batch are stored.
     #[error(
         "the table is full: rejected vectors {rejected} of {offered}{}, stored {stored}, slots {slots}{}",
-        if *for_nodes > 0 { format!(" (without a free node {for_nodes})") } else { String::new() },
-        cause.as_ref().map_or_else(String::new, |error| format!("; making room failed: {error}"))
+        unless_zero(" (without a free node ", *for_nodes, ")"),
+        because("; making room failed: ", cause, "")
     )]
     TableFull {
         /// Vectors rejected, duplicates counted.
@@ -158,10 +170,7 @@ pub enum Error {
     },
     /// A batch ended before all of its vectors were offered: by its [progress callback](crate::Request::progress), or by an error
     /// after something was put. All that were offered are stored.
-    #[error(
-        "the batch ended after {offered} of its {given} vectors: {}",
-        cause.as_ref().map_or_else(|| "its progress callback stopped it".into(), |error| error.to_string())
-    )]
+    #[error("the batch ended after {offered} of its {given} vectors: {}", because("", cause, "its progress callback stopped it"))]
     Stopped {
         /// Vectors that were offered.
         offered: u64,
@@ -178,7 +187,8 @@ pub enum Error {
     /// A batch that needs the table to grow is not refused for this reason: its vectors use the remaining slots, and this error
     /// is in [`Batch::error`](crate::Batch::error).
     #[error(
-        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop the value that `{held}` returned, or return from the closure or writer that it calls"
+        "`{call}` would wait for ever: this thread holds the same table by `{held}`; first drop the value that `{held}` \
+         returned, or return from the closure or writer that it calls"
     )]
     SelfDeadlock {
         /// The call that was refused.
@@ -241,10 +251,7 @@ pub enum Error {
     #[error("the stream is being captured into a graph, which could be launched after the table or its buffers are gone")]
     Capturing,
     /// A shared library could not be loaded.
-    #[error(
-        "{library} not found: no {} on the library path of the system (LD_LIBRARY_PATH, ld.so.conf)",
-        searched.iter().min_by_key(|name| name.len()).map_or("library", String::as_str)
-    )]
+    #[error("{library} not found: no {} on the library path of the system (LD_LIBRARY_PATH, ld.so.conf)", shortest(searched))]
     LibraryNotFound {
         /// Name of the library.
         library: &'static str,
@@ -310,7 +317,10 @@ pub enum Error {
         status: String,
     },
     /// The text does not name a device.
-    #[error("there is no device `{name}`; the devices are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best", most = crate::layout::limits::MAX_THREADS)]
+    #[error(
+        "there is no device `{name}`; the devices are cpu, cpu:THREADS (1 to {most}), gpu, gpu:NUMBER and best",
+        most = crate::layout::limits::MAX_THREADS
+    )]
     UnknownDevice {
         /// The text.
         name: String,
@@ -338,7 +348,7 @@ pub enum Error {
     /// Reading or writing failed while a table was loaded or saved. The table that was being saved is unchanged. The file that
     /// was being written does not exist, or has its old content, unless `doing` says that it was replaced, and only its folder
     /// could not be synchronised with the disk.
-    #[error("{doing} failed{}: {reason}", if *at > 0 { format!(" at byte {at}") } else { String::new() })]
+    #[error("{doing} failed{}: {reason}", unless_zero(" at byte ", *at, ""))]
     Io {
         /// The action that failed.
         doing: &'static str,
@@ -449,8 +459,41 @@ pub enum FileFault {
 }
 
 /// The indefinite article of a name.
+#[cold]
+#[inline(never)]
 fn article(name: &str) -> &'static str {
     if name.starts_with(['A', 'E', 'I', 'O', 'a', 'e', 'i', 'o']) { "an" } else { "a" }
+}
+
+// Parts of messages. They are not inlined: the formatting of all errors is one function, for which LLVM 22 may otherwise need a
+// minute.
+
+/// A number between two texts, or nothing for 0.
+#[cold]
+#[inline(never)]
+fn unless_zero(before: &str, number: u64, behind: &str) -> String {
+    if number > 0 { format!("{before}{number}{behind}") } else { String::new() }
+}
+
+/// The message of `cause` behind a text. Without a cause: `otherwise`.
+#[cold]
+#[inline(never)]
+fn because(before: &str, cause: &Option<Box<Error>>, otherwise: &str) -> String {
+    cause.as_ref().map_or_else(|| otherwise.into(), |error| format!("{before}{error}"))
+}
+
+/// Shortest of the names of a library.
+#[cold]
+#[inline(never)]
+fn shortest(names: &[String]) -> &str {
+    names.iter().min_by_key(|name| name.len()).map_or("library", String::as_str)
+}
+
+/// Names of all strategies.
+#[cold]
+#[inline(never)]
+fn strategies() -> String {
+    Strategy::ALL.map(|strategy| strategy.to_string()).join(", ")
 }
 
 /// A result with warpset's [`Error`].

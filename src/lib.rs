@@ -76,6 +76,7 @@
 //! |---|---|---|
 //! | `cuda` (default) | tables on NVIDIA GPUs of compute capability 7.5 or later | the driver and NVRTC, at run time |
 //! | `cpu` (default) | tables on CPU threads | GCC or Clang with C++17, to build |
+//! | `cluster` | the module `cluster`: one set over several tables, each on a device or in a process of its own | |
 //! | `nccl` | `cluster::Nccl`: sets over several GPUs, of one host or several | NCCL 2.14 or later, at run time |
 //! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
@@ -84,6 +85,7 @@
 //! platforms and the policy of versions; `benches/README.md` has the measurements.
 
 mod backend;
+#[cfg(feature = "cluster")]
 pub mod cluster;
 mod core;
 mod device;
@@ -149,7 +151,7 @@ pub mod files {}
 #[doc = include_str!("docs/threads_and_streams.md")]
 pub mod threads_and_streams {}
 
-#[cfg(feature = "cpu")] // for its examples
+#[cfg(all(feature = "cluster", feature = "cpu"))] // for its examples
 #[doc = include_str!("docs/several_gpus.md")]
 pub mod several_gpus {}
 

@@ -20,8 +20,8 @@ use warpset::Device;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "skipped: long tests, which run if the environment asks for them: WARPSET_SOAK=1e12 (find-or-puts into tables \
-                     of every kind) or WARPSET_LARGE=5e9 (vectors in one table); WARPSET_SOAK_DEVICE=cpu without a GPU";
+const USAGE: &str = "skipped: long tests, which run if the environment asks for them: WARPSET_SOAK=1e12 (find-or-puts into \
+                     tables of every kind) or WARPSET_LARGE=5e9 (vectors in one table); WARPSET_SOAK_DEVICE=cpu without a GPU";
 
 fn main() -> ExitCode {
     match run() {

@@ -38,8 +38,8 @@ __device__ u64 threads() { return gridDim.x * static_cast<u64>(blockDim.x); }
 
 // The successors of `states` states: their words, codes, parents and masks of what changed. Marks their codes in `bitmap`, and
 // counts those that were not marked.
-extern "C" __global__ void make_successors(System system, const u64* codes, const u64* references, u64 states, u32* vectors, u64* successors,
-                                           u64* parents, u32* masks, u32* bitmap, u64* marked)
+extern "C" __global__ void make_successors(System system, const u64* codes, const u64* references, u64 states, u32* vectors,
+                                           u64* successors, u64* parents, u32* masks, u32* bitmap, u64* marked)
 {
     constexpr u32 width = WARPSET_WIDTH;
     for (u64 at = thread(); at < states * system.moves; at += threads()) {
@@ -69,8 +69,8 @@ constexpr u32 cache_bytes = Cache::bytes(EXPAND_THREADS / 32);
 // Shared memory of `expand`, in bytes, for `moves` of at least 3.
 extern "C" __device__ const u32 expand_bytes = cache_bytes + EXPAND_THREADS / 3 * (WARPSET_WIDTH * 4 + 8);
 
-extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::View view, System system, const u64* references, u64 states, u64* next,
-                                                                   warpset::BatchCounts* counts)
+extern "C" __global__ void __launch_bounds__(EXPAND_THREADS)
+expand(warpset::View view, System system, const u64* references, u64 states, u64* next, warpset::BatchCounts* counts)
 {
     constexpr u32 width = WARPSET_WIDTH;
     extern __shared__ __align__(16) u8 shared[];
@@ -87,7 +87,8 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
         __syncthreads();
         constexpr u32 lanes = width < 8 ? 4 : width < 32 ? 8 : 16;  // lanes that share a state
         for (u32 at = threadIdx.x / lanes; at < count; at += EXPAND_THREADS / lanes)
-            table.read_words(parents[at], threadIdx.x % lanes, lanes, [&](u32 word, u32 value) { words[at * width + word] = value; });
+            table.read_words(parents[at], threadIdx.x % lanes, lanes,
+                             [&](u32 word, u32 value) { words[at * width + word] = value; });
         __syncthreads();
         const u32 state = threadIdx.x / system.moves, move = threadIdx.x % system.moves;
         if (state >= count) continue;
@@ -106,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(EXPAND_THREADS) expand(warpset::Vie
 }
 
 // Appends the new ones of `count` successors to the next level, as far as it has room.
-extern "C" __global__ void append_new(const u8* outcomes, const u64* references, const u64* successors, u64 count, u64* next_codes,
-                                      u64* next_references, u64 capacity, u64* appended)
+extern "C" __global__ void append_new(const u8* outcomes, const u64* references, const u64* successors, u64 count,
+                                      u64* next_codes, u64* next_references, u64 capacity, u64* appended)
 {
     for (u64 at = thread(); at < count; at += threads()) {
         if (outcomes[at] != 1) continue;
@@ -123,6 +124,7 @@ extern "C" __global__ void count_misread(warpset::View view, const u64* referenc
 {
     for (u64 at = thread(); at < count * WARPSET_WIDTH; at += threads()) {
         const u64 row = at / WARPSET_WIDTH;
-        if (warpset::table(view).word(references[row], static_cast<u32>(at % WARPSET_WIDTH)) != vectors[at]) atomicAdd(misread, 1ull);
+        if (warpset::table(view).word(references[row], static_cast<u32>(at % WARPSET_WIDTH)) != vectors[at])
+            atomicAdd(misread, 1ull);
     }
 }

@@ -117,7 +117,8 @@ struct BucketGroup {
     u32 shift;  // number, in the warp, of the group's first lane
     u32 lanes;  // a bit for each, in the warp
 
-    __device__ BucketGroup() : lane(threadIdx.x % bucket), shift(threadIdx.x % 32 - lane), lanes((~0u >> (32 - bucket)) << shift) {}
+    __device__ BucketGroup()
+        : lane(threadIdx.x % bucket), shift(threadIdx.x % 32 - lane), lanes((~0u >> (32 - bucket)) << shift) {}
 
     // A bit for each lane of the group that votes true.
     __device__ u32 ballot(bool vote) const { return (__ballot_sync(lanes, vote) & lanes) >> shift; }
@@ -224,8 +225,8 @@ __device__ __forceinline__ Outcome examine(const BucketGroup& group, u32* at, u3
 }
 
 // `word` is the lane's word of `vector`.
-__device__ __forceinline__ Outcome find_or_put(const BucketGroup& group, u32* table, u64 buckets, const u64* seeds, const u32* vector,
-                                               u32 word)
+__device__ __forceinline__ Outcome find_or_put(const BucketGroup& group, u32* table, u64 buckets, const u64* seeds,
+                                               const u32* vector, u32 word)
 {
 #pragma unroll 1
     for (u32 function = 0; function < THESIS_FUNCTIONS; ++function) {

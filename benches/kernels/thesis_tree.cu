@@ -139,8 +139,8 @@ __device__ __forceinline__ Found tree(const Table& table, const u32* vector, u32
 // - `vectors`: count x THESIS_WIDTH words, 8-byte aligned.
 // - Any grid of blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(256)
-thesis_tree_find_or_put(unsigned long long* entries, unsigned long long segments, const unsigned long long* seeds, const unsigned* vectors,
-                        unsigned long long count, unsigned char* outcomes)
+thesis_tree_find_or_put(unsigned long long* entries, unsigned long long segments, const unsigned long long* seeds,
+                        const unsigned* vectors, unsigned long long count, unsigned char* outcomes)
 {
     using namespace thesis;
     // Words of neighbouring threads side by side would avoid bank conflicts: the thesis' 1_np_s_sm, which took about the same

@@ -5,9 +5,9 @@
     python3 benches/plots/plots.py --check         fails if a picture is not what this script draws
     python3 benches/plots/plots.py --read FILE...  takes figures of printed tables into the CSV files, then writes the pictures
 
---read knows the tables that `cargo bench --bench roofline`, `--bench widths` and `--bench roots` print, and the table of models in
-benches/model_checker.md. It replaces the rows of warpset, of the placement-only kernel and of the thesis' table; all other rows
-stay.
+--read knows the tables that `cargo bench --bench roofline`, `--bench widths` and `--bench roots` print, and the table of models
+in benches/model_checker.md. It replaces the rows of warpset, of the placement-only kernel and of the thesis' table; all other
+rows stay.
 
 For each picture NAME.svg it writes src/docs/pictures/NAME.link too, which has the picture as a data URI: rustdoc has no other
 way to show a file of the repository (src/lib.rs).
@@ -352,9 +352,11 @@ def throughput():
     notes = [
         "All measured on an NVIDIA H200, into an empty table that is this full at the end, with duplication 2: vectors are drawn",
         "from a pool of half as many. 2²⁷ vectors; of warpset's compact table as many as make 2²⁸ slots this full.",
-        "**placement**: a kernel that is given each vector's slot, and only reads, claims and writes it. A measured rate, not a bound.",
+        "**placement**: a kernel that is given each vector's slot, and only reads, claims and writes it. A measured rate, not a"
+        " bound.",
         "Other tables: the best variant at each fill whose counts were right. **thesis**: that of Bergsma (2019).",
-        "**cuCollections**: sets of 8 and 16-byte keys (August 2026); from 8 words on of row numbers, the rows lie outside (October 2024).",
+        "**cuCollections**: sets of 8 and 16-byte keys (August 2026); from 8 words on of row numbers, the rows lie outside"
+        " (October 2024).",
         "**WarpSpeed** (2026): keys and values of 8 bytes. **compact iceberg**: keys of 50 bits.",
     ]
     height = top + lines * panel_height + 4 + len(notes) * 17 + 8
@@ -427,8 +429,8 @@ def widths():
         880,
         top + 2 * (plot_height + gap) + 6,
         "Find-or-put: throughput of every width",
-        "Two panels: 10^9 find-or-puts a second against the words of a vector, for the bucket table, with dense slots, and for the"
-        " indexed table. All figures are in benches/plots/widths.csv.",
+        "Two panels: 10^9 find-or-puts a second against the words of a vector, for the bucket table, with dense slots, and for"
+        " the indexed table. All figures are in benches/plots/widths.csv.",
     )
     at = left
     for label, color, mark, dash in LAYOUTS.values():

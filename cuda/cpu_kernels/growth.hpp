@@ -53,7 +53,8 @@ struct Parts {
         // Slots of a shape for several widths are longer than a line.
         if constexpr (Shape::static_width != 0) {
             constexpr Layout<Shape> layout{};
-            static_assert(layout.block_bytes() >= least_bucket_bytes * layout.buckets_per_block(), "a part has at most `most_buckets`");
+            static_assert(layout.block_bytes() >= least_bucket_bytes * layout.buckets_per_block(),
+                          "a part has at most `most_buckets`");
         }
         const u64 buckets = table.layout.buckets_per_block();
         blocks = (table.view.buckets + buckets - 1) / buckets;
@@ -76,7 +77,8 @@ WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape
     const auto& layout = to.layout;
     const u32 slots = layout.slots_per_bucket(), chunks = layout.chunks();
     const Parts<Shape> parts(to);
-    const u64 first = parts.first_block(part) * layout.buckets_per_block(), last = parts.first_block(part + 1) * layout.buckets_per_block();
+    const u64 first = parts.first_block(part) * layout.buckets_per_block(),
+              last = parts.first_block(part + 1) * layout.buckets_per_block();
     // Whole words of `left`.
     const auto first_of = [&](u64 of) {
         if (of == parts.count) return from.view.buckets;

@@ -111,7 +111,8 @@ constexpr SearchKernels search_kernels_of()
             Tables::with_table(view, [&](const auto& table) {
                 using Table = std::decay_t<decltype(table)>;
                 if constexpr (Table::is_incremental) {
-                    if (batch.parents) return SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::run_thread(table, batch);
+                    if (batch.parents)
+                        return SearchBatch<Table, Operation::FindOrPut, Offer::Incremental>::run_thread(table, batch);
                 }
                 SearchBatch<Table, Operation::FindOrPut>::run_thread(table, batch);
             });

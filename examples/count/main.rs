@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Reference, Request, Spec, Values};
-use warpset_support::{device, exit, npy_rows, printing};
+use warpset_support::{device, escaping, exit, npy_rows, printing, program};
 
 /// Vectors per batch.
 const BATCH: usize = 1 << 20;
@@ -95,7 +95,7 @@ fn parse_rows(text: &str) -> Result<Rows, String> {
 
 fn main() -> ExitCode {
     let code = run(&Options::parse()).unwrap_or_else(|error| {
-        print_error(&format!("error: {error:#}\n"));
+        print_error(&program::sentence(&error));
         exit::ERROR
     });
     code.into()
@@ -134,7 +134,7 @@ fn run(options: &Options) -> Result<u8> {
     print(&report)?;
     if options.verify {
         if let Err(difference) = verify(&items, &data, &found) {
-            print_error(&format!("error: {difference:#}\n"));
+            print_error(&program::sentence(&difference));
             return Ok(exit::FOUND);
         }
         print("verified: a HashMap has the same counts\n")?;
@@ -233,7 +233,8 @@ impl Items {
                 Some(at) => {
                     let (line, length, most) = (at + 1, bytes - 1, most - 1);
                     bail!(
-                        "line {line} has {length} bytes, but at most {most} are possible: {why}, and one of them marks the line's end"
+                        "line {line} has {length} bytes, but at most {most} are possible: {why}, and one of them marks the \
+                         line's end"
                     )
                 }
                 None => bail!("a row has {bytes} bytes, but at most {most} are possible: {why}"),
@@ -275,10 +276,7 @@ impl Items {
     fn text(&self, item: &[u8]) -> String {
         match self {
             Self::Rows(_) => item.iter().map(|byte| format!("{byte:02x}")).collect(),
-            _ => {
-                let text = String::from_utf8_lossy(item);
-                text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
-            }
+            _ => escaping::line(&String::from_utf8_lossy(item)).into_owned(),
         }
     }
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use warpset::{IndexedTable, Spec};
-use warpset_support::{device, exit, npy_header, npy_rows, npy_writer, output, printing};
+use warpset_support::{device, exit, npy_header, npy_rows, npy_writer, output, printing, program};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_error(&format!("error: {error:#}\n"));
+            print_error(&program::sentence(&error));
             exit::ERROR.into()
         }
     }

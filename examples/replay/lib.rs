@@ -35,7 +35,7 @@ use vectors::Vectors;
 use warpset::{
     Batch, Bucket, CompactTree, Device, Error, Indexed, Outcome, Reference, Request, Root, Storage, Tree, VectorTable,
 };
-use warpset_support::{device, exit, generate, in_process, memory, npy_header, numbers, program, stopping};
+use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_header, numbers, program, stopping};
 
 /// Vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
 const WARM_UP: usize = 4096;
@@ -106,7 +106,7 @@ fn replay_into<S: ReplayKind>(table: &VectorTable<S>, options: &Options, vectors
 fn tell(options: &Options, report: &Report<'_>, failure: Option<&Ended>) -> Result<u8> {
     program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
     if let Some(ended) = failure {
-        program::print_error(&format!("error: {ended}\n"));
+        program::print_error(&program::sentence(ended));
     }
     Ok(failure.map_or(0, |ended| ended.code))
 }

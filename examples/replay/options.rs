@@ -4,6 +4,7 @@ use super::device::DeviceChoice;
 use super::exit;
 use super::generate::Generate;
 use super::numbers::{parse_bytes, parse_count, parse_number, parse_ranks, parse_time};
+use super::program::parsed;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use std::ffi::{OsStr, OsString};
@@ -54,7 +55,14 @@ pub struct Options {
 
     /// Duplication: random vectors offered divided by distinct vectors, at least 1. Every distinct vector is offered at least
     /// once; repetitions are drawn uniformly, and the order is random.
-    #[arg(long, value_name = "D", default_value = "2", value_parser = parse_factor, conflicts_with = "file", help_heading = "Vectors")]
+    #[arg(
+        long,
+        value_name = "D",
+        default_value = "2",
+        value_parser = parse_factor,
+        conflicts_with = "file",
+        help_heading = "Vectors"
+    )]
     pub duplication: f64,
 
     /// Internal duplication: words of all distinct vectors divided by the number of values of a word, at least 1. Every word is
@@ -118,7 +126,13 @@ pub struct Options {
     pub grow: bool,
 
     /// Number of passes over the vectors. The first puts them into the empty table; later passes only find them.
-    #[arg(long, value_name = "PASSES", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Measurement")]
+    #[arg(
+        long,
+        value_name = "PASSES",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Measurement"
+    )]
     pub repeat: u32,
 
     /// Measure the placement-only pass: the speed of a pass that is given each vector's slot and makes only the unavoidable
@@ -163,11 +177,15 @@ pub struct Options {
 impl Options {
     /// Parses the options, and checks those that depend on each other.
     pub fn parse_checked(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
-        let options = Self::try_parse_from(with_joined_placement(arguments))?;
+        let options: Self = parsed(with_joined_placement(arguments))?;
         let needs = |option: &str, table: &str| {
             let message = format!("'{option}' is for {table} tables only: it needs '--table {table}'");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
         };
+        if options.placement == When::Yes && options.local_ranks.is_some() {
+            let message = "'--placement[=<WHEN>]' cannot be used with '--local-ranks <RANKS>': ranks have no placement-only pass";
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
         match options.table {
             TableKind::Bucket | TableKind::Root | TableKind::Indexed if options.nodes.is_some() => {
                 needs("--nodes <SLOTS>", "tree")
@@ -319,6 +337,11 @@ mod tests {
         assert_eq!(placement(&["--placement", "./no"]), (When::Yes, Some("./no".into())));
         assert_eq!(placement(&["--placement", "--", "no"]), (When::Yes, Some("no".into())));
         assert_eq!(placement(&["--", "no"]), (When::Auto, Some("no".into())));
+        for when in [&["--placement"][..], &["--placement", "yes"]] {
+            let error = parse(&[when, &["--local-ranks", "2"]].concat()).unwrap_err().to_string();
+            assert!(error.contains("--placement") && error.contains("--local-ranks"), "{error}");
+        }
+        parse(&["--placement", "no", "--local-ranks", "2"]).unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::numbers::counted;
 use super::options::TableKind;
 use super::vectors::Vectors;
+use crate::escaping;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 use warpset::{Device, Spec, Stats, Tally};
@@ -177,7 +178,7 @@ impl Report<'_> {
         }
         rows.push(("placement only", self.placement_text()));
         rows.extend(self.verified.map(|verified| ("verification", if verified { "verified" } else { "FAILED" }.into())));
-        rows.iter().map(|(label, text)| format!("{label:<17}{text}").trim_end().to_string() + "\n").collect()
+        rows.iter().map(|(label, text)| format!("{label:<17}{}", escaping::line(text)).trim_end().to_string() + "\n").collect()
     }
 
     fn vectors_text(&self) -> String {

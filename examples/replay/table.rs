@@ -196,7 +196,8 @@ pub fn advice(error: &Error) -> Option<&'static str> {
             Some("the node table has too few slots: choose more with --nodes, or let it grow with --grow")
         }
         Error::TableFull { .. } => Some(
-            "the table and its node table have too few slots: choose more with --capacity and --nodes, or let both grow with --grow",
+            "the table and its node table have too few slots: choose more with --capacity and --nodes, or let both grow with \
+             --grow",
         ),
         _ => None,
     }

@@ -9,13 +9,18 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod machine;
+#[cfg(feature = "cluster")]
+mod rank;
 
 pub use argument::KernelArgument;
-pub(crate) use machine::{
-    CuckooStore, HostBuffer, Launch, Machine, Rank, RankMemory, RootStore, RowStore, SearchBatch, Store, StoreBytes, Values,
-    Waves,
-};
-pub use machine::{GpuInfo, MemorySpace};
+pub use machine::GpuInfo;
+pub(crate) use machine::{CuckooStore, HostBuffer, Machine, RootStore, RowStore, SearchBatch, Store, StoreBytes, Values};
+#[cfg(any(feature = "cuda", feature = "cluster"))]
+pub(crate) use machine::{Launch, Waves};
+#[cfg(feature = "cluster")]
+pub use rank::MemorySpace;
+#[cfg(feature = "cluster")]
+pub(crate) use rank::{Rank, RankMemory};
 
 use crate::Result;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::stats::{RankStats, Stats, Traffic};
 use super::transport::Transport;
 use crate::core::table::RawTable;
 use crate::layout::SearchMode;
-use crate::table::key_words as words;
+use crate::table::key::{elements, words};
 use crate::{Error, Key, Outcome, Result, Storage};
 use std::fmt;
 
@@ -155,7 +155,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`Error::StaleReferences`], [`Error::InvalidReferences`], on the rank that passed them (on the others this is no error,
     /// unless a reference names a rank that does not exist); [`Error::Rank`], [`Error::Connection`].
     pub fn get_many(&mut self, references: &[Reference]) -> Result<Vec<K::Element>> {
-        Ok(crate::table::key_elements(self.engine.get(&self.local.raw, references)?))
+        Ok(elements(self.engine.get(&self.local.raw, references)?))
     }
 
     /// Number of vectors stored on all ranks. Collective.

@@ -9,6 +9,8 @@ pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
 mod put;
+#[cfg(feature = "cluster")]
+pub(crate) mod rank;
 pub(crate) mod relocation;
 pub(crate) mod request;
 pub(crate) mod retain;

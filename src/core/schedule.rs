@@ -94,11 +94,13 @@ impl Schedule<'_> {
     }
 
     /// Whether a table may grow to this size beside the present one.
+    #[cfg(feature = "cluster")]
     pub(super) fn fits(&self, to: Size) -> bool {
         self.spare(to).is_some()
     }
 
     /// Whether the schedule permits to double the table.
+    #[cfg(feature = "cluster")]
     pub(super) fn doubles(&self, doubled: Size) -> bool {
         self.leaves_enough(doubled, self.taste)
     }

@@ -6,17 +6,16 @@ use super::calls::Calls;
 use super::lock::{Alone, Shared, TableLock};
 use super::schedule::{NEARLY_FULL, remember};
 use super::stats::Stats;
-use crate::backend::{Launch, Rank, Store};
+use crate::backend::Store;
 use crate::host::Workers;
 use crate::host::zeroed;
 use crate::layout::SearchMode;
 use crate::layout::generation::Generation;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::options::{Options, Parameters, Seeds};
-use crate::layout::rank::Stream;
 use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
-use crate::layout::view::{BatchView, Counts, Geometry};
+use crate::layout::view::{Counts, Geometry};
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Device, Error, Reference, Result};
 use std::ops::Range;
@@ -28,7 +27,7 @@ pub(crate) struct RawTable {
     pub(crate) options: Options,
     pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
-    sized: TableLock<Sized>,
+    pub(super) sized: TableLock<Sized>,
     /// Indexed tables only: the calls that may have references to rows.
     pub(crate) calls: Calls,
     /// Indexed tables only: arrays of values for the rows.
@@ -99,9 +98,6 @@ impl Sized {
 /// Name of find-or-put of a host batch in errors.
 pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
 
-/// Name, in errors, of a batch of several ranks, which puts or looks up the vectors that this rank owns.
-pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
-
 impl RawTable {
     pub(crate) fn new(device: &Device, options: Options) -> Result<Self> {
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), options.size())?;
@@ -165,12 +161,6 @@ impl RawTable {
     /// Returns an error if the calling thread holds the table: it would wait for itself.
     pub(crate) fn sized_exclusively(&self, call: &'static str) -> Result<Alone<'_, Sized>> {
         self.sized.take(call)
-    }
-
-    /// Returns the error that `sized_exclusively` would return now, for callers that must know before the others of a group
-    /// begin.
-    pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
-        self.sized.check_not_held(call)
     }
 
     pub(crate) fn slots(&self) -> u64 {
@@ -256,58 +246,6 @@ impl RawTable {
             check_keys(words, key_bits)?;
         }
         Ok(words.len() / width)
-    }
-
-    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates; that is up to
-    /// the caller.
-    pub(crate) fn search_once(&self, search: SearchMode, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        let _call = self.begin_call(CLUSTER_BATCH)?;
-        let sized = self.ready(CLUSTER_BATCH)?;
-        sized.store.search_batch(search, sized.generation.tag(), batch, &mut BatchProgress::none())
-    }
-
-    /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References have the table's
-    /// generation.
-    ///
-    /// # Safety
-    ///
-    /// As [`Rank::enqueue_search`].
-    pub(crate) unsafe fn enqueue_once(
-        &self,
-        (rank, stream): (&dyn Rank, Stream),
-        search: SearchMode,
-        batch: &BatchView,
-        launch: Launch,
-    ) -> Result<()> {
-        self.calls.note_kernels();
-        let sized = self.ready(CLUSTER_BATCH)?;
-        let batch = BatchView { tag: sized.generation.tag(), ..*batch };
-        // SAFETY: the caller guarantees the contract.
-        unsafe { rank.enqueue_search(stream, &*sized.store, search, &batch, launch) }
-    }
-
-    /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU. If
-    /// `is_exchanged`, also the kernels for vectors of another rank.
-    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
-        self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
-    }
-
-    /// Runs `move_them`, which moves vectors, and updates `references`, which must be current. Does nothing if the vectors of the
-    /// references cannot be determined. An error of `move_them` is reported in preference to one of looking for the vectors.
-    pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
-        if references.is_empty() {
-            return move_them();
-        }
-        let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
-        let words = self.get(CLUSTER_BATCH, &places)?;
-        let moved = move_them();
-        // Look even after an error, which may have occurred when some had moved.
-        let now = match self.locate(CLUSTER_BATCH, &words) {
-            Ok(now) => now,
-            Err(error) => return moved.and(Err(error)),
-        };
-        references.iter_mut().zip(now).for_each(|(bits, now)| *bits = now.map_or(0, Reference::to_bits));
-        moved
     }
 
     /// Location of each vector.

@@ -1,5 +1,8 @@
 //! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
 
+#[cfg(feature = "cluster")]
+pub(crate) mod ranks;
+
 use super::growth::{GROW_AT_FILL, GROW_AT_MOST};
 use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
@@ -87,28 +90,6 @@ impl Growth {
     fn smallest(&self) -> Size {
         let more = |lacks: bool, now: u64| if lacks { ((now as f64 * self.least) as u64).max(now + 1) } else { now };
         Size { slots: more(self.lacks_slots, self.from.slots), nodes: more(self.lacks_nodes, self.from.nodes).min(MAX_NODES) }
-    }
-}
-
-/// Growth that the limit of one rank's table permits, when the tables of all ranks have to grow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Proposal {
-    /// Whether its own schedule would double it. Otherwise it would take all the rest of its memory.
-    doubles: bool,
-    /// Factor by which its slots may grow, at most.
-    factor: f64,
-}
-
-impl Proposal {
-    /// As two numbers of a record.
-    pub(crate) fn values(self) -> [u64; 2] {
-        [u64::from(self.doubles), self.factor.to_bits()]
-    }
-
-    /// `None` if no proposal has these values.
-    pub(crate) fn of_values(values: [u64; 2]) -> Option<Self> {
-        let (doubles, factor) = (values[0], f64::from_bits(values[1]));
-        (doubles <= 1 && factor.is_finite() && factor >= 1.0).then_some(Self { doubles: doubles == 1, factor })
     }
 }
 
@@ -277,65 +258,6 @@ impl RawTable {
         let growth = if of_nodes > of_slots && size.nodes < MAX_NODES { Growth::of_nodes(size) } else { Growth::of_slots(size) };
         let is_nearly_full = of_slots.max(of_nodes) > NEARLY_FULL;
         self.grow_within(CALL, limit, growth.at_least(if is_nearly_full { LEAST_GROWTH } else { WORTH_WHILE }))
-    }
-
-    /// Returns the growth that the limit of this table permits, when the tables of all ranks have to grow, to `doubled` if all
-    /// can.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::MemoryLimit`] if the table may not grow by enough.
-    pub(crate) fn propose(&self, doubled: Size) -> Result<Proposal> {
-        let (size, budget) = (self.size(), self.budget(self.memory())?);
-        let by_doubling = Proposal { doubles: true, factor: doubled.slots as f64 / size.slots as f64 };
-        // Ranks may share a device. Each of them would take all of its memory.
-        if budget.is_of_device {
-            return self.may_grow_with_others(doubled).map(|()| by_doubling);
-        }
-        let growth = Growth::of(size, doubled.slots > size.slots, doubled.nodes > size.nodes).expect("it lacks slots or nodes");
-        let growth = Growth { doubled, ..growth }.at_least(WORTH_WHILE);
-        let may = self.with_schedule(&budget, None, |schedule| {
-            let rest = schedule.largest(budget.held).map(|to| Size { slots: to.slots.max(size.slots), ..to });
-            let rest = rest.filter(|to| schedule.fits(*to) && growth.helps(*to));
-            let factor = rest.map(|to| to.slots as f64 / size.slots as f64);
-            match schedule.doubles(doubled) {
-                true => Some(Proposal {
-                    factor: factor.map_or(by_doubling.factor, |rest| rest.max(by_doubling.factor)),
-                    ..by_doubling
-                }),
-                false => factor.map(|factor| Proposal { doubles: false, factor }),
-            }
-        })?;
-        let needed = || self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
-        may.ok_or_else(|| Error::MemoryLimit { taken: budget.held, needed: needed(), limit: budget.limit })
-    }
-
-    /// Whether the table may grow to this size, as the tables of all ranks do together.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::MemoryLimit`] if the old and the new table together take more than the table's limit.
-    fn may_grow_with_others(&self, to: Size) -> Result<()> {
-        let (taken, limit) = (self.bytes(), self.memory().bytes());
-        let is_beyond = |bytes: &Bytes| taken.saturating_add(bytes.new) > limit || bytes.full > limit;
-        match self.bytes_for(to).filter(is_beyond) {
-            Some(Bytes { new: needed, .. }) => Err(Error::MemoryLimit { taken, needed, limit }),
-            None => Ok(()),
-        }
-    }
-
-    /// Grows as the [proposals](Self::propose) of all ranks permit: to `doubled`, or by the least of the factors, so that the
-    /// rank with the least memory fills it. If that size rejects stored vectors, the table grows to more if its limit permits.
-    pub(crate) fn grow_with_others(&self, call: &'static str, from: Size, doubled: Size, proposals: &[Proposal]) -> Result<()> {
-        let mut to = doubled;
-        if !proposals.iter().all(|proposal| proposal.doubles) {
-            let factor = proposals.iter().map(|proposal| proposal.factor).fold(f64::INFINITY, f64::min);
-            let slots = NonZeroU64::new((from.slots as f64 * factor) as u64).unwrap_or(NonZeroU64::MIN);
-            let budget = self.budget(self.memory())?;
-            let Size { slots, nodes } = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
-            to = Size { slots: slots.max(from.slots), nodes };
-        }
-        self.grow_by_itself_within(call, from, to, &|to| self.may_grow_with_others(to).ok().map(|()| 0))
     }
 
     /// Number of vectors that the table holds when it has grown as far as the limit permits.

@@ -159,6 +159,7 @@ pub enum Program<'a> {
     /// All kernels of a table.
     Table,
     /// The kernels of a rank of a [`cluster`](crate::cluster). They do not depend on the table.
+    #[cfg(feature = "cluster")]
     Rank,
     /// CUDA C++ of your own, which may include `warpset/table.cuh`.
     Own {
@@ -198,6 +199,7 @@ pub fn compile<S: Storage, K: Key>(
     let spec = spec_of(builder, compute_capability)?;
     let job = match program {
         Program::Table => Job::table(spec, None, compute_capability),
+        #[cfg(feature = "cluster")]
         Program::Rank => Job::cluster(compute_capability),
         Program::Own { name, source } => Job::new(name, source, spec, compute_capability),
     };

@@ -4,7 +4,7 @@
 //! a whole search that never leaves the GPU.
 
 mod ahead;
-mod batch;
+pub(crate) mod batch;
 mod buffer;
 mod columns;
 mod device;
@@ -16,6 +16,7 @@ mod values;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
+#[cfg(feature = "cluster")]
 pub use crate::layout::rank::PartitionView;
 #[doc(hidden)] // for the simulated GPU of the tests
 pub use crate::layout::view::{BatchView, Geometry};
@@ -24,7 +25,6 @@ pub use crate::layout::view::{
 };
 pub use ahead::Ahead;
 pub use batch::DeviceBatch;
-pub(crate) use batch::check_buffer;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use columns::DeviceColumns;
 pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};

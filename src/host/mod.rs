@@ -4,6 +4,7 @@ mod files;
 mod memory;
 mod workers;
 
+#[allow(unused_imports, reason = "kept kernels and files of a rendezvous are replaced by it")]
 pub(crate) use files::replace;
 #[allow(unused_imports, reason = "values in the memory of this process are filled by it")]
 pub(crate) use memory::fill_repeatedly;

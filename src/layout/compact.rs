@@ -449,7 +449,8 @@ mod tests {
             #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 500 } else { 20_000 }))]
             #[test]
             fn device_hashes_are_those_of_the_host_and_give_keys_back(
-                key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, cuckoo: bool, seed: u64, key: u64,
+                key_bits in 20u32..=64, which in 0usize..3, buckets in 2u64..1 << 32, scale in 0u32..32, cuckoo: bool, seed: u64,
+                key: u64,
             ) {
                 let family = Permutation::random(key_bits, &mut StdRng::seed_from_u64(seed));
                 if let Some(layout) = Layout::new(key_bits, [16, 32, 64][which], (buckets >> scale).max(2), cuckoo) {

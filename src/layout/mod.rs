@@ -15,6 +15,7 @@ pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod part;
 mod permutation;
+#[cfg(feature = "cluster")]
 pub(crate) mod rank;
 pub(crate) mod reference;
 pub(crate) mod rows;

@@ -183,7 +183,7 @@ impl Seeds {
             Some(seed) => StdRng::seed_from_u64(seed),
             None => StdRng::from_rng(&mut rand::rng()),
         };
-        let vectors = (0..=spec.hashed_words()).map(|_| SeedPair([random.next_u64(), random.next_u64()])).collect();
+        let vectors = (0..=spec.hashed_words()).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect();
         let drawn = std::array::from_fn(|_| random.next_u32());
         let nodes = std::array::from_fn(|_| random.next_u64());
         Self { vectors, empty: options.empty.unwrap_or(drawn), nodes, family: random.next_u64() }

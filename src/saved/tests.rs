@@ -313,7 +313,9 @@ proptest! {
 
     /// A file with some bytes changed.
     #[test]
-    fn changed_bytes_are_an_error(kind in 0..4usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4)) {
+    fn changed_bytes_are_an_error(
+        kind in 0..4usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4),
+    ) {
         let (bytes, load) = small(kind);
         let mut changed = bytes.clone();
         for (at, change) in changes {

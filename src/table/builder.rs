@@ -200,6 +200,7 @@ impl<K> TableBuilder<CompactTree, K> {
 }
 
 impl<S: Storage, K: Key> TableBuilder<S, K> {
+    #[allow(dead_code, reason = "for kernels that are compiled ahead, and ranks")]
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }

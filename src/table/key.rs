@@ -38,8 +38,10 @@ use std::borrow::Cow;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a key: a key of a warpset table is plain data",
     label = "not plain data",
-    note = "add `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]` and `#[repr(C)]` to `{Self}` (`cargo add bytemuck --features derive`)",
-    note = "without a `bytemuck` of your own: derive those of `warpset::bytemuck`, with `#[bytemuck(crate = \"warpset::bytemuck\")]`"
+    note = "add `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]` and `#[repr(C)]` to `{Self}` \
+            (`cargo add bytemuck --features derive`)",
+    note = "without a `bytemuck` of your own: derive those of `warpset::bytemuck`, \
+            with `#[bytemuck(crate = \"warpset::bytemuck\")]`"
 )]
 pub trait Key: sealed::Sealed + 'static {
     /// Element type of slices of vectors: single words, `width` per vector, or whole keys.

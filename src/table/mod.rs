@@ -6,7 +6,7 @@ pub(crate) mod columns;
 mod extend;
 mod factorize;
 mod iter;
-mod key;
+pub(crate) mod key;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod retain;
@@ -39,7 +39,6 @@ pub use values::{Values, ValuesView};
 use crate::{Device, MemoryLimit, Reference, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
-pub(crate) use key::{elements as key_elements, words as key_words};
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -48,8 +48,8 @@ void check(const char* name, Match match)
         }
         const platform::SlotMasks masks = match(slots, value, empty, class_bits);
         if (masks.equal != wanted.equal || masks.may_be_empty != wanted.may_be_empty) {
-            std::printf("%s, round %u: masks %x and %x, not %x and %x\n", name, round, masks.equal, masks.may_be_empty, wanted.equal,
-                        wanted.may_be_empty);
+            std::printf("%s, round %u: masks %x and %x, not %x and %x\n", name, round, masks.equal, masks.may_be_empty,
+                        wanted.equal, wanted.may_be_empty);
             std::exit(1);
         }
         equal_slots += platform::population_count(masks.equal);

@@ -59,7 +59,8 @@ extern "C" __global__ void make_batch(u32* vectors, u64 first, u64 count, u64 of
 }
 
 // Writes the ten successors of each stored vector of ten words: each adds one to one of the words, modulo 8.
-extern "C" __global__ void make_successors(warpset::View view, const u64* states, u64 count, u32* vectors, u64* parents, u32* masks)
+extern "C" __global__ void make_successors(warpset::View view, const u64* states, u64 count, u32* vectors, u64* parents,
+                                           u32* masks)
 {
     u64 threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 i = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x; i < count * 10; i += threads) {
@@ -124,6 +125,7 @@ extern "C" __global__ void mark(warpset::View view, u64 slots, u32 round, warpse
     u64 first = blockIdx.x * static_cast<u64>(blockDim.x) + threadIdx.x, threads = gridDim.x * static_cast<u64>(blockDim.x);
     for (u64 slot = first; slot < slots && slot < table.slots(); slot += threads) {
         u32 last = 0;
-        if (table.read_words(slot, WARPSET_WIDTH - 1, 1, [&](u32, u32 word) { last = word; })) marks[slot] = (last + round) % 3 != 0;
+        if (table.read_words(slot, WARPSET_WIDTH - 1, 1, [&](u32, u32 word) { last = word; }))
+            marks[slot] = (last + round) % 3 != 0;
     }
 }

@@ -18,7 +18,8 @@ namespace platform {
 //
 //   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
 //   the words that are added:          odd  | even | odd' | even'
-__attribute__((target("avx512f,avx512dq"))) void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0, u64& sum1)
+__attribute__((target("avx512f,avx512dq"))) void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0,
+                                                                   u64& sum1)
 {
     const __m512i places = _mm512_set_epi32(0, 2, 0, 2, 0, 3, 0, 3, 0, 0, 0, 0, 0, 1, 0, 1);
     const __m512i four = _mm512_set1_epi32(4);
@@ -26,7 +27,8 @@ __attribute__((target("avx512f,avx512dq"))) void add_pairs_at_once(const u128* s
     __m512i sum = _mm512_setzero_si512();
     for (u32 word = 0; word < words; word += 8) {
         const __m512i eight = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(vector + word)));
-        const __m512i first = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, places, eight), _mm512_loadu_si512(seeds + word));
+        const __m512i first = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, places, eight),
+                                               _mm512_loadu_si512(seeds + word));
         const __m512i second = _mm512_add_epi64(_mm512_maskz_permutexvar_epi32(low_halves, _mm512_add_epi32(places, four), eight),
                                                 _mm512_loadu_si512(seeds + word + 4));
         const __m512i odd = _mm512_shuffle_i64x2(first, second, 0x88), even = _mm512_shuffle_i64x2(first, second, 0xDD);

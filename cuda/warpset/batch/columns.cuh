@@ -33,7 +33,9 @@ WARPSET_FN u32 word_of_columns(const ColumnsView& view, u64 row, u32 word)
     while (byte < 4 * word + 4 && column < view.columns) {
         const u32 start = view.starts[column], end = view.starts[column + 1], unit = view.units[column];
         const u8* from = view.fields[column] + row * (end - start) + (byte - start);
-        const u32 read = unit == 4 ? *reinterpret_cast<const u32*>(from) : unit == 2 ? *reinterpret_cast<const u16*>(from) : *from;
+        const u32 read = unit == 4   ? *reinterpret_cast<const u32*>(from)
+                         : unit == 2 ? *reinterpret_cast<const u16*>(from)
+                                     : *from;
         value |= read << 8 * (byte % 4);
         byte += unit;
         column += byte == end;

@@ -72,7 +72,8 @@ template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void clear_table(const CompactTable<slot_bits, static_bits>& table)
 {
     // The levels are adjacent in memory.
-    const u64 bytes = (table.main.view.buckets + static_cast<u64>(table.stash.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
+    const u64 bytes =
+        (table.main.view.buckets + static_cast<u64>(table.stash.view.buckets)) * CompactLevel<slot_bits>::bucket_bytes;
     u64* words = reinterpret_cast<u64*>(table.main.view.slots);
     const auto share = platform::Grid::share(bytes / sizeof(u64));
     for (u64 at = share.first; at < share.last; at += share.step) words[at] = CompactLevel<slot_bits>::empty;
@@ -107,7 +108,8 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
 // Copies rows of an indexed table. To determine whether a row is stored may take a search, so this is done once per row, not once
 // per word. Each lane of a warp does it for one row, and all lanes share the words of these rows.
 template <u32 width, u32 slot_bits>
-WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors, u64* invalid)
+WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors,
+                            u64* invalid)
 {
     using Warp = platform::Warp;
     const u32 words = table.width();
@@ -119,7 +121,8 @@ WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u
         if (asked && !stored) platform::add_relaxed(invalid, words);
         const u32 rows = static_cast<u32>(count - start < Warp::size ? count - start : Warp::size);
         for (u32 i = Warp::lane(); i < rows * words; i += Warp::size)
-            if (mask >> (i / words) & 1) vectors[start * words + i] = table.word(references[start + i / words] & slot_mask, i % words);
+            if (mask >> (i / words) & 1)
+                vectors[start * words + i] = table.word(references[start + i / words] & slot_mask, i % words);
     }
 }
 
@@ -183,7 +186,8 @@ WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table,
     table.read_words(from + lane, 0, 1, [&](u32 word, u32 value) {
         if constexpr (Warp::size > 1 && width != 0 && width % 4 == 0) {
             if (word % 4 < 3) before[word % 4] = value;
-            else reinterpret_cast<u128*>(row)[word / 4] = {before[0] | static_cast<u64>(before[1]) << 32, before[2] | static_cast<u64>(value) << 32};
+            else reinterpret_cast<u128*>(row)[word / 4] = {before[0] | static_cast<u64>(before[1]) << 32,
+                                                           before[2] | static_cast<u64>(value) << 32};
         } else {
             row[word] = value;
         }
@@ -198,7 +202,8 @@ WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table,
 // (H200, `cargo bench --bench growth`, 2 words: a growth took 4.4 ms with a question for each 32 slots, and vectors copied one
 // after another; 2.5 to 2.8 so.)
 template <class Table>
-WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor, const u8* marks = nullptr)
+WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor,
+                               const u8* marks = nullptr)
 {
     using Warp = platform::Warp;
     constexpr u32 rounds = Warp::size == 1 ? 1 : 8, at_once = rounds * Warp::size;
@@ -222,7 +227,8 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
         for (u32 round = 0; round < rounds; ++round) {
             const u32 mask = stored[round], lane = Warp::lane();
             const u64 from = start + round * Warp::size;
-            if (references && (mask >> lane & 1)) references[row + platform::population_count(mask & ((1u << lane) - 1))] = from + lane;
+            if (references && (mask >> lane & 1))
+                references[row + platform::population_count(mask & ((1u << lane) - 1))] = from + lane;
             copy_vectors(table, from, mask, vectors + row * table.width());
             row += platform::population_count(mask);
         }
@@ -282,7 +288,8 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
         if (!table.holds(slot)) continue;
         Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length) probe.advance(table.view.buckets);
+        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
+            probe.advance(table.view.buckets);
         counts.add(length);
     }
     counts.finish(totals);
@@ -290,18 +297,21 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
 
 // Measures an indexed table: the slots of its index, and the rows that they name.
 template <u32 width, u32 slot_bits>
-WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins,
+                               ProbeTotals* totals)
 {
     const u32 slots_per_bucket = table.layout.slots_per_bucket();
     const u64 slots = table.view.buckets * slots_per_bucket;
     ProbeCounts counts(lengths, bins);
     for (u64 slot = first + platform::Grid::thread(); slot < last && slot < slots; slot += platform::Grid::threads()) {
         // Acquire, device scope: pairs with the release of the claim (indexed/table.cuh).
-        const auto seen = platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
+        const auto seen =
+            platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
         if (seen == table.empty) continue;
         Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length) probe.advance(table.view.buckets);
+        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
+            probe.advance(table.view.buckets);
         counts.add(length);
     }
     counts.finish(totals);
@@ -309,7 +319,8 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
 
 // Measures a compact table, where n - 1 is the function that a key is stored under.
 template <u32 slot_bits, u32 static_bits>
-WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins,
+                               ProbeTotals* totals)
 {
     ProbeCounts counts(lengths, bins);
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
@@ -321,7 +332,8 @@ WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table
 }
 
 template <class RootTable, u32 width, class Strategy>
-WARPSET_FN void measure_probes(const TreeTable<RootTable, width, Strategy>& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
+WARPSET_FN void measure_probes(const TreeTable<RootTable, width, Strategy>& table, u64 first, u64 last, u64* lengths, u32 bins,
+                               ProbeTotals* totals)
 {
     measure_probes(table.root_table(), first, last, lengths, bins, totals);
     u64 probes = 0;

@@ -85,7 +85,8 @@ struct SearchBatch {
             if (resolved) outcome = not_stored;
             bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
             results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
-            if (resolved && operation == Operation::FindOrPut && batch.counts) platform::add_relaxed(&batch.counts->full_nodes, 1);
+            if (resolved && operation == Operation::FindOrPut && batch.counts)
+                platform::add_relaxed(&batch.counts->full_nodes, 1);
             Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
         }
         builder.finish();

@@ -45,10 +45,12 @@ struct Builder {
     {
         constexpr u32 units = width * 4 / sizeof(Unit);
         const u32 lane = Warp::lane();
-        const Unit* source = reinterpret_cast<const Unit*>(batch.vectors) + static_cast<u64>(next) * Batch::unit_offset(units, units);
+        const Unit* source =
+            reinterpret_cast<const Unit*>(batch.vectors) + static_cast<u64>(next) * Batch::unit_offset(units, units);
         u32 rank = platform::population_count(takers & ((1u << lane) - 1));
         if constexpr (units == 1) {
-            if (takers >> lane & 1) *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + Batch::unit_offset(rank, 1));
+            if (takers >> lane & 1)
+                *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + Batch::unit_offset(rank, 1));
         } else {
             // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
             constexpr u32 at_once = units < 4 ? units : 4;
@@ -63,7 +65,8 @@ struct Builder {
                 WARPSET_UNROLL
                 for (u32 i = 0; i < at_once; ++i) {
                     u32 u = first + i * 32;
-                    if (u < count * units) reinterpret_cast<Unit*>(search.vector_of(lane_of_rank[u / units]))[u % units] = unit[i];
+                    if (u < count * units)
+                        reinterpret_cast<Unit*>(search.vector_of(lane_of_rank[u / units]))[u % units] = unit[i];
                 }
             }
         }

@@ -268,7 +268,8 @@ struct BucketTable {
     template <class Vector>
     WARPSET_FN Found find_or_put_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        if constexpr (is_matched_at_once<platform::Warp>()) return match_in<Operation::FindOrPut, platform::Warp>(bucket, vector, forbidden);
+        if constexpr (is_matched_at_once<platform::Warp>())
+            return match_in<Operation::FindOrPut, platform::Warp>(bucket, vector, forbidden);
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
             const Peek peek = peek_at(bucket, index, vector);
@@ -300,7 +301,8 @@ struct BucketTable {
     template <class Vector>
     WARPSET_FN Found find_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
-        if constexpr (is_matched_at_once<platform::Warp>()) return match_in<Operation::Find, platform::Warp>(bucket, vector, forbidden);
+        if constexpr (is_matched_at_once<platform::Warp>())
+            return match_in<Operation::Find, platform::Warp>(bucket, vector, forbidden);
         for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
             if (forbids(forbidden, bucket, index)) continue;
             const Peek peek = peek_at(bucket, index, vector);
@@ -348,8 +350,8 @@ struct BucketTable {
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
-        read_in_chunk(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), layout.chunk_of_word(word),
-                      layout.word_in_chunk(word), value);
+        read_in_chunk(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()),
+                      layout.chunk_of_word(word), layout.word_in_chunk(word), value);
         return value;
     }
 
@@ -385,10 +387,11 @@ struct BucketTable {
     {
         static_assert(Shape::is_static && sizeof(Main) == Layout{}.width() * 4, "a vector is one chunk");
         const u64 bucket = slot / layout.slots_per_bucket();
-        return with_main(bucket, static_cast<u32>(slot % layout.slots_per_bucket()), 0, Nothing{}, [&](auto* address, auto empty, auto) {
-            value = platform::load_relaxed(address);
-            return !(value == empty);
-        });
+        return with_main(bucket, static_cast<u32>(slot % layout.slots_per_bucket()), 0, Nothing{},
+                         [&](auto* address, auto empty, auto) {
+                             value = platform::load_relaxed(address);
+                             return !(value == empty);
+                         });
     }
 
     // Whether a slot holds a vector all of whose chunks are visible to this thread.

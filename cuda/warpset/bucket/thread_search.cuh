@@ -55,7 +55,8 @@ struct ThreadSearch {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(bucket, vector, forbidden)
                                                         : table.find_in(bucket, vector, forbidden);
         if (found.outcome != Outcome::Pending) return found;
-        if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
+        if (++probes == table.view.probe_limit)
+            return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         Probe probe{bucket, probes == 1 ? Probe::step_of(step_or_hash, table.view.buckets) : step_or_hash};
         probe.advance(table.view.buckets);
         bucket = probe.bucket;

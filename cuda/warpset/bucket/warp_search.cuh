@@ -187,7 +187,8 @@ private:
             u32 first = empty == 0 ? ~0u : (r * tile + platform::lowest_bit(empty)) * row_chunks + c;
             if (first < report.empty) report.empty = first;
         } else {
-            static_assert(layout.slots_per_bucket() == 1 || (rows == 1 && bucket_chunks <= 32), "a bucket of several slots is one row");
+            static_assert(layout.slots_per_bucket() == 1 || (rows == 1 && bucket_chunks <= 32),
+                          "a bucket of several slots is one row");
             report.different |= spread(different) << c;
             report.empty |= spread(empty) << c;
         }

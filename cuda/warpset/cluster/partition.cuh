@@ -247,7 +247,8 @@ private:
                 if (owners[round] != no_position) {
                     if (view.places) view.places[at] = static_cast<u32>(view.answers[owners[round]]) + rows[round];
                     // The cursor shows the host that a run is too long.
-                    if (rows[round] < view.capacities[owners[round]]) to = view.runs[owners[round]] + 4ull * view.width * rows[round];
+                    if (rows[round] < view.capacities[owners[round]])
+                        to = view.runs[owners[round]] + 4ull * view.width * rows[round];
                 }
                 if constexpr (words == 0) copy(view, first, to);
                 else if (to != 0) vectors[round].write(reinterpret_cast<u32*>(to));

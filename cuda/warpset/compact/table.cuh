@@ -316,7 +316,8 @@ struct CompactLevel {
     WARPSET_FN Found search(const Permutation<static_bits>& hash, u64 scrambled) const
     {
         Found found{Outcome::Pending, no_reference};
-        for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Pending; advance(walk, hash, scrambled))
+        for (Walk walk = start(hash, scrambled); !is_over(walk) && found.outcome == Outcome::Pending;
+             advance(walk, hash, scrambled))
             found = look<operation>(walk);
         return found;
     }
@@ -383,7 +384,8 @@ struct CompactTable {
     {
         Found found = stash.template search<operation>(hash, scrambled);
         if (found.reference != no_reference) found.reference += main.slots();
-        if (found.outcome == Outcome::Pending) found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
+        if (found.outcome == Outcome::Pending)
+            found.outcome = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
         return found;
     }
 

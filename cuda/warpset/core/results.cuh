@@ -21,7 +21,8 @@ struct Results {
             if (batch.references) batch.references[index] = reference;
         }
         if (operation == Operation::FindOrPut && outcome == Outcome::New) batch.on_new_vector(index, reference);
-        if (operation == Operation::FindOrPut && (outcome == Outcome::New || outcome == Outcome::Seen)) batch.combine(index, reference);
+        if (operation == Operation::FindOrPut && (outcome == Outcome::New || outcome == Outcome::Seen))
+            batch.combine(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
         // Full is rare, so each one is counted at once: a sum would cost every search a register.

@@ -60,7 +60,8 @@ struct ThreadSearch<IndexedTable<width, slot_bits>, operation> {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, tag, lane)
                                                         : table.find_in(probe.bucket, vector, tag);
         if (found.outcome != Outcome::Pending) return found;
-        if (++probes == table.view.probe_limit) return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
+        if (++probes == table.view.probe_limit)
+            return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
         probe.advance(table.view.buckets);
         table.prefetch(probe);
         return found;
@@ -103,7 +104,8 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     Probe probe{};
     u64 found = no_row;  // the row to compare with; when the vector is resolved, its row
     u64 own = no_row;    // a row that this lane owns
-    bool takes_ahead = false;  // whether lanes of the warp claimed in the step before, there were no spares, and later ones are used
+    // Whether lanes of the warp claimed in the step before, there were no spares, and later ones are used.
+    bool takes_ahead = false;
 
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
 
@@ -309,7 +311,8 @@ private:
                 WARPSET_UNROLL
                 for (u32 round = 0; round < rounds; ++round) {
                     const u32 at = round * tile + in_tile;
-                    if (asking != 0 && at < units) platform::load_row_relaxed(table.rows.at(row) + at * unit_words, stored[i][round]);
+                    if (asking != 0 && at < units)
+                        platform::load_row_relaxed(table.rows.at(row) + at * unit_words, stored[i][round]);
                 }
             }
             WARPSET_UNROLL

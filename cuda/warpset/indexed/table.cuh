@@ -279,7 +279,8 @@ struct IndexedTable {
                 Slot* slot = slot_at(probe.bucket, index);
                 // Relaxed: no row is read because of a slot, and the end of the launch orders the writes before everything after
                 // it.
-                if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty) return true;
+                if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty)
+                    return true;
             }
         return false;
     }

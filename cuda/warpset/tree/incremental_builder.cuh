@@ -111,7 +111,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             u64 root;
             const u64 parent = parent_slot(batch, index);
             u64* pairs = reinterpret_cast<u64*>(halves) + Warp::lane();
-            const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index}, OpenPairs<Warp::size>{pairs}, root, fresh);
+            const bool complete = incremental_key(table, parent, ChangedVectorOf<Batch>{batch, width, index},
+                                                  OpenPairs<Warp::size>{pairs}, root, fresh);
             made[index % capacity] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;

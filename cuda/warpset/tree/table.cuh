@@ -69,7 +69,8 @@ struct TreeTable {
     using Shape = TreeShape<Strategy::pairing>;
     static constexpr u32 static_width = width_words;
     static_assert(static_width == 0 || (static_width >= 3 && static_width <= Shape::max_width), "3 to 256 words");
-    static_assert(!Roots::is_compact || Strategy::pairing == Pairing::Neighboured, "which halves of compact roots are words is known of these");
+    static_assert(!Roots::is_compact || Strategy::pairing == Pairing::Neighboured,
+                  "which halves of compact roots are words is known of these");
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
@@ -282,7 +283,8 @@ private:
         if (width() % 2 == 1) row[length - 1] = vector.word(width() - 1);
         for (; length > 2 && complete; length = Shape::above(length)) {
             for (u32 i = 0; i < length / 2 && complete; ++i) {
-                row[i] = nodes.template find<operation>(pair_of(row[Shape::left(length, i)], row[Shape::right(length, i)]), fresh);
+                row[i] =
+                    nodes.template find<operation>(pair_of(row[Shape::left(length, i)], row[Shape::right(length, i)]), fresh);
                 complete = row[i] != NodeTable::missing;
             }
             if (length % 2 == 1) row[length / 2] = row[Shape::left(length, length / 2)];

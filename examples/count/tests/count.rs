@@ -53,7 +53,7 @@ fn owned(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
 #[test]
 fn lines_are_counted() {
     let text = "one\ntwo\n\none\ntwo\0\none\ntwo\u{1}\n two\ntwo";
-    let expected = owned(&[("one", 3), ("two", 2), ("", 1), (" two", 1), ("two\\0", 1), ("two\\u{1}", 1)]);
+    let expected = owned(&[("one", 3), ("two", 2), ("", 1), (" two", 1), ("two\\u{0}", 1), ("two\\u{1}", 1)]);
     let counted_lines = counted("lines", text.as_bytes(), &[], "9 lines, 6 distinct; on ");
     assert_eq!(counted_lines, expected);
     assert_eq!(counted("nothing", b"", &[], "0 lines, 0 distinct; on "), []);

@@ -10,7 +10,7 @@ mod options;
 mod report;
 
 use anyhow::{Context, Result, ensure};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 #[cfg(feature = "cuda")]
 use engine::BUDGET;
 use engine::{Decomposer, Done, FEW, MOST_ROUNDS, Settings};
@@ -39,7 +39,7 @@ const ENOUGH_THREADS: usize = 8;
 const FEW_LEFT: u64 = 1 << 12;
 
 fn main() -> ExitCode {
-    program::run(Options::command(), |arguments| Options::try_parse_from(arguments), run, program::sentence)
+    program::run(Options::command(), |arguments| program::parsed::<Options>(arguments), run, program::sentence)
 }
 
 /// Results of a decomposition.
@@ -169,7 +169,8 @@ fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let differs = labels.iter().zip(&expected).position(|(label, expected)| label != expected);
     let Some(state) = differs else { return Ok(time) };
     anyhow::bail!(
-        "state {state} is in the component of state {}, but Tarjan's algorithm puts it in that of state {}: please report this as a bug",
+        "state {state} is in the component of state {}, but Tarjan's algorithm puts it in that of state {}: please report this \
+         as a bug",
         labels[state],
         expected[state]
     )

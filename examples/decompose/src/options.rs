@@ -20,8 +20,13 @@ GRAPH has one of these formats, which its extension or --format selects; all but
          targets[offsets[c] .. offsets[c + 1]]. Or a sparse matrix of SciPy (csr, csc or coo)
   .mtx   a matrix in the MatrixMarket format (coordinate): an entry in row i and column j is an edge from i to j
   .edges, .edgelist, .el, .csv, .tsv, .txt
-         a line `SOURCE TARGET` for each edge, with numbers from 0 on, separated by blanks, tabs, commas or semicolons; further columns
-         and lines that begin with #, % or // are ignored
+         a line `SOURCE TARGET` for each edge, with numbers from 0 on, separated by blanks, tabs, commas or semicolons; further
+         columns (as many in each line) and lines that begin with #, % or // are ignored. A first line of names tells which
+         columns are read: `source`, `from` or `src`, and `target`, `to`, `dst`, `dest` or `destination` (or `start` and `end`,
+         `tail` and `head`, `node1` and `node2`, `id1` and `id2`, `u` and `v`), whatever their case, also as `FromNodeId` or
+         `source_id`. An edge whose column `type` says `undirected` leads both ways. Fields may be in quotes, as in CSV
+
+Texts are in UTF-8, or in UTF-16 with a byte-order mark; lines end with LF, CR or CRLF.
 
   decompose coin.tra                               count components and end components, and show how large they are
   decompose coin.tra.gz --output components.npy    write the smallest state of each state's component, as an array of uint32

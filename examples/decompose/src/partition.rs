@@ -38,6 +38,8 @@ pub struct Components {
     pub bottom: u64,
     pub largest: u32,
     pub sizes: Histogram,
+    /// States without a transition to or from them. Each is a component of its own.
+    pub without_edges: u64,
 }
 
 /// Statistics of maximal end components.
@@ -63,7 +65,7 @@ impl Components {
             leaves[*label as usize] |= successors.iter().any(|target| labels[*target as usize] != *label);
             loops += u64::from(sizes[*label as usize] == 1 && successors.contains(&(state as u32)));
         }
-        let mut all = Self { self_loops: loops, ..Self::default() };
+        let mut all = Self { self_loops: loops, without_edges: without_edges(graph), ..Self::default() };
         for (size, leaves) in sizes.into_iter().zip(leaves).filter(|(size, _)| *size > 0) {
             all.count += 1;
             all.trivial += u64::from(size == 1);
@@ -99,6 +101,15 @@ impl EndComponents {
         }
         all
     }
+}
+
+/// Number of states without a transition to or from them.
+fn without_edges(graph: &Graph) -> u64 {
+    let mut have_edges: Vec<bool> = graph.offsets.windows(2).map(|ends| ends[0] < ends[1]).collect();
+    if have_edges.contains(&false) {
+        graph.targets.iter().for_each(|target| have_edges[*target as usize] = true);
+    }
+    have_edges.into_iter().filter(|has_edges| !has_edges).count() as u64
 }
 
 /// Number of states with each label.

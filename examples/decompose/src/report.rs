@@ -7,6 +7,7 @@ use std::time::Duration;
 use warpset_decompose::engine::Done;
 use warpset_decompose::graph::Graph;
 use warpset_decompose::partition::{Components, EndComponents, Histogram};
+use warpset_support::escaping;
 use warpset_support::exit;
 use warpset_support::numbers::counted;
 use warpset_support::output::Unwritten;
@@ -54,6 +55,7 @@ impl Report<'_> {
             "graph": self.name,
             "device": self.device,
             "states": graph.states(),
+            "states_without_edges": components.without_edges,
             "choices": graph.choice_count(),
             "transitions": graph.transitions(),
             "components": components.count,
@@ -99,11 +101,16 @@ impl Report<'_> {
         let mut text = String::new();
         let mut row = |name: &str, value: String| {
             // Writing to a text does not fail.
-            _ = writeln!(text, "{name:<18} {value}");
+            _ = writeln!(text, "{name:<18} {}", escaping::line(&value));
         };
         row("graph", self.name.into());
         row("device", self.device.clone());
         row("states", count(graph.states()));
+        if components.without_edges > 0 {
+            let have = if components.without_edges == 1 { "has" } else { "have" };
+            let without = count(components.without_edges);
+            row("without edges", format!("of {}, {without} {have} no edge", counted(graph.states(), "state")));
+        }
         row("choices", count(graph.choice_count()));
         row("transitions", count(graph.transitions()));
         row(

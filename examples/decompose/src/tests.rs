@@ -322,7 +322,12 @@ fn texts_are_read() {
     for (text, part) in [
         ("", "a.tra:1: the text ends here"),
         ("x", "a.tra:1: `x` is not a valid first line"),
-        ("1 2 3 4", "a.tra:1: `1 2 3 4` is not a valid first line"),
+        ("1 2 3 4 5", "a.tra:1: `1 2 3 4 5` is not a valid first line"),
+        ("mdp\n0 0 0 1", "a.tra:1: `mdp` begins Storm's explicit format"),
+        ("dtmc\n0 0 1", "a.tra:1: `dtmc` begins Storm's explicit format"),
+        ("CTMC\n0 0 1", "a.tra:1: `CTMC` begins Storm's explicit format"),
+        ("1 2 3 4\n0 0 0 1 0", "PRISM's first line of a POMDP"),
+        ("1 2 3 4\n0 0 0 1 0", "begin the file with `1 2 3`"),
         ("0 0 0", "announces 0 states, but 1 to 4294967294 are possible"),
         ("4294967295 1 1", "announces 4294967295 states, but 1 to 4294967294 are possible"),
         ("1 2 1", "2 choices but only 1 transition"),
@@ -539,6 +544,52 @@ fn files_are_told_by_their_names() {
     }
     let error = format!("{:#}", read::read(folder.path(), Some(read::Format::Tra), NO_LIMIT).err().unwrap());
     assert!(error.contains("a directory, not a file"), "{error}");
+}
+
+/// Each text in every encoding and with every line end that is read.
+fn variants(text: &str) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for (end, name) in [("\n", "LF"), ("\r", "CR"), ("\r\n", "CRLF")] {
+        let text = text.replace('\n', end);
+        let words = || text.encode_utf16();
+        all.push((format!("{name}, UTF-8"), text.clone().into_bytes()));
+        all.push((format!("{name}, UTF-8 with its mark"), format!("\u{feff}{text}").into_bytes()));
+        let marked = |bytes: fn(u16) -> [u8; 2]| std::iter::once(0xfeff).chain(words()).flat_map(bytes).collect();
+        all.push((format!("{name}, UTF-16LE"), marked(u16::to_le_bytes)));
+        all.push((format!("{name}, UTF-16BE"), marked(u16::to_be_bytes)));
+    }
+    all
+}
+
+#[test]
+fn texts_have_any_encoding_and_line_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, text, offsets, targets) in [
+        ("a.edges", "# \u{e4}\n0 1\n1 2\n\n2 0\n", &[0, 1, 2, 3][..], &[1, 2, 0][..]),
+        ("a.csv", "source,target,\u{e4}\n0,1,\u{1f600}\n1,2,b\n2,0,\u{20ac}", &[0, 1, 2, 3], &[1, 2, 0]),
+        ("b.csv", "source,target,name\n0,1,\"a\"\n1,2,\"b,\u{e4}\"\n2,0,c\n", &[0, 1, 2, 3], &[1, 2, 0]),
+        ("a.tra", "2 3 3\n0 0 1 1 g\u{fc}n\n0 1 0 1\n1 0 0 1\n", &[0, 2, 3], &[1, 0, 0]),
+        ("a.aut", "des (0, 2, 2)\n(0, \"\u{e4}, b\", 1)\n(1, i, 0)\n", &[0, 1, 2], &[1, 0]),
+        ("a.mtx", "%%MatrixMarket matrix coordinate pattern general\n%\u{e4}\n2 2 2\n1 2\n2 1\n", &[0, 1, 2], &[1, 0]),
+    ] {
+        for (name, bytes) in variants(text) {
+            let path = folder.path().join(file);
+            std::fs::write(&path, &bytes).unwrap();
+            let graph = read::read(&path, None, NO_LIMIT).unwrap_or_else(|error| panic!("{file}, {name}: {error:#}")).graph;
+            assert_eq!((&graph.offsets[..], &graph.targets[..]), (offsets, targets), "{file}, {name}");
+        }
+    }
+    // Lines are counted, whatever their ends.
+    for (name, bytes) in variants("0 1\n\n1 x\n") {
+        let path = folder.path().join("b.edges");
+        std::fs::write(&path, &bytes).unwrap();
+        let error = format!("{:#}", read::read(&path, None, NO_LIMIT).err().unwrap());
+        assert!(error.contains("b.edges:3: `1 x` is not an edge"), "{name}: {error}");
+    }
+    let path = folder.path().join("c.edges");
+    std::fs::write(&path, b"\xff\xfe\0\x000\0\0\0").unwrap();
+    let error = format!("{:#}", read::read(&path, None, NO_LIMIT).err().unwrap());
+    assert!(error.contains("UTF-32"), "{error}");
 }
 
 #[test]

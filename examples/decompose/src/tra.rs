@@ -38,6 +38,9 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
     rows.finish().map_err(|error| anyhow!("{name}:{}: {error:#}", lines + 1))
 }
 
+/// First lines of Storm's explicit format.
+const STORM: [&[u8]; 5] = [b"mdp", b"dtmc", b"ctmc", b"ma", b"pomdp"];
+
 #[derive(Clone, Copy)]
 struct Header {
     states: u64,
@@ -52,6 +55,17 @@ impl Header {
         let header = match numbers.as_deref() {
             Some(&[states, choices, transitions]) => Self { states, choices: Some(choices), transitions },
             Some(&[states, transitions]) => Self { states, choices: None, transitions },
+            Some(&[states, choices, transitions, _]) => bail!(
+                "`{}` is PRISM's first line of a POMDP, with a number of observations; its lines have an observation behind the \
+                 probability. The end components are those of the MDP: begin the file with `{states} {choices} {transitions}`, and \
+                 leave that column out",
+                excerpt(line)
+            ),
+            None if STORM.iter().any(|name| line.eq_ignore_ascii_case(name)) => bail!(
+                "`{}` begins Storm's explicit format, which does not say how many states there are: write \
+                 <states> <choices> <transitions> in its place, as PRISM does (for a chain, <states> <transitions>)",
+                excerpt(line)
+            ),
             _ => bail!(
                 "`{}` is not a valid first line: <states> <choices> <transitions> was expected, numbers of at most 19 digits",
                 excerpt(line)

@@ -29,11 +29,13 @@ const VARIABLE: &str = "WARPSET_MDP";
 
 const ONCE: &[(&str, fn())] = &[
     ("the_report_is_for_people_too", the_report_is_for_people_too),
+    ("states_without_edges_are_counted", states_without_edges_are_counted),
     ("errors_have_their_exit_code_and_numbers", errors_have_their_exit_code_and_numbers),
     ("announced_sizes_are_bounded_by_memory", announced_sizes_are_bounded_by_memory),
     ("outputs_do_not_overwrite_the_graph_or_each_other", outputs_do_not_overwrite_the_graph_or_each_other),
     ("outputs_that_cannot_be_written_leave_the_report", outputs_that_cannot_be_written_leave_the_report),
     ("help_teaches", help_teaches),
+    ("names_cannot_control_a_terminal", names_cannot_control_a_terminal),
 ];
 
 /// A test that runs with the options of a device.
@@ -215,6 +217,58 @@ fn the_report_is_for_people_too() {
         "on one thread, same components",
     ] {
         assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+fn names_cannot_control_a_terminal() {
+    let folder = TempDir::new().unwrap();
+    let is_clean = |output: &Output| {
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text:?}");
+        text
+    };
+    // Not every file system has names with such characters.
+    let path = folder.path().join("a\u{1b}[31m\u{7}\u{202e}.edges");
+    if std::fs::write(&path, "0 1\n1 0\n").is_ok() {
+        let text = is_clean(&decompose(&path, &["--device", "cpu:1"]));
+        assert!(text.contains("a\\u{1b}[31m\\u{7}\\u{202e}.edges"), "{text}");
+    }
+    for (name, text) in [
+        ("a.tra", "1 1 1\n0 0 0 \u{1b}[31m\n"),
+        ("a.tra", "mdp\u{1b}\n"),
+        ("a.edges", "0 \u{9b}31m\u{202e}\n"),
+        ("a.aut", "des (0, 1, 1)\n(0, a\u{7}\n"),
+        ("a.mtx", "%%MatrixMarket \u{1b}\n"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let output = decompose(&path, &["--device", "cpu:1"]);
+        assert_eq!(output.status.code(), Some(2), "{text:?}");
+        is_clean(&output);
+    }
+    is_clean(&decompose(&folder.path().join("missing\u{1b}.tra"), &[]));
+    // A number out of range is refused where it is parsed.
+    let output = decompose(&model("casino.tra"), &["--timeout", "-1"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("'--timeout <TIME>': not a time"), "{text}");
+}
+
+fn states_without_edges_are_counted() {
+    let folder = TempDir::new().unwrap();
+    for (name, content, states, without, line) in [
+        ("gap.edges", "293 5\n5 293\n7 7\n", 294, 291, "without edges      of 294 states, 291 have no edge"),
+        ("one.csv", "to,from\n0,2\n", 3, 1, "without edges      of 3 states, 1 has no edge"),
+        ("far.edges", "1000000 1000001\n", 1_000_002, 1_000_000, "of 1,000,002 states, 1,000,000 have no edge"),
+        ("whole.edges", "0 1\n2 1\n", 3, 0, ""),
+        ("choices.tra", "3 1 1\n0 0 2 1\n", 3, 1, "of 3 states, 1 has no edge"),
+    ] {
+        let graph = folder.path().join(name);
+        std::fs::write(&graph, content).unwrap();
+        let report = json(&graph, &["--device", "cpu:1"]);
+        has_values(&report, &[("states", states), ("states_without_edges", without)]);
+        let text = String::from_utf8(decompose(&graph, &["--device", "cpu:1"]).stdout).unwrap();
+        assert!(text.contains(line) && text.contains("without edges") == (without > 0), "{text}");
     }
 }
 

@@ -70,12 +70,10 @@ fn nets() -> Result<Vec<Model>> {
 }
 
 fn read(path: &Path, encoding: Encoding) -> Result<Text> {
-    let input = input::open(path)?;
     if Format::of(path)? == Format::Pnml {
-        let source = warpset_model::ir::Source::of_bytes(path.display().to_string(), &std::fs::read(path)?);
-        return Ok(Text::Net(Nets::read(source, encoding).map_err(|error| anyhow::anyhow!("{error}"))?));
+        return Ok(Text::Net(Nets::read(input::read_xml(path)?, encoding).map_err(|error| anyhow::anyhow!("{error}"))?));
     }
-    Text::read(Format::of(path)?, input, &Reading::default())
+    Text::read(Format::of(path)?, input::open(path)?, &Reading::default())
 }
 
 /// Calls `measure` with a model that was read; with wider fields for tokens again, if it finds a fault.

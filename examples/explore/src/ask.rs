@@ -71,8 +71,6 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
         model.model().property.is_none(),
         "{name} cannot be combined with the model's property process (--no-property ignores it)"
     );
-    let others = options.deadlock || !options.invariant.is_empty() || !options.goal.is_empty();
-    ensure!(!others, "{name} cannot be combined with --deadlock, --invariant or --goal");
     let source = Source { name: name.into(), text: text.clone() };
     let span = Span { start: 0, end: text.len() as u32, line: 1, column: 1 };
     let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());

@@ -62,7 +62,7 @@ pub fn compile_ahead(
     };
     let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
     let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
-    let table = options.table.of(model.layout.words);
+    let table = options.table_of(model.layout.words);
     let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, checks) };
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Opened;
 use crate::checks::Violation;
+use crate::escaping;
 use crate::exit;
 use crate::interpreter::Wrong;
 use crate::ir::net::{Holder, PlaceId};
@@ -78,10 +79,10 @@ fn growth(model: &Model, states: &[Vec<u32>]) -> Option<String> {
             }
             if before != after && before.iter().zip(after).all(|(before, after)| before <= after) {
                 let grows = before.iter().zip(after).position(|(before, after)| before < after)?;
-                let name = &net.places[grows].name;
+                let name = escaping::line(&net.places[grows].name);
                 return Some(format!(
-                    "the net is unbounded: the marking after {later} steps has all tokens of that after {earlier} steps, and more in \
-                     the place {name}, so the steps between them can be repeated for ever"
+                    "the net is unbounded: the marking after {later} steps has all tokens of that after {earlier} steps, and \
+                     more in the place {name}, so the steps between them can be repeated for ever"
                 ));
             }
         }
@@ -108,7 +109,7 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     let Some(NoRoom { place, unbounded, is_of_walk }) = error.downcast_ref() else { return Err(error) };
     let Text::Net(net) = text else { return Err(error) };
     let of = net.model.net.as_ref().expect("a net has places");
-    let (name, capacity) = (&of.places[*place].name, of.capacity(*place));
+    let (name, capacity) = (escaping::line(&of.places[*place].name).into_owned(), of.capacity(*place));
     let ended = |why: String| Error::from(Ended { code: exit::INCOMPLETE, why });
     let wider = net.encoding.wider();
     // Markings with more tokens are still found by a user who wants them.
@@ -123,7 +124,7 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
         return Err(unbounded_net(why));
     }
     if let Some(id) = net.source_transition.filter(|_| !is_of_walk) {
-        let source = &of.transitions[id].name;
+        let source = escaping::line(&of.transitions[id].name);
         return Err(unbounded_net(&format!("the net is unbounded: its transition {source} takes no tokens and puts some")));
     }
     let is_claimed = match of.places[*place].holder {
@@ -133,8 +134,8 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
     };
     let next = if is_claimed && net.encoding.believes_units {
         program::print_warning(&format!(
-            "warning: the NUPN section says that the place {name} is safe, or alone in its unit, and it is not: the search begins \
-             again without that section\n"
+            "warning: the NUPN section says that the place {name} is safe, or alone in its unit, and it is not: the search \
+             begins again without that section\n"
         ));
         Encoding { believes_units: false, ..net.encoding }
     } else {
@@ -147,11 +148,13 @@ pub fn widen(text: &mut Text, plan: &RankPlan, error: Error) -> Result<()> {
             next.bits
         )));
     }
-    let name = name.clone();
     // Without the section, more places may have no proved bound.
     let encoded = if is_claimed { net.encode_within(next) } else { net.encode(next) };
     encoded.map_err(|error| {
         let (bits, message) = (next.bits, &error.diagnostic.message);
-        ended(format!("the place {name} gets more than {capacity} tokens, and with {bits} bits for them {message}: at most {MAX_WORDS} are possible"))
+        ended(format!(
+            "the place {name} gets more than {capacity} tokens, and with {bits} bits for them {message}: at most {MAX_WORDS} are \
+             possible"
+        ))
     })
 }

@@ -7,6 +7,7 @@
 //! Steps of a product have the same labels as without the property.
 
 use crate::archive::{UntilError, plain};
+use crate::escaping;
 use crate::exploration::Counts;
 use crate::interpreter::Step;
 use crate::ir::Model;
@@ -71,7 +72,7 @@ impl<'m> Export<'m> {
     /// Keeps the first error, after which nothing is written.
     fn keep(&mut self, written: Result<()>) {
         if let Err(error) = written {
-            program::print_warning(&format!("warning: --export: nothing will be written: {error:#}\n"));
+            program::print_warning(&escaping::lines(&format!("warning: --export: nothing will be written: {error:#}\n")));
             self.exported = Some(Err(error));
         }
     }
@@ -229,13 +230,12 @@ impl Write for Counted<'_> {
     }
 }
 
-/// The label in AUT syntax: words as they are, everything else in quotes, in ASCII on one line.
+/// The label in AUT syntax: words as they are, everything else in quotes on one line.
 fn written(label: &str) -> Cow<'_, str> {
     let is_word =
         label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_word || label == "*" {
         return label.into();
     }
-    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() };
-    format!("\"{}\"", label.chars().map(plain).collect::<String>()).into()
+    format!("\"{}\"", escaping::line(label)).into()
 }

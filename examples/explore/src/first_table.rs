@@ -64,7 +64,7 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
         ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
-    let first = options.table.of(words);
+    let first = options.table_of(words);
     let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
         return Ok(first);
     };
@@ -78,8 +78,8 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
-/// Returns an error if `--nodes` is given for a table without nodes. States of 1 or 2 words have no nodes either, and `auto` may
-/// choose such a table, but this depends on the model and is not an error.
+/// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
+/// no nodes, but this depends on the model and is not an error.
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
     let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(
@@ -225,10 +225,9 @@ mod tests {
     #[cfg(feature = "cpu")]
     #[test]
     fn nodes_are_of_trees() {
-        use clap::Parser as _;
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
-            let options = Options::try_parse_from(arguments).unwrap();
+            let options = Options::parsed(arguments).unwrap();
             kind(&options, words, &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
@@ -236,15 +235,14 @@ mod tests {
             assert!(chosen(7, table).is_err_and(|error| error.contains("--nodes is for tree tables only")), "{table}");
         }
         // One command serves a list of models with states of any width.
-        assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Bucket), Ok(TableKind::TreeCompact)));
+        assert_eq!((chosen(7, "auto"), chosen(2, "tree-compact")), (Ok(TableKind::Tree), Ok(TableKind::TreeCompact)));
     }
 
     #[cfg(feature = "cpu")]
     #[test]
     fn an_indexed_table_is_taken_where_only_that_fits() {
-        use clap::Parser as _;
         let chosen = |words, arguments: &[&str]| {
-            let options = Options::try_parse_from([&["explore", "model"], arguments].concat()).unwrap();
+            let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             [true, false].map(|any| kind(&options, words, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];

@@ -13,6 +13,7 @@ mod encodings;
 mod ending;
 mod export;
 mod first_table;
+mod jobs;
 mod options;
 mod outputs;
 mod pictures;
@@ -28,7 +29,7 @@ mod step;
 mod task;
 
 use anyhow::{Error, Result};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use diagnostic::{Located, Severity};
 use export::Form;
 use language::{Format, Text};
@@ -45,10 +46,10 @@ use warpset_search::{
     checkpoint, codegen, coverage, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors,
     survey, switching, table_kind, threads,
 };
-use warpset_support::{device, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
+use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
 
 fn main() -> ExitCode {
-    program::run(Options::command(), |arguments| Options::try_parse_from(arguments), run, render)
+    program::run(Options::command(), |arguments| Options::parsed(arguments), run, render)
 }
 
 /// Formats an error for readers; an error in a text shows the lines where it occurs.

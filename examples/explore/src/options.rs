@@ -5,13 +5,17 @@ use crate::diagnostic::Severity;
 use crate::exit;
 use crate::export::Form;
 use crate::generate::Generate;
+use crate::jobs;
 use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
+use crate::program::with_negative_numbers;
 use crate::simulate::requested;
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
-use clap::{Parser, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
@@ -20,8 +24,8 @@ use warpset_model::net::encoding::Encoding;
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools (processes with states and guarded transitions, shared variables,
 channels), in SLCO 2.0 (.slco), a network of transition systems (.exp, which names .aut files), one transition system (.aut), or a
-Petri net (.pnml); see --format. It is a file, a pipe or - (standard input), and has at most 16 MiB; an .aut file may have any
-size.
+Petri net (.pnml); see --format. It is a file, a pipe or - (standard input), and has at most 16 MiB, a net 1 GiB; an .aut
+file may have any size.
 
   explore peterson.dve                                      count states, transitions, deadlocks, levels
   explore peterson.dve --deadlock                           find the shortest path to a state without any step
@@ -105,31 +109,31 @@ pub struct Options {
     pub deadlock: bool,
 
     /// A condition that must hold in every state. May be repeated.
-    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Checks")]
     pub invariant: Vec<String>,
 
     /// A condition to reach: the search ends at a state in which it holds. May be repeated; any of them ends the search.
-    #[arg(long, value_name = "EXPR", help_heading = "Checks")]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Checks")]
     pub goal: Vec<String>,
 
     /// A formula of linear temporal logic that every run must satisfy. A violating run is shown as a path and a loop. Replaces
     /// the model's own property process, if it has one.
-    #[arg(long, value_name = "FORMULA", conflicts_with = "buchi", help_heading = "Runs")]
+    #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ltl: Option<String>,
 
-    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based acceptance; its propositions are
-    /// conditions. Replaces the model's own property process, if it has one.
+    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based Büchi acceptance or `t`; its
+    /// propositions are conditions. Replaces the model's own property process, if it has one.
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub buchi: Option<PathBuf>,
 
     /// A condition that must stay reachable from every state. If not, shows the shortest path to a state from which it cannot be
     /// reached.
-    #[arg(long, value_name = "EXPR", conflicts_with_all = ["livelock", "ltl", "buchi"], help_heading = "Runs")]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ef: Option<String>,
 
     /// Search for a livelock: a set of states that cannot be left and has steps, but no state in which this condition (progress)
     /// holds. Shows the shortest path to it.
-    #[arg(long, value_name = "EXPR", conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub livelock: Option<String>,
 
     /// Consider only runs that are fair to every process (in a network: component). `weak`: a process that can always move from
@@ -139,26 +143,17 @@ pub struct Options {
     pub fair: Option<Fairness>,
 
     /// Write the automaton of the forbidden runs and exit: in the HOA format, or for Graphviz if the name ends with .dot.
-    #[arg(long, value_name = "FILE", conflicts_with = "emit", help_heading = "Runs")]
+    #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub emit_buchi: Option<PathBuf>,
 
     /// Ignore the property process of the model: explore and check the states of the other processes only.
-    #[arg(long, conflicts_with_all = ["ltl", "buchi"], help_heading = "Runs")]
+    #[arg(long, help_heading = "Runs")]
     pub no_property: bool,
 
     /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
     /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
     /// marking that decides a property, and a run for each formula that is violated. Petri nets only.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "deadlock", "invariant", "goal", "fair", "keep_going", "record", "export", "cycles",
-            "checkpoint", "resume", "emit", "emit_buchi", "parents", "no_property", "reduce", "dependencies", "step", "simulate",
-            "unreached", "coverage"
-        ],
-        help_heading = "Checks"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub properties: Option<PathBuf>,
 
     /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
@@ -169,20 +164,12 @@ pub struct Options {
     /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
     /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
     /// asked. Counts are those of the reduced search.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "fair", "export", "record", "emit", "emit_buchi", "cycles", "unreached", "coverage"
-        ],
-        help_heading = "Checks"
-    )]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Checks")]
     pub reduce: Option<Reduce>,
 
     /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
     /// make a condition of another true. Does nothing else.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["emit", "emit_buchi"], help_heading = "Checks")]
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub dependencies: Option<PathBuf>,
 
     /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON. If nothing is found,
@@ -192,7 +179,7 @@ pub struct Options {
 
     /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
     /// that it finds can be followed. Without one, there is no search.
-    #[arg(long, conflicts_with_all = ["json", "emit", "emit_buchi"], help_heading = "Checks")]
+    #[arg(long, help_heading = "Checks")]
     pub step: bool,
 
     /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU
@@ -202,10 +189,6 @@ pub struct Options {
         long,
         value_name = "WALKS[,DEPTH]",
         value_parser = requested::parse,
-        conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "fair", "emit", "emit_buchi", "keep_going", "checkpoint", "resume", "export", "record",
-            "cycles", "unreached", "coverage", "step", "parents", "max_states", "local_ranks", "reduce", "dependencies"
-        ],
         help_heading = "Checks"
     )]
     pub simulate: Option<requested::Requested>,
@@ -230,18 +213,14 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` is tree for states of 8 words or more, else bucket. It is indexed if --parents is given, or
-    /// if the table of --capacity fits the memory with an index but not in buckets.
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. It is indexed if
+    /// --parents is given, or if the table of --capacity fits the memory with an index but not in buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 
     /// Keep the parent of each state in an indexed table: 4 bytes a state. The path to a violation is then known at once;
     /// otherwise the levels before it are explored again. With --table indexed this is automatic if the search checks anything.
-    #[arg(
-        long,
-        conflicts_with_all = ["ltl", "buchi", "ef", "livelock", "export", "resume", "emit", "emit_buchi"],
-        help_heading = "Table"
-    )]
+    #[arg(long, help_heading = "Table")]
     pub parents: bool,
 
     /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
@@ -301,12 +280,7 @@ pub struct Options {
     /// Save the search in this file at intervals, and when a limit, --timeout, Ctrl-C or SIGTERM ends it; --resume continues it.
     /// The file has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the
     /// program is killed.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "emit", "emit_buchi"],
-        help_heading = "Checkpoints"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Checkpoints")]
     pub checkpoint: Option<PathBuf>,
 
     /// Time between two checkpoints, in seconds or with a unit: 90, 90s, 5m, 2h.
@@ -332,14 +306,7 @@ pub struct Options {
 
     /// Continue the search of a checkpoint as if it had not ended. Model and conditions must be the same; engine and device may
     /// differ. The table is read from the file, and keeps its kind.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = [
-            "ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "emit", "emit_buchi", "capacity", "nodes"
-        ],
-        help_heading = "Checkpoints"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Checkpoints")]
     pub resume: Option<PathBuf>,
 
     /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
@@ -354,7 +321,7 @@ pub struct Options {
     /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
     /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
     /// ends early.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "cycles"], help_heading = "Limits and output")]
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 
     /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
@@ -389,6 +356,24 @@ pub struct Options {
     /// Print a man page or the completions of a shell, and exit. Must be the only option.
     #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Limits and output")]
     pub generate: Option<Generate>,
+
+    /// The options that the command line has, by their identifiers.
+    #[arg(skip)]
+    pub given: Vec<String>,
+}
+
+/// Parses a condition or a formula, which may begin with a minus sign. A value that is an option of this program is none: its own
+/// value is missing.
+fn expression(text: &str) -> Result<String, String> {
+    let option = text.split_once('=').map_or(text, |(option, _)| option);
+    let command = Options::command();
+    let is_long =
+        |name: &str| name == "help" || name == "version" || command.get_arguments().any(|of| of.get_long() == Some(name));
+    let is_option = option.strip_prefix("--").is_some_and(|name| is_long(name) || name.is_empty());
+    if is_option || ["-h", "-V"].contains(&option) {
+        return Err(format!("{option} is an option, so the condition before it is missing"));
+    }
+    Ok(text.into())
 }
 
 /// How states are stored.
@@ -437,6 +422,18 @@ pub enum ProgressWhen {
 }
 
 impl Options {
+    /// Parses a command line. Options that do not go together are an error.
+    pub fn parsed(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let mut command = with_negative_numbers(Self::command());
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let mut options = Self::from_arg_matches(&matches)?;
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let all = command.get_arguments().map(|argument| argument.get_id().to_string());
+        options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
+        jobs::ensure_go_together(&mut command, &options.given)?;
+        Ok(options)
+    }
+
     /// Severity of parts that are not computed as written.
     pub fn severity(&self) -> Severity {
         if self.strict { Severity::Error } else { Severity::Warning }
@@ -473,6 +470,12 @@ impl Options {
                 Ok(())
             }
         }
+    }
+
+    /// The kind of table for states of `words` words.
+    pub fn table_of(&self, words: usize) -> TableKind {
+        let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
+        self.table.kind().unwrap_or(best)
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.
@@ -533,11 +536,5 @@ impl TableChoice {
             Self::TreeCompact => Some(TableKind::TreeCompact),
             Self::Indexed => Some(TableKind::Indexed),
         }
-    }
-
-    /// The kind for states of `words` words.
-    pub fn of(self, words: usize) -> TableKind {
-        let best = if words >= 8 { TableKind::Tree } else { TableKind::Bucket };
-        self.kind().unwrap_or(best)
     }
 }

@@ -1,6 +1,7 @@
 //! Writes every vector that is offered to a table to a NumPy file, which the example `replay` reads.
 
 use crate::archive::{UntilError, plain};
+use crate::escaping;
 use crate::npy_writer::npy_header;
 use crate::output::Output;
 use crate::program;
@@ -56,7 +57,7 @@ impl Recorder {
         written.left_out += offered - taken;
         let bytes: Vec<u8> = vectors[..taken as usize * self.width].iter().flat_map(|word| word.to_le_bytes()).collect();
         if let Err(error) = written.file.write_all(&bytes).context("recorded vectors cannot be written to the temporary file") {
-            program::print_warning(&format!("warning: --record: nothing will be written: {error:#}\n"));
+            program::print_warning(&escaping::lines(&format!("warning: --record: nothing will be written: {error:#}\n")));
             written.error = Some(error);
         }
     }

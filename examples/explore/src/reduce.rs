@@ -89,8 +89,8 @@ pub fn write_dependencies(options: &Options, model: &Model, file: Output) -> Res
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let conflicts: usize = dependencies.conflicts.iter().map(|row| row.count_ones(..)).sum();
         let enablers: usize = dependencies.enablers.iter().map(|row| row.count_ones(..)).sum();
-        let done = serde_json::json!({ "dependencies": name, "steps": actions, "conditions": tests, "do_not_accord": conflicts / 2,
-            "may_make_true": enablers, "error": null, "exit_code": 0 });
+        let done = serde_json::json!({ "dependencies": name, "steps": actions, "conditions": tests,
+            "do_not_accord": conflicts / 2, "may_make_true": enablers, "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }
     Ok(0)

@@ -7,9 +7,11 @@ use crate::checks::{Checks, Role};
 use crate::compiling::compile_ahead;
 use crate::compiling::emit;
 use crate::encodings;
+use crate::escaping;
 use crate::exit;
 use crate::first_table;
 use crate::ir::Source;
+use crate::jobs;
 use crate::language::Text;
 use crate::options::Options;
 use crate::outputs::Outputs;
@@ -33,7 +35,8 @@ const NOT_OF_RUNS: &str =
     "--checkpoint and --resume cannot be combined with a property of runs (here the model's property process)";
 
 /// Warning that a checkpoint is not used.
-const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the search begins from the start\n";
+const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the \
+                           search begins from the start\n";
 
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
 /// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
@@ -110,6 +113,7 @@ fn attempt(
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
         ensure!(text.model().net.is_none(), "--step does not support Petri nets");
         if !options.asks() && asked.is_none() {
+            jobs::ensure_only_steps(options)?;
             stopping::stop_watching();
             return step::walk(text, &[]).map(|()| 0);
         }
@@ -209,5 +213,6 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
 /// Path and interval of checkpoints, if they are requested.
 fn schedule(options: &Options) -> Option<Schedule> {
     let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
-    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn: program::print_warning })
+    let warn = |text: &str| program::print_warning(&escaping::lines(text));
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn })
 }

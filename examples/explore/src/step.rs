@@ -3,12 +3,14 @@
 //! Commands are read line by line from standard input, so it works over ssh and in scripts. Without a terminal there is no
 //! prompt.
 
+use crate::escaping;
 use crate::interpreter::{Interpreter, Scratch, Step};
 use crate::ir::{Model, Source};
 use crate::language::Text;
 use anyhow::{Context, Error, Result};
-use std::io::{BufRead, IsTerminal as _, Write};
+use std::io::{BufRead, BufReader, IsTerminal as _, Write};
 use warpset_model::trace::{all_steps, changes_text, describe_step, state_json, state_text};
+use warpset_support::text::TextReader;
 
 const HELP: &str = "\
 commands:
@@ -28,7 +30,7 @@ const MOST_SHOWN: usize = 200;
 
 /// Steps through the model by commands from standard input. `path`: states of a path that was found.
 pub fn walk(text: &Text, path: &[Vec<u32>]) -> Result<()> {
-    let (input, prompts) = (std::io::stdin().lock(), std::io::stdin().is_terminal());
+    let (input, prompts) = (BufReader::new(TextReader::new(std::io::stdin().lock())), std::io::stdin().is_terminal());
     match run(text, path, input, &mut std::io::stdout().lock(), prompts) {
         Err(error) if is_closed(&error) => Ok(()),
         other => other.context("--step"),
@@ -92,7 +94,13 @@ impl Walk<'_> {
         let mut steps = Vec::new();
         let visit = |step, to: &[u32]| steps.push((step, to.to_vec()));
         let fault = all_steps(&self.interpreter, self.state(), &mut Scratch::default(), visit).err();
-        (steps, fault.map(|fault| format!("fault at {}: {}", self.model().source.place(fault.span), fault.message(self.model()))))
+        (
+            steps,
+            fault.map(|fault| {
+                let place = self.model().source.place(fault.span);
+                format!("fault at {}: {}", escaping::line(&place), fault.message(self.model()))
+            }),
+        )
     }
 
     fn command(&mut self, command: &str, argument: &str, output: &mut impl Write) -> Result<()> {
@@ -115,18 +123,18 @@ impl Walk<'_> {
                     self.show(output)
                 }
                 Some(_) => Ok(writeln!(output, "only {} can be undone", counted(self.taken.len()))?),
-                None => Ok(writeln!(output, "`{argument}` is not a number of steps")?),
+                None => Ok(writeln!(output, "`{}` is not a number of steps", escaping::line(argument))?),
             },
             "n" => match count() {
                 Some(count) => self.follow(count, output),
-                None => Ok(writeln!(output, "`{argument}` is not a number of steps")?),
+                None => Ok(writeln!(output, "`{}` is not a number of steps", escaping::line(argument))?),
             },
             "h" => self.history(output),
             "v" => Ok(writeln!(output, "{:#}", state_json(self.model(), self.state()))?),
             "e" => self.evaluate(argument, output),
             number => match number.parse::<usize>() {
                 Ok(number) => self.take(number, output),
-                Err(_) => Ok(writeln!(output, "`{command}` is not a command; ? lists them")?),
+                Err(_) => Ok(writeln!(output, "`{}` is not a command; ? lists them", escaping::line(command))?),
             },
         }
     }

@@ -232,6 +232,14 @@ fn assert_consistent(report: &Value, vectors: u64, distinct: u64, width: u64) {
 }
 
 #[test]
+fn names_cannot_control_a_terminal() {
+    let output = replay(["no\u{1b}[31m\u{9b}\u{202e}.npy"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("no\\u{1b}[31m\\u{9b}\\u{202e}.npy"), "{text:?}");
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text:?}");
+}
+
+#[test]
 fn files_of_any_width_are_replayed_and_verified() {
     let files = Files::new();
     for width in [1, 3, 8, 37] {

@@ -1,9 +1,10 @@
-//! Modules that the programs in `examples` share: options, exit codes, output files, `.npy` headers, the end of a program.
+//! Modules that the programs in `examples` share: options, exit codes, texts, output files, `.npy` headers, the end of a program.
 
 pub mod aut_text;
 pub mod components;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod device;
+pub mod escaping;
 pub mod exit;
 pub mod generate;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
@@ -20,3 +21,4 @@ pub mod program;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub mod replacing;
 pub mod stopping;
+pub mod text;

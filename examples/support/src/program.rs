@@ -2,7 +2,7 @@
 //! output if `--json` is given.
 
 use crate::generate::Generate;
-use crate::{exit, printing};
+use crate::{escaping, exit, printing};
 use anyhow::{Error, Result};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -92,9 +92,23 @@ pub fn run<O>(
     ended.unwrap_or_else(|error| fail(&error, &render(&error), json)).into()
 }
 
+/// The command line with numbers that may begin with a minus sign: that such a number is out of range is said where it is parsed.
+pub fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| {
+        let is_value =
+            !argument.is_positional() && argument.get_action().takes_values() && !argument.is_allow_hyphen_values_set();
+        if is_value { argument.allow_negative_numbers(true) } else { argument }
+    })
+}
+
+/// Parses a command line whose numbers may begin with a minus sign.
+pub fn parsed<O: clap::Parser>(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<O, clap::Error> {
+    O::from_arg_matches(&with_negative_numbers(O::command()).try_get_matches_from(arguments)?)
+}
+
 /// Formats an error as a sentence for a person.
-pub fn sentence(error: &Error) -> String {
-    format!("error: {error:#}\n")
+pub fn sentence(error: &impl fmt::Display) -> String {
+    format!("error: {}\n", escaping::lines(&format!("{error:#}")))
 }
 
 /// Prints an error; returns its exit code.

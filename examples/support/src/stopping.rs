@@ -141,7 +141,7 @@ pub fn grace_ended() -> Option<Stop> {
 
 fn end(error: &Ended, json: bool) -> ! {
     use std::io::Write;
-    program::print_error(&format!("error: {error}\n"));
+    program::print_error(&program::sentence(error));
     if json && !program::prints_nothing() {
         let _ = writeln!(std::io::stdout(), "{}", program::failure(&error.why, error.code));
     }

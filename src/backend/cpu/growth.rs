@@ -177,7 +177,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         #[cfg_attr(miri, ignore = "the kernels are C++")]
-        fn vectors_stay_stored(width in 1usize..=9, count in 1u32..20_000, seed: u32, more in 1u64..60_000, threads in 1usize..3) {
+        fn vectors_stay_stored(
+            width in 1usize..=9, count in 1u32..20_000, seed: u32, more in 1u64..60_000, threads in 1usize..3,
+        ) {
             let slots = u64::from(count) * 10 / 9 + 20;
             let table = BucketTable::builder(width).capacity(slots).seed(u64::from(seed));
             let table = table.build(&Device::cpu_with_threads(threads)).unwrap();

@@ -3,10 +3,9 @@
 use super::claims::chunk_bytes;
 use super::kernels::geometry;
 use super::memory::{free_memory, name};
-use super::rank::CpuRank;
 use super::store::CpuStore;
 use super::values::CpuValues;
-use crate::backend::{HostBuffer, Machine, Rank, Store, Values};
+use crate::backend::{HostBuffer, Machine, Store, Values};
 use crate::layout::Spec;
 use crate::layout::limits::MAX_THREADS;
 use crate::layout::options::Parameters;
@@ -87,8 +86,9 @@ impl Machine for CpuMachine {
         Ok(None)
     }
 
-    fn new_rank(&self) -> Result<Box<dyn Rank>> {
-        Ok(Box::new(CpuRank::new(self.threads)))
+    #[cfg(feature = "cluster")]
+    fn new_rank(&self) -> Result<Box<dyn crate::backend::Rank>> {
+        Ok(Box::new(super::rank::CpuRank::new(self.threads)))
     }
 }
 

@@ -20,6 +20,7 @@ mod kernels;
 mod machine;
 mod memory;
 mod parts;
+#[cfg(feature = "cluster")]
 mod rank;
 mod rehash;
 mod relocation;

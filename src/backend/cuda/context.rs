@@ -1,15 +1,16 @@
 //! The context that is current on a thread. It belongs to the caller: each use of the driver here makes the context of a GPU
 //! current and leaves the caller's as it was.
 
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaContext, DriverError, result, sys};
 use std::ptr;
-use std::sync::Arc;
 
 /// A stream of a GPU.
-pub(crate) type SharedStream = Arc<CudaStream>;
+#[cfg(feature = "cluster")]
+pub(crate) type SharedStream = std::sync::Arc<cudarc::driver::CudaStream>;
 
 /// An event of a GPU.
-pub(crate) type SharedEvent = Arc<CudaEvent>;
+#[cfg(feature = "cluster")]
+pub(crate) type SharedEvent = std::sync::Arc<cudarc::driver::CudaEvent>;
 
 /// Makes a context current on this thread as long as it lives; then restores the previous one, or none.
 ///

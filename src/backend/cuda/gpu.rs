@@ -235,6 +235,7 @@ impl Gpu {
     }
 
     /// Makes a stream whose kernels have priority over those of other streams, as far as the GPU supports it.
+    #[cfg(feature = "cluster")]
     pub(crate) fn new_urgent_stream(&self) -> Result<Arc<CudaStream>> {
         pass("making a stream")?;
         let make = || {

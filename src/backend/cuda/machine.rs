@@ -1,13 +1,12 @@
 //! A GPU as a machine.
 
-use super::cluster::CudaRank;
 use super::gpu::gpu_count;
 use super::memory::PinnedMemory;
 use super::shared::Shared;
 use super::store::CudaStore;
 use super::values::CudaValues;
 use super::{Current, Gpu, chunk_bytes, cuda, nvrtc};
-use crate::backend::{HostBuffer, Machine, Rank, Store, Values};
+use crate::backend::{HostBuffer, Machine, Store, Values};
 use crate::layout::Spec;
 use crate::layout::options::Parameters;
 use crate::layout::view::Geometry;
@@ -133,8 +132,9 @@ impl Machine for CudaMachine {
         Ok(Some(Box::new(PinnedMemory::new(&self.shared.gpu, bytes)?)))
     }
 
-    fn new_rank(&self) -> Result<Box<dyn Rank>> {
-        Ok(Box::new(CudaRank::new(&self.shared.gpu)?))
+    #[cfg(feature = "cluster")]
+    fn new_rank(&self) -> Result<Box<dyn crate::backend::Rank>> {
+        Ok(Box::new(super::cluster::CudaRank::new(&self.shared.gpu)?))
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod ahead;
 mod build_id;
 pub(crate) mod cache;
+#[cfg(feature = "cluster")]
 mod cluster;
 mod context;
 mod copies;
@@ -24,10 +25,13 @@ mod store;
 mod values;
 mod workspace;
 
+#[cfg(feature = "cluster")]
 pub(crate) use cluster::{
     copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,
 };
-pub(crate) use context::{Current, SharedEvent, SharedStream};
+pub(crate) use context::Current;
+#[cfg(feature = "cluster")]
+pub(crate) use context::{SharedEvent, SharedStream};
 pub use cudarc::driver::DeviceRepr;
 pub(crate) use gpu::{Gpu, chunk_bytes};
 pub(crate) use machine::CudaMachine;

@@ -58,6 +58,7 @@ pub(crate) const HEADERS: [(&str, &str); 39] = [
 const TABLE_KERNELS: (&str, &str) = ("table_kernels.cu", include_str!("../../../cuda/table_kernels.cu"));
 
 /// Kernels of a rank of a cluster, for any table.
+#[cfg(feature = "cluster")]
 const CLUSTER_KERNELS: (&str, &str) = ("cluster_kernels.cu", include_str!("../../../cuda/cluster_kernels.cu"));
 
 /// A program to compile, for tables of a spec on GPUs of a compute capability.
@@ -104,6 +105,7 @@ impl<'a> Job<'a> {
     }
 
     /// Job for the kernels of a rank of a cluster. They do not depend on a spec, so all tables share them.
+    #[cfg(feature = "cluster")]
     pub(crate) fn cluster(capability: (u32, u32)) -> Job<'static> {
         let (name, source) = CLUSTER_KERNELS;
         let spec = Spec::bucket(1, 8).expect("the width is supported");

@@ -382,6 +382,7 @@ impl Store for CudaStore {
         Ok(())
     }
 
+    #[cfg(feature = "cluster")]
     fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
         let (kernels, gpu) = (&self.kernels, &*self.gpu);
         if search == SearchMode::Find {

@@ -147,7 +147,10 @@ struct Warp {
     static u32 ballot(bool vote) { return __ballot_sync(~0u, vote); }
     static u32 shuffle(u32 value, u32 source) { return __shfl_sync(~0u, value, source); }
     static u64 shuffle(u64 value, u32 source) { return __shfl_sync(~0u, value, source); }
-    static u32 sum_up_to(u32 value) { return static_cast<u32>(warpset_device::collective(warpset_device::sum_up_to, ~0u, value)); }
+    static u32 sum_up_to(u32 value)
+    {
+        return static_cast<u32>(warpset_device::collective(warpset_device::sum_up_to, ~0u, value));
+    }
     static u32 any(u32 bits) { return __reduce_or_sync(~0u, bits); }
     static void sync() { __syncwarp(); }
     static u8* scratch(u32 bytes) { return warpset_device::dynamic_shared() + threadIdx.x / 32 * bytes; }

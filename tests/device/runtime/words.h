@@ -66,7 +66,10 @@ struct Lane {
 };
 
 // The values are those of `CollectiveKind` in execution/block.rs.
-enum CollectiveKind : u32 { sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits, sum, least, most, least_signed, most_signed, match_any, match_all };
+enum CollectiveKind : u32 {
+    sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits, sum, least, most, least_signed, most_signed, match_any,
+    match_all
+};
 
 // Mirrored by `Runtime` in execution/block.rs.
 struct Runtime {
@@ -237,7 +240,8 @@ inline T __shfl_down_sync(unsigned lanes, T value, unsigned distance, int width 
 {
     using namespace warpset_device;
     const u32 at = lane()->number, place = at & (width - 1);
-    return bits_to<T>(collective(shuffle, lanes, bits_of(value), place + distance < static_cast<u32>(width) ? at + distance : at));
+    return bits_to<T>(
+        collective(shuffle, lanes, bits_of(value), place + distance < static_cast<u32>(width) ? at + distance : at));
 }
 template <class T>
 inline T __shfl_xor_sync(unsigned lanes, T value, int bits, int width = 32)
@@ -255,20 +259,39 @@ inline unsigned __match_any_sync(unsigned lanes, T value)
 template <class T>
 inline unsigned __match_all_sync(unsigned lanes, T value, int* same)
 {
-    const auto equal = static_cast<unsigned>(warpset_device::collective(warpset_device::match_all, lanes, warpset_device::bits_of(value)));
+    const auto equal = static_cast<unsigned>(
+        warpset_device::collective(warpset_device::match_all, lanes, warpset_device::bits_of(value)));
     *same = equal != 0;
     return equal;
 }
-inline unsigned __reduce_or_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::any_bit, lanes, value); }
-inline unsigned __reduce_and_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::all_bits, lanes, value); }
-inline unsigned __reduce_xor_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::odd_bits, lanes, value); }
-inline unsigned __reduce_add_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::sum, lanes, value); }
+inline unsigned __reduce_or_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::any_bit, lanes, value);
+}
+inline unsigned __reduce_and_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::all_bits, lanes, value);
+}
+inline unsigned __reduce_xor_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::odd_bits, lanes, value);
+}
+inline unsigned __reduce_add_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::sum, lanes, value);
+}
 inline int __reduce_add_sync(unsigned lanes, int value)
 {
     return static_cast<int>(warpset_device::collective(warpset_device::sum, lanes, static_cast<unsigned>(value)));
 }
-inline unsigned __reduce_min_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::least, lanes, value); }
-inline unsigned __reduce_max_sync(unsigned lanes, unsigned value) { return warpset_device::collective(warpset_device::most, lanes, value); }
+inline unsigned __reduce_min_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::least, lanes, value);
+}
+inline unsigned __reduce_max_sync(unsigned lanes, unsigned value)
+{
+    return warpset_device::collective(warpset_device::most, lanes, value);
+}
 inline int __reduce_min_sync(unsigned lanes, int value)
 {
     return static_cast<int>(warpset_device::collective(warpset_device::least_signed, lanes, static_cast<unsigned>(value)));
@@ -286,8 +309,10 @@ inline void __nanosleep(unsigned) { warpset_device::wait(); }
 inline long long clock64() { return static_cast<long long>(warpset_device::runtime->nanoseconds()); }
 inline long clock() { return static_cast<long>(clock64()); }
 inline void __trap() { warpset_device::runtime->fail(warpset_device::lane(), warpset_device::trap, "__trap()", "", 0); }
-#define assert(condition) \
-    ((condition) ? (void)0 : ::warpset_device::runtime->fail(::warpset_device::lane(), ::warpset_device::assertion, #condition, __FILE__, __LINE__))
+#define assert(condition)                                                                                 \
+    ((condition) ? (void)0                                                                                \
+                 : ::warpset_device::runtime->fail(::warpset_device::lane(), ::warpset_device::assertion, \
+                                                   #condition, __FILE__, __LINE__))
 
 // Bits.
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
@@ -394,16 +419,28 @@ inline T update(T* address, Change change)
 
 }  // namespace warpset_device
 
-#define WARPSET_DEVICE_LIMITS(T)                                                                                              \
-    inline T atomicMin(T* address, T value) { return ::warpset_device::update(address, [=](T now) { return min(now, value); }); } \
-    inline T atomicMax(T* address, T value) { return ::warpset_device::update(address, [=](T now) { return max(now, value); }); }
+#define WARPSET_DEVICE_LIMITS(T)                                                          \
+    inline T atomicMin(T* address, T value)                                               \
+    {                                                                                     \
+        return ::warpset_device::update(address, [=](T now) { return min(now, value); }); \
+    }                                                                                     \
+    inline T atomicMax(T* address, T value)                                               \
+    {                                                                                     \
+        return ::warpset_device::update(address, [=](T now) { return max(now, value); }); \
+    }
 WARPSET_DEVICE_LIMITS(int)
 WARPSET_DEVICE_LIMITS(unsigned)
 WARPSET_DEVICE_LIMITS(long long)
 WARPSET_DEVICE_LIMITS(unsigned long long)
 #undef WARPSET_DEVICE_LIMITS
-inline float atomicAdd(float* address, float value) { return warpset_device::update(address, [=](float now) { return now + value; }); }
-inline double atomicAdd(double* address, double value) { return warpset_device::update(address, [=](double now) { return now + value; }); }
+inline float atomicAdd(float* address, float value)
+{
+    return warpset_device::update(address, [=](float now) { return now + value; });
+}
+inline double atomicAdd(double* address, double value)
+{
+    return warpset_device::update(address, [=](double now) { return now + value; });
+}
 inline unsigned atomicInc(unsigned* address, unsigned most)
 {
     return warpset_device::update(address, [=](unsigned now) { return now >= most ? 0 : now + 1; });

@@ -8,8 +8,11 @@
 #define WARPSET_SIMT_TABLE(name, ...) \
     extern "C" void warpset_simt_control_##name(const void* argument) { controls::run<__VA_ARGS__>(argument); }
 
-#define WARPSET_SIMT_KERNEL(name, ...) \
-    extern "C" void warpset_simt_control_##name(const void* argument) { __VA_ARGS__(*static_cast<const controls::Script*>(argument)); }
+#define WARPSET_SIMT_KERNEL(name, ...)                                \
+    extern "C" void warpset_simt_control_##name(const void* argument) \
+    {                                                                 \
+        __VA_ARGS__(*static_cast<const controls::Script*>(argument)); \
+    }
 
 #define WARPSET_SIMT_TREE(name, Nodes, reading, giving, taking)                    \
     extern "C" void warpset_simt_control_##name(const void* argument)              \

@@ -8,7 +8,15 @@ extern "C" {
 // `give` puts a vector and passes its reference on. `take` reads back the vector whose reference was passed on, if there was one.
 // `scan` reads the contents of a slot. `incremental` puts a vector with a parent: the vector of the lane's previous operation,
 // with a mask; or, if that vector is not stored, the contents of slot `parent`, without a mask.
-enum { warpset_simt_nothing, warpset_simt_put, warpset_simt_find, warpset_simt_scan, warpset_simt_give, warpset_simt_take, warpset_simt_incremental };
+enum {
+    warpset_simt_nothing,
+    warpset_simt_put,
+    warpset_simt_find,
+    warpset_simt_scan,
+    warpset_simt_give,
+    warpset_simt_take,
+    warpset_simt_incremental
+};
 
 // One operation of a lane, and its result. In memory that the simulator does not watch.
 struct warpset_simt_operation {
@@ -31,7 +39,8 @@ struct warpset_simt_table_kernels {
     const char* strategy;  // for names
     const warpset::u32* geometry;
     warpset::u32 cache_bytes[2];  // shared memory for a block of one and of two warps that put by blocks
-    warpset_simt_kernel *find_or_put, *find_or_put_incremental, *put_by_blocks, *find, *clear, *get, *export_all, *measure, *script,
+    warpset_simt_kernel *find_or_put, *find_or_put_incremental, *put_by_blocks, *find, *clear, *get, *export_all, *measure,
+        *script,
         *relocate, *put_back,      // of compact tables
         *rebuild, *list_holes;  // of indexed tables
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);

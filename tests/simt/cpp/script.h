@@ -48,9 +48,11 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.outcome = static_cast<warpset::u32>(warpset::Outcome::Seen);
     warpset::u32 words[256];
     bool reads = true;
-    for (warpset::u32 word = 0; word < table.width(); ++word) reads = table.read_word(operation.reference, word, words[word]) && reads;
+    for (warpset::u32 word = 0; word < table.width(); ++word)
+        reads = table.read_word(operation.reference, word, words[word]) && reads;
     bool known = false;
-    for (warpset::u32 vector = 0; vector < script.count; ++vector) known = known || is_vector(script, vector, words, table.width());
+    for (warpset::u32 vector = 0; vector < script.count; ++vector)
+        known = known || is_vector(script, vector, words, table.width());
     operation.misread = !reads || !known;
 }
 
@@ -63,7 +65,8 @@ warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_o
 }
 
 template <class Roots, warpset::u32 width, class Strategy>
-warpset::Found put_incremental(const warpset::TreeTable<Roots, width, Strategy>& table, const Script& script, const warpset_simt_operation& operation, const warpset_simt_operation* before)
+warpset::Found put_incremental(const warpset::TreeTable<Roots, width, Strategy>& table, const Script& script,
+                               const warpset_simt_operation& operation, const warpset_simt_operation* before)
 {
     using warpset::Outcome;
     using warpset::u32;
@@ -96,14 +99,17 @@ void run_script(const Table& table, const Script& script, warpset::simt::Order g
             operation.misread = given && misreads(table, script, operation.reference, operation.vector);
         } else {
             const warpset::WordVector vector{script.vectors + operation.vector * table.width()};
-            const warpset::Found found = operation.kind == warpset_simt_find     ? table.find(vector)
-                                         : operation.kind == warpset_simt_incremental ? put_incremental(table, script, operation, i == 0 ? nullptr : &operation - 1)
-                                                                                 : table.find_or_put(vector);
+            const warpset::Found found =
+                operation.kind == warpset_simt_find          ? table.find(vector)
+                : operation.kind == warpset_simt_incremental ? put_incremental(table, script, operation,
+                                                                               i == 0 ? nullptr : &operation - 1)
+                                                             : table.find_or_put(vector);
             operation.ended = warpset_simt_steps();
             operation.outcome = static_cast<warpset::u32>(found.outcome);
             operation.reference = found.reference;
             const bool stored = found.outcome == Outcome::New || found.outcome == Outcome::Seen;
-            if (stored && operation.kind == warpset_simt_give) warpset::simt::store(script.cell, found.reference + 1, giving, Site::here());
+            if (stored && operation.kind == warpset_simt_give)
+                warpset::simt::store(script.cell, found.reference + 1, giving, Site::here());
             if (stored && operation.reads_back) operation.misread = misreads(table, script, found.reference, operation.vector);
         }
     }

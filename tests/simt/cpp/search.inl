@@ -89,7 +89,10 @@ const Argument& as_argument(const void* argument) { return *static_cast<const Ar
 #if EXPLORE_BY_ROWS
 warpset::View view_of(const Argument& argument) { return argument.view.indexed; }
 // Parents take the place of references; the bits above the low ones, if they are kept, take the place of the levels' beginnings.
-States states_of(const Argument& argument) { return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)}; }
+States states_of(const Argument& argument)
+{
+    return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)};
+}
 #else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
 #endif

@@ -56,7 +56,9 @@ void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
         const auto on_new = [&](u64 index, u64 reference) {
             if (batch.new_references == nullptr) return;
             bool same = index < batch.count;
-            const auto compare = [&](u32 word, u32 value) { same = same && value == batch.vectors[index * Table::static_width + word]; };
+            const auto compare = [&](u32 word, u32 value) {
+                same = same && value == batch.vectors[index * Table::static_width + word];
+            };
             same = table.read_words(reference, 0, 1, compare) && same;
             const u64 at = warpset::platform::fetch_add_relaxed(&batch.counts->new_references, 1);
             batch.new_references[at] = same ? reference : warpset::no_reference;
@@ -97,8 +99,10 @@ void put_by_blocks(const View& view, const BatchView& batch)
     if constexpr (has_cache) {
         const bool makes_sure = batch.count % 2 == 0;
         // If two warps do not make sure, the cache has room for half of what they offer.
-        if (!makes_sure && warpset::platform::Block::threads() > 32) put_by_blocks_of<CacheOf<32>>(Table::of(view), batch, makes_sure);
-        else put_by_blocks_of<Cache>(Table::of(view), batch, makes_sure);
+        if (!makes_sure && warpset::platform::Block::threads() > 32)
+            put_by_blocks_of<CacheOf<32>>(Table::of(view), batch, makes_sure);
+        else
+            put_by_blocks_of<Cache>(Table::of(view), batch, makes_sure);
     }
 }
 
@@ -254,7 +258,10 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
         auto& x = as<Export>(a);
         warpset_export(view_of(x.view), x.first, x.last, x.vectors, x.references, x.cursor, nullptr);
     },
-    [](const void* a) { auto& x = as<Measure>(a); warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.totals); },
+    [](const void* a) {
+        auto& x = as<Measure>(a);
+        warpset_measure(view_of(x.view), x.first, x.last, x.lengths, x.bins, x.totals);
+    },
     [](const void* a) {
         using warpset::simt::Order;
         run_script(Table::of(view_of(as<Script>(a).view)), as<Script>(a), Order::Release, Order::Acquire);
@@ -263,6 +270,8 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { put_back(as<PutBack>(a)); },
     [](const void* a) { rebuild(as<Rebuild>(a)); },
     [](const void* a) { list_holes(as<Holes>(a)); },
-    [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) { chunk_of_slot(as<Views>(view), slot, chunk, result); },
+    [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) {
+        chunk_of_slot(as<Views>(view), slot, chunk, result);
+    },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
 };

@@ -266,11 +266,13 @@ struct Warp {
         typedef int Lanes __attribute__((vector_size(16)));
         typedef float Floats __attribute__((vector_size(16)));
         const u128* halves = static_cast<const u128*>(bucket);
-        const Words first = reinterpret_cast<Words>(load_quad_relaxed(halves)), second = reinterpret_cast<Words>(load_quad_relaxed(halves + 1));
+        const Words first = reinterpret_cast<Words>(load_quad_relaxed(halves)),
+                    second = reinterpret_cast<Words>(load_quad_relaxed(halves + 1));
         const auto all = [](u32 word) { return Words{word, word, word, word}; };
         // The highest bit of each lane (MOVMSKPS), by the name that GCC and Clang have for it.
         const auto bits = [](Lanes lanes) { return static_cast<u32>(__builtin_ia32_movmskps(reinterpret_cast<Floats>(lanes))); };
-        const Words any_class = all(class_bits), empty_low = all(static_cast<u32>(empty) | class_bits), wanted_low = all(static_cast<u32>(value));
+        const Words any_class = all(class_bits), empty_low = all(static_cast<u32>(empty) | class_bits),
+                    wanted_low = all(static_cast<u32>(value));
         if constexpr (sizeof(Chunk) == 4) {
             return {bits(first == wanted_low) | bits(second == wanted_low) << 4,
                     bits((first | any_class) == empty_low) | bits((second | any_class) == empty_low) << 4};

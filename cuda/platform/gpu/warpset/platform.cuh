@@ -177,11 +177,20 @@ WARPSET_FN void store_relaxed(u64* address, u64 value)
     asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
 
-WARPSET_FN void store_row_relaxed(void* address, const Row<u32, 1>& row) { store_relaxed(static_cast<u32*>(address), row.chunk[0]); }
-WARPSET_FN void store_row_relaxed(void* address, const Row<u64, 1>& row) { store_relaxed(static_cast<u64*>(address), row.chunk[0]); }
+WARPSET_FN void store_row_relaxed(void* address, const Row<u32, 1>& row)
+{
+    store_relaxed(static_cast<u32*>(address), row.chunk[0]);
+}
+WARPSET_FN void store_row_relaxed(void* address, const Row<u64, 1>& row)
+{
+    store_relaxed(static_cast<u64*>(address), row.chunk[0]);
+}
 WARPSET_FN void store_row_relaxed(void* address, const Row<u64, 2>& row)
 {
-    asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" : : "l"(address), "l"(row.chunk[0]), "l"(row.chunk[1]) : "memory");
+    asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};"
+                 :
+                 : "l"(address), "l"(row.chunk[0]), "l"(row.chunk[1])
+                 : "memory");
 }
 
 #define WARPSET_COMPARE_AND_SWAP(name, order)                                                                   \

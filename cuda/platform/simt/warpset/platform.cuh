@@ -218,7 +218,8 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<Chunk, count>& row, Si
     static_assert(sizeof row <= 16);
     if (reinterpret_cast<u64>(address) % sizeof row != 0)
         simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
-    simt::Request request{simt::RequestKind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address), 0, 0, {}, {}, site};
+    simt::Request request{simt::RequestKind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address),
+                          0, 0, {}, {}, site};
     warpset_simt_request(&request);
     __builtin_memcpy(&row, request.value, sizeof row);
 }

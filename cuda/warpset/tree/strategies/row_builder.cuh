@@ -62,7 +62,8 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
             Halves halves(*this, batch);
             make_row<true>(words + first * width, halves, width, vectors);
             WARPSET_UNROLL_BY(1)
-            for (u32 length = leaves; length > 2; length = Shape::above(length)) make_row<false>(nullptr, halves, length, vectors);
+            for (u32 length = leaves; length > 2; length = Shape::above(length))
+                make_row<false>(nullptr, halves, length, vectors);
             const u32 vector = lane / group;
             const bool mine = vector < vectors;
             const u64 root = Table::pair_of(halves.read(mine, vector, 2, 0), halves.read(mine, vector, 2, 1));
@@ -104,9 +105,12 @@ private:
             const bool paired = mine && right < length;
             u64 pair;
             if constexpr (of_words) pair = mine ? words_at(words + task.vector * width + left, paired) : 0;
-            else pair = Table::pair_of(halves.read(mine, task.vector, length, left), halves.read(paired, task.vector, length, right));
+            else pair = Table::pair_of(halves.read(mine, task.vector, length, left),
+                                       halves.read(paired, task.vector, length, right));
             u32 half = Table::half(pair, 0);  // moves up if it is alone
-            if (paired) half = !of_words && is_missing(pair, length, right) ? NodeTable::missing : table.nodes.template find<operation>(pair, fresh);
+            if (paired)
+                half = !of_words && is_missing(pair, length, right) ? NodeTable::missing
+                                                                    : table.nodes.template find<operation>(pair, fresh);
             sync();
             if (mine) halves.write(task.vector, above, task.position, half);
             sync();
@@ -148,7 +152,10 @@ private:
         }
 
         // The half at a position of a row of `length` halves of a vector. Not read, and 0, if it is not wanted.
-        WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const { return wanted ? halves[at(vector, length, position)] : 0; }
+        WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const
+        {
+            return wanted ? halves[at(vector, length, position)] : 0;
+        }
         WARPSET_FN void write(u32 vector, u32 length, u32 position, u32 half) { halves[at(vector, length, position)] = half; }
 
     private:

@@ -52,7 +52,20 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         variable.values = Range { low: 0, high: i64::from(states) - 1 };
     }
     let layout = laid_out(&processes, &variables)?;
-    Ok(Model { source: source.clone(), variables, processes, channels, transitions, assertions, property, network, net, layout })
+    let ignored = Vec::new();
+    Ok(Model {
+        source: source.clone(),
+        ignored,
+        variables,
+        processes,
+        channels,
+        transitions,
+        assertions,
+        property,
+        network,
+        net,
+        layout,
+    })
 }
 
 /// Lays out the states; fails if they are too long for a table.

@@ -1,12 +1,15 @@
 //! Reads the model from a file, a pipe or standard input, and refuses inputs longer than any model.
 
+use crate::diagnostic::Diagnostic;
 use crate::ir::Source;
-use anyhow::{Context, Result, bail, ensure};
+use crate::parsing::span_of;
+use anyhow::{Context, Result, ensure};
 use indicatif::{HumanBytes, HumanCount};
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use warpset_support::output::Identity;
+use warpset_support::text::TextReader;
 
 /// Length limit of a model in bytes. The longest model of BEEM has some hundred kilobytes; 16 MiB are read in seconds and take
 /// about a gigabyte of memory.
@@ -27,8 +30,12 @@ pub struct Input {
 
 /// Reads a text file other than the model.
 pub fn read_text(path: &Path) -> Result<Source> {
-    let (name, bytes) = open(path)?.text()?;
-    Ok(Source::of_bytes(name, &bytes))
+    open(path)?.text()
+}
+
+/// Reads an XML file other than the model.
+pub fn read_xml(path: &Path) -> Result<Source> {
+    open(path)?.xml(MAX_BYTES)
 }
 
 /// Opens the model; `-` is standard input.
@@ -52,21 +59,45 @@ pub fn open(path: &Path) -> Result<Input> {
 }
 
 impl Input {
-    /// Reads the whole text, with its name. Fails if it is longer than `MAX_BYTES`.
-    pub fn text(self) -> Result<(String, Vec<u8>)> {
-        self.text_of(MAX_BYTES)
+    /// Reads the whole text. Fails if it is longer than `MAX_BYTES`.
+    pub fn text(self) -> Result<Source> {
+        self.whole(MAX_BYTES, |name, reader| Ok(Source::read(name.into(), reader)?))
     }
 
-    /// Reads the whole text, with its name. Fails if it is longer than `most` bytes.
-    pub fn text_of(self, most: u64) -> Result<(String, Vec<u8>)> {
+    /// Reads the whole text of an XML file, in the encoding that it declares. Fails if it is longer than `most` bytes.
+    pub fn xml(self, most: u64) -> Result<Source> {
+        let name = self.name.clone();
+        let (bytes, encoding) = self.whole(most, |_, reader| {
+            let (mut reader, mut bytes) = (TextReader::of_xml(reader), Vec::new());
+            reader.read_to_end(&mut bytes)?;
+            Ok((bytes, reader.encoding()))
+        })?;
+        let invalid = match String::from_utf8(bytes) {
+            Ok(text) => return Ok(Source { name, text }),
+            Err(error) => error,
+        };
+        let (start, text) = (invalid.utf8_error().valid_up_to(), String::from_utf8_lossy(invalid.as_bytes()).into_owned());
+        let span = span_of(&text, start, start + char::REPLACEMENT_CHARACTER.len_utf8());
+        let label = if encoding == "UTF-8" {
+            "XML in another encoding declares it, as in <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>"
+        } else {
+            "not a character"
+        };
+        Err(Diagnostic::new(span, format!("a byte that is not {encoding}"), label).of(&Source { name, text }).into())
+    }
+
+    /// Reads the whole text by `read`. Fails if it is longer than `most` bytes.
+    fn whole<T>(self, most: u64, read: impl FnOnce(&str, &mut dyn Read) -> Result<T>) -> Result<T> {
         let Self { name, bytes, reader, .. } = self;
-        let read = || {
+        let all = || {
             let length = bytes.unwrap_or(0);
             ensure!(length <= most, "the file has {}, but a model has at most {}", amount(length), amount(most));
-            read_some(reader, most)
+            let mut reader = reader.take(most + 1);
+            let text = read(&name, &mut reader)?;
+            ensure!(reader.limit() > 0, "the input is longer than {}, the limit for a model", amount(most));
+            Ok(text)
         };
-        let bytes = read().with_context(|| format!("{name} cannot be read"))?;
-        Ok((name, bytes))
+        all().with_context(|| format!("{name} cannot be read"))
     }
 }
 
@@ -83,15 +114,6 @@ fn look_at(metadata: &Metadata) -> Result<()> {
         ensure!(!kind.is_char_device() && !kind.is_block_device(), "a device: a file, a pipe or - (standard input) is needed");
     }
     Ok(())
-}
-
-fn read_some(reader: impl Read, most: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        bail!("the input is longer than {}, the limit for a model", amount(most));
-    }
-    Ok(bytes)
 }
 
 fn amount(bytes: u64) -> String {

@@ -5,6 +5,7 @@ use crate::ir::ids::RuleId;
 use crate::ir::net::{Firings, PlaceId};
 use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
 use crate::terms::{Store, Target, Term, Test};
+use warpset_support::escaping;
 
 /// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -299,7 +300,7 @@ impl Fault {
             Wrong::DivisionByZero => "division by zero".into(),
             Wrong::Tokens { place } => {
                 let net = model.net.as_ref().expect("the model has a net");
-                let (name, capacity) = (&net.places[place].name, net.capacity(place));
+                let (name, capacity) = (escaping::line(&net.places[place].name), net.capacity(place));
                 format!("the place {name} gets more tokens than the {capacity} for which the state has room")
             }
         }

@@ -95,9 +95,7 @@ impl Text {
             return Ok(Self::Network(Networks::read_aut(name, &path, reader, bytes, reading)?));
         }
         let path = input.path.clone();
-        let (name, bytes) = if format == Format::Pnml { input.text_of(MAX_NET_BYTES)? } else { input.text()? };
-        let source = Source::of_bytes(name, &bytes);
-        drop(bytes);
+        let source = if format == Format::Pnml { input.xml(MAX_NET_BYTES)? } else { input.text()? };
         Ok(match format {
             Format::Slco => Self::Slco(Slco::read(source)?),
             Format::Pnml => Self::Net(Nets::read(source, Encoding::FIRST)?),

@@ -9,6 +9,7 @@
 
 mod assembly;
 mod buffer;
+mod chains;
 pub mod checks;
 pub mod diagnostic;
 pub mod dve;

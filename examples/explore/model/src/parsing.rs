@@ -12,6 +12,11 @@ use std::sync::{Mutex, PoisonError};
 /// Length limit of a text in bytes: places in it are stored in 32 bits.
 pub const MAX_BYTES: usize = u32::MAX as usize;
 
+/// Whether names may have the character, as `name_character` of the grammars has it.
+pub fn is_name_character(character: char) -> bool {
+    character == '_' || pest::unicode::XID_CONTINUE(character)
+}
+
 /// The words that a language uses in its syntax errors.
 pub struct Words<R> {
     /// Describes in words what some rules expected; leaves out rules whose names do not help the user.
@@ -61,6 +66,15 @@ pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
 pub fn span_of(text: &str, start: usize, end: usize) -> Span {
     let TextPosition { line, column, .. } = place_behind(text, BEGINNING, start);
     Span { start: start as u32, end: end as u32, line: line as u32, column: column as u32 }
+}
+
+/// Length of the longest run of `true`.
+pub fn longest_run(flags: impl Iterator<Item = bool>) -> usize {
+    let runs = flags.scan(0, |run, flag| {
+        *run = if flag { *run + 1 } else { 0 };
+        Some(*run)
+    });
+    runs.max().unwrap_or(0)
 }
 
 /// The span from the start of `from` to the end of `to`.
@@ -199,9 +213,15 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             }
         }
     };
+    // Bytes that are not UTF-8 may be what ends a quoted text too early.
+    let quoted = text[start..].strip_prefix('"').and_then(|inside| inside.split(['"', '\n']).next());
+    if let Some(at) = quoted.and_then(|inside| inside.find(char::REPLACEMENT_CHARACTER))
+        && let Some(position) = Position::new(text, start + 1 + at)
+    {
+        (start, (line, column)) = (position.pos(), position.line_col());
+    }
     let rest = &text[start..];
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let word = rest.len() - rest.trim_start_matches(is_word).len();
+    let word = rest.len() - rest.trim_start_matches(is_name_character).len();
     let length = if word > 0 { word } else { rest.chars().next().map_or(0, char::len_utf8) };
     let hint = (words.hint)(&Unexpected { before: &text[..start], rest, word: &rest[..word], rules });
     let found = match &rest[..length] {
@@ -247,7 +267,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_those_that_pest_counts(text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20)) {
+        fn places_are_those_that_pest_counts(
+            text in "[a\u{e9}\n\r]{0,40}", offsets in proptest::collection::vec(0usize..60, 1..20),
+        ) {
             LAST.set((std::ptr::null(), BEGINNING));
             for offset in offsets {
                 if let Some(position) = Position::new(&text, offset) {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use warpset_support::escaping;
 
 /// A path from the initial state, replayed by the interpreter.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ impl Path {
                 line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
             }
         }
-        line(format!("There: {}", checks.describe(&self.violation, model)));
+        line(format!("There: {}", escaping::line(&checks.describe(&self.violation, model))));
         if let (Violation::Deadlock, Some(last)) = (&self.violation, self.states.last()) {
             committed(model, last)
                 .for_each(|at| line(format!("{at} is committed and cannot move, so no other process may move")));
@@ -115,7 +116,11 @@ fn committed<'m>(model: &'m Model, state: &'m [u32]) -> impl Iterator<Item = Str
 /// Names the text that line numbers of steps refer to; empty for a network.
 pub fn lines_of(model: &Model) -> String {
     // The steps of a network come from tables and have no line numbers; those of a net are named.
-    if model.network.is_none() && model.net.is_none() { format!(" (lines of {})", model.source.name) } else { String::new() }
+    if model.network.is_none() && model.net.is_none() {
+        format!(" (lines of {})", escaping::line(&model.source.name))
+    } else {
+        String::new()
+    }
 }
 
 /// One line for the step's transitions and one for its changes, if any. `None`: no step is possible.
@@ -128,7 +133,7 @@ pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -
 
 /// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
 pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
-    list(changes(model, from, to).into_iter().map(|(name, old, new)| format!("{name}: {old} -> {new}")))
+    list(changes(model, from, to).into_iter().map(|(name, old, new)| format!("{}: {old} -> {new}", escaping::line(&name))))
 }
 
 pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
@@ -143,14 +148,17 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
     std::iter::once(leader).chain(receiver)
 }
 
-/// Describes a step in words: its transitions; for a network, the label and the components that move.
+/// Describes a step in words, on one line: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
     match step {
         Step::Transition { id, receiver } => {
             transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
         }
-        Step::Firing(id) => model.firing_name(id).into(),
-        Step::Rule(rule) => format!("{} ({})", model.rule_label(rule), list(participants(model, rule).map(String::from))),
+        Step::Firing(id) => escaping::line(model.firing_name(id)).into(),
+        Step::Rule(rule) => {
+            let label = escaping::line(model.rule_label(rule));
+            format!("{label} ({})", list(participants(model, rule).map(String::from)))
+        }
     }
 }
 
@@ -243,7 +251,7 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
     let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
-    let text = list(locations.chain(variables.map(|(name, value)| format!("{name} = {value}"))));
+    let text = list(locations.chain(variables.map(|(name, value)| format!("{} = {value}", escaping::line(&name)))));
     if text.is_empty() { "all variables are 0".into() } else { text }
 }
 

@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
+use warpset_support::escaping;
 use warpset_support::numbers::counted;
 
 /// Warnings shown at most. A text can have a warning for each of its values, and each is shown with its lines.
@@ -58,7 +59,7 @@ impl Warnings {
         self.shown.extend(messages.iter().take(room).map(|message| Shown {
             place: option.into(),
             message: message.clone(),
-            rendered: format!("warning: {option}: {message}\n"),
+            rendered: format!("warning: {option}: {}\n", escaping::line(message)),
         }));
     }
 
@@ -102,9 +103,10 @@ pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) ->
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: lost as u64 })
 }
 
-/// Warns of constants for which an operator, written as `text`, does not give the arithmetic result.
-pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, right: &Expression) -> Option<Warning> {
-    let Expression::Constant(right) = *right else { return None };
+/// Warns of an operator, written as `text`, that does not give the arithmetic result of these values, which are known if they are
+/// constant.
+pub fn of_operator(operator: Binary, text: &str, at: Span, left: Option<i32>, right: Option<i32>) -> Option<Warning> {
+    let right = right?;
     let bits = right & 31;
     match operator {
         Binary::ShiftLeft | Binary::ShiftRight if right != bits => {
@@ -118,7 +120,7 @@ pub fn of_operator(operator: Binary, text: &str, at: Span, left: &Expression, ri
         }
         _ => {}
     }
-    let Expression::Constant(left) = *left else { return None };
+    let left = left?;
     let (a, b) = (i64::from(left), i64::from(right));
     let exact = match operator {
         Binary::Add => a + b,

@@ -69,7 +69,8 @@ pub fn explored_again(end: End) -> Result<()> {
         End::Levels => Ok(()),
         End::Memory => {
             bail!(
-                "memory ran out while the earlier levels were explored again, which takes 8 bytes per state more than the first time"
+                "memory ran out while the earlier levels were explored again, which takes 8 bytes per state more than the first \
+                 time"
             )
         }
         End::Stopped(stop) => Err(stop.error("while the earlier levels were explored again").into()),

@@ -10,6 +10,7 @@ use crate::ir::{Action, Expression, Model, TransitionId, VariableId};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use warpset_model::trace::{changes_text, state_text};
+use warpset_support::escaping;
 
 /// A chart, independent of its form.
 pub struct Chart {
@@ -72,7 +73,7 @@ impl Chart {
                         }
                     }
                 }
-                Some(Step::Firing(id)) => row.label = Some(model.firing_name(*id).into()),
+                Some(Step::Firing(id)) => row.label = Some(escaping::line(model.firing_name(*id)).into()),
                 Some(Step::Rule(rule)) => {
                     let network = model.network.as_ref().expect("only networks have rules");
                     let first = model.processes.len();
@@ -80,14 +81,14 @@ impl Chart {
                         |component: usize, state: &[u32]| network.state_of(&network.components[component], &model.layout, state);
                     let moves = network.movers(*rule).map(|id| (first + id, format!("{} -> {}", state(id, from), state(id, to))));
                     row.moves = moves.collect();
-                    row.label = Some(model.rule_label(*rule).into());
+                    row.label = Some(escaping::line(model.rule_label(*rule)).into());
                     row.changes.clear();
                 }
             }
             rows.push(row);
         }
-        let mut chart =
-            Self { lanes: names, initial: state_text(model, &run.states[0]), rows, arrows, begins: run.begins, ending };
+        let (initial, ending) = (state_text(model, &run.states[0]), escaping::line(&ending).into());
+        let mut chart = Self { lanes: names, initial, rows, arrows, begins: run.begins, ending };
         chart.leave_out_idle_lanes();
         chart
     }
@@ -173,7 +174,7 @@ impl Chart {
         );
         let mut add = |part: String| svg += &format!("{part}\n");
         let text_at = |x: usize, y: usize, anchor: &str, colour: &str, text: &str| {
-            format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{}</text>", escaped(text))
+            format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{}</text>", escaping::xml(text))
         };
         let line_between = |x1: usize, y1: usize, x2: usize, y2: usize, more: &str| {
             format!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"#1f4e79\" stroke-width=\"1.5\"{more}/>")
@@ -239,7 +240,7 @@ impl Chart {
                     "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"black\"{fit}>{}</text>",
                     x(*lane),
                     at + 5,
-                    escaped(text)
+                    escaping::xml(text)
                 ));
             }
             add(text_at(80 + LANE * self.lanes.len() + 10, at + 5, "start", "#555", &row.changes));
@@ -300,10 +301,6 @@ fn arrow(label: &str, lanes: &[usize], is_message: bool, width: usize, count: us
         }
     }
     cells.into_iter().collect()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

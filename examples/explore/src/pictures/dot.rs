@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use warpset_model::trace::{all_steps, describe_step, state_text};
+use warpset_support::escaping::{self, dot};
 
 /// Most states of a picture: Graphviz takes minutes for more, and no reader can follow them.
 pub const MOST_STATES: usize = 2000;
@@ -47,7 +48,7 @@ pub fn text(interpreter: &Interpreter, run: Option<&Run>) -> Result<String> {
         .flat_map(|run| run.states.windows(2).zip(&run.steps))
         .filter_map(|(pair, step)| Some((*numbers.get(&pair[0])?, *numbers.get(&pair[1])?, *step)))
         .collect();
-    let mut text = format!("digraph {} {{\n", quoted(&model.source.name));
+    let mut text = format!("digraph {} {{\n", dot(&escaping::line(&model.source.name)));
     text += "  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n";
     text += "  start [shape=point];\n  start -> 0;\n";
     let has_steps: HashSet<usize> = edges.iter().filter(|(.., step)| step.is_some()).map(|(from, ..)| *from).collect();
@@ -61,19 +62,14 @@ pub fn text(interpreter: &Interpreter, run: Option<&Run>) -> Result<String> {
             true => format!(", color=\"{RED}\", penwidth=2"),
             false => String::new(),
         };
-        writeln!(text, "  {number} [label={}{deadlock}{colour}];", quoted(&format!("{number}\n{lines}")))?;
+        writeln!(text, "  {number} [label={}{deadlock}{colour}];", dot(&format!("{number}\n{lines}")))?;
     }
     for (from, to, step) in edges {
         let label = step.map_or_else(|| "stays".into(), |step| describe_step(model, step));
         // Equal steps between two states are drawn once each; only one of them is on the run.
         let colour =
             if steps_of_run.remove(&(from, to, step)) { format!(", color=\"{RED}\", penwidth=2") } else { String::new() };
-        writeln!(text, "  {from} -> {to} [label={}{colour}];", quoted(&label))?;
+        writeln!(text, "  {from} -> {to} [label={}{colour}];", dot(&label))?;
     }
     Ok(text + "}\n")
-}
-
-/// A string of Graphviz. Backslashes would begin its escapes.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

@@ -10,6 +10,7 @@ mod rounds;
 pub use rounds::answer;
 
 use crate::checks::{Checks, Role};
+use crate::escaping;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Limits};
 use crate::ir::{Expression, Model};
@@ -21,6 +22,7 @@ use crate::memory;
 use crate::options::Options;
 use crate::output::{Output, Unwritten};
 use crate::program;
+use crate::report::net::ignored_json;
 use crate::report::runs::run_json;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
@@ -105,7 +107,7 @@ impl Properties {
             }
         }
         if matches!(self.round, Round::Path(_)) {
-            program::print_warning(&format!("warning: --trace: {why}\n"));
+            program::print_warning(&format!("warning: --trace: {}\n", escaping::line(&why)));
         }
     }
 
@@ -384,7 +386,7 @@ impl Properties {
                 Some(Verdict::Truth(truth)) => if *truth { "TRUE" } else { "FALSE" }.into(),
                 Some(Verdict::Number(number)) => number.to_string(),
                 Some(Verdict::CannotCompute(why)) => {
-                    program::print_warning(&format!("warning: {name}: {why}\n"));
+                    program::print_warning(&format!("warning: {name}: {}\n", escaping::line(why)));
                     "CANNOT_COMPUTE".into()
                 }
                 None => "CANNOT_COMPUTE".into(),
@@ -430,6 +432,7 @@ impl Properties {
             let report = json!({
                 "model": model.source.name,
                 "properties": properties,
+                "ignored": ignored_json(model),
                 "states": counts.map(|(counts, _)| counts.states),
                 "transitions": counts.map(|(counts, _)| counts.transitions),
                 "complete": counts.map(|(_, is_whole)| is_whole),

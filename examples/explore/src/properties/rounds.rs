@@ -29,7 +29,7 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
     let all = match file.to_str().and_then(Global::named) {
         Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
-        None => read(&input::read_text(file).context("--properties")?, &net.pnml.names)?,
+        None => read(&input::read_xml(file).context("--properties")?, &net.pnml.names)?,
     };
     let count = all.len();
     let paths = outputs.trace.as_ref().map(|_| Mutex::default());

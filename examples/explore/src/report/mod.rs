@@ -6,6 +6,7 @@ pub mod runs;
 use crate::checkpoint::{Status, Written};
 use crate::checks::Checks;
 use crate::coverage::Unreached;
+use crate::escaping;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
 use crate::export::Exported;
@@ -318,7 +319,11 @@ impl Report<'_> {
             rows.push(("NOT written", why));
         }
         match &self.coverage {
-            Some(Ok(parts)) => rows.push(("unreached", unreached_text(parts, self.exploration.end))),
+            Some(Ok(parts)) => {
+                let mut lines = unreached_lines(parts, self.exploration.end).into_iter();
+                rows.extend(lines.next().map(|line| ("unreached", line)));
+                rows.extend(lines.map(|line| (BELOW, line)));
+            }
             Some(Err(error)) => rows.push(("unreached", format!("NOT counted: {error:#}"))),
             None => {}
         }
@@ -385,7 +390,8 @@ impl Report<'_> {
             rows.push(("", String::new()));
             rows.extend(runs::rows_of_outcome(possible, outcome));
         }
-        let lines = rows.iter().map(|(name, value)| if name.is_empty() { "\n".into() } else { format!("{name:<18} {value}\n") });
+        let line = |(name, value): &(&str, String)| format!("{name:<18} {}\n", escaping::line(value));
+        let lines = rows.iter().map(|row| if row.0.is_empty() { "\n".into() } else { line(row) });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
         let firings = self.surveyed.as_ref().and_then(|surveyed| net::firings(self.model, surveyed, self.exploration.end));
@@ -403,8 +409,10 @@ impl Report<'_> {
             Err(error) => {
                 let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
                 format!(
-                    "\n{what}\n  in {state}, {} from the initial state\nThe path cannot be shown: {error:#}\n",
-                    counted(found.level, "step")
+                    "\n{}\n  in {state}, {} from the initial state\nThe path cannot be shown: {}\n",
+                    escaping::line(&what),
+                    counted(found.level, "step"),
+                    escaping::line(&format!("{error:#}"))
                 )
             }
         }
@@ -419,22 +427,26 @@ pub fn not_traced_text(path: &std::path::Path) -> String {
 /// Most names of a kind that the report lists.
 const MOST_UNREACHED: usize = 20;
 
+/// Name of a row that continues the one above it.
+const BELOW: &str = " ";
+
 /// Numbers of the parts that never occurred, and their names, a line each.
-fn unreached_text(parts: &[Unreached], end: End) -> String {
+fn unreached_lines(parts: &[Unreached], end: End) -> Vec<String> {
     let numbers =
         parts.iter().map(|part| format!("{} of {}", HumanCount(part.names.len() as u64), kinds(part.total as u64, part.kind)));
     let mut text = numbers.collect::<Vec<_>>().join(", ");
     if end != End::Complete {
         text += " (the search is not complete)";
     }
+    let mut lines = vec![text];
     for Unreached { kind, names, .. } in parts {
         let more = names.len().saturating_sub(MOST_UNREACHED);
-        text.extend(names.iter().take(MOST_UNREACHED).map(|name| format!("\n{:19}{kind} {name}", "")));
+        lines.extend(names.iter().take(MOST_UNREACHED).map(|name| format!("{kind} {name}")));
         if more > 0 {
-            text += &format!("\n{:19}... and {} more", "", kinds(more as u64, kind));
+            lines.push(format!("... and {} more", kinds(more as u64, kind)));
         }
     }
-    text
+    lines
 }
 
 /// A number of parts of a kind, whose first noun is the one that has a plural.

@@ -1,7 +1,8 @@
 //! The part of a report about a net: its encoding, its tokens, and the firings of each transition.
 
+use crate::escaping;
 use crate::exploration::End;
-use crate::ir::Model;
+use crate::ir::{Ignored, Model};
 use crate::survey::Surveyed;
 use indicatif::HumanCount;
 use serde_json::{Map, Value, json};
@@ -14,10 +15,23 @@ fn is_whole(surveyed: &Surveyed, end: End) -> bool {
     end == End::Complete && surveyed.stopped.is_none()
 }
 
+/// The parts of the file that were not read, as a row.
+pub fn ignored_row(model: &Model) -> Option<(&'static str, String)> {
+    let parts = model.ignored.iter().map(|Ignored { what, count }| format!("{what} ({})", HumanCount(*count)));
+    let text = parts.collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then_some(("ignored", text))
+}
+
+/// The parts of the file that were not read, and how many there are of each kind.
+pub fn ignored_json(model: &Model) -> Value {
+    model.ignored.iter().map(|Ignored { what, count }| json!({ "what": what, "count": count })).collect()
+}
+
 /// Rows of the report.
 pub fn rows(model: &Model, surveyed: Option<&Surveyed>, end: End) -> Vec<(&'static str, String)> {
     let Some(net) = &model.net else { return Vec::new() };
     let mut rows = vec![("encoding", net.encoding.clone())];
+    rows.extend(ignored_row(model));
     if let Some(surveyed) = surveyed.filter(|surveyed| surveyed.stopped.is_none()) {
         let so_far = if is_whole(surveyed, end) { "" } else { ", in the states found" };
         let (place, all) = (HumanCount(surveyed.max_in_place), HumanCount(surveyed.max_tokens));
@@ -38,7 +52,9 @@ pub fn firings(model: &Model, surveyed: &Surveyed, end: End) -> Option<String> {
     if is_cut {
         all.sort_by_key(|(id, count)| (std::cmp::Reverse(*count), *id));
     }
-    let line = |(id, count): &(usize, u64)| format!("  {:<16} {}\n", HumanCount(*count).to_string(), net.transitions[*id].name);
+    let line = |(id, count): &(usize, u64)| {
+        format!("  {:<16} {}\n", HumanCount(*count).to_string(), escaping::line(&net.transitions[*id].name))
+    };
     let lines: String = all.iter().take(MOST_LISTED).map(line).collect();
     let more = all.len().saturating_sub(MOST_LISTED);
     let more =
@@ -52,6 +68,7 @@ pub fn add(report: &mut Value, model: &Model, surveyed: Option<&Surveyed>, end: 
     report["places"] = net.places.len().into();
     report["net_transitions"] = net.transitions.len().into();
     report["encoding"] = net.encoding.clone().into();
+    report["ignored"] = ignored_json(model);
     // Figures of a part of the states that were found would be read as figures of all of them.
     let surveyed = surveyed.filter(|surveyed| surveyed.stopped.is_none());
     report["max_tokens_in_place"] = json!(surveyed.map(|surveyed| surveyed.max_in_place));

@@ -1,6 +1,7 @@
 //! The part of a report about runs, and about where states can lead: verdicts, runs, reasons.
 
 use crate::checks::Role;
+use crate::escaping;
 use crate::exit;
 use crate::exploration::End;
 use crate::ir::Model;
@@ -61,7 +62,7 @@ pub fn rows(conclusion: &Conclusion, question: &Question, model: &Model) -> Vec<
 pub fn text(conclusion: &Conclusion, model: &Model) -> Option<String> {
     conclusion.lasso.as_ref().map(|lasso| match lasso {
         Ok(lasso) => format!("\n{}", lasso_text(lasso, model)),
-        Err(error) => format!("\nThe violating run cannot be shown: {error:#}\n"),
+        Err(error) => format!("\nThe violating run cannot be shown: {}\n", escaping::line(&format!("{error:#}"))),
     })
 }
 
@@ -134,7 +135,9 @@ fn lasso_text(lasso: &Lasso, model: &Model) -> String {
         }
         let (from, to) = (&lasso.states[number], &lasso.states[number + 1]);
         for (at, part) in step_lines(model, step.system, from, to).into_iter().enumerate() {
-            let moved = moved(lasso, model, number).filter(|_| at == 0).map(|(from, to)| format!(" [{from} -> {to}]"));
+            let moved = moved(lasso, model, number)
+                .filter(|_| at == 0)
+                .map(|(from, to)| format!(" [{} -> {}]", escaping::line(from), escaping::line(to)));
             let moved = moved.unwrap_or_default();
             line(if at == 0 { format!("  {}. {part}{moved}", number + 1) } else { format!("       {part}") });
         }

@@ -102,8 +102,8 @@ pub fn process(wanted: &Wanted, environment: Environment<'_>, follows_launchers:
         None => {
             let by = launched.map_or(String::new(), |launched| format!(" ({} sets none)", launched.by.name));
             bail!(
-                "rank {rank} of {ranks} has no meeting place{by}: add --rendezvous file:PATH or tcp:HOST:PORT (with --ranks 1 this \
-                 process searches alone)"
+                "rank {rank} of {ranks} has no meeting place{by}: add --rendezvous file:PATH or tcp:HOST:PORT (with --ranks 1 \
+                 this process searches alone)"
             )
         }
     };

@@ -152,7 +152,7 @@ impl RankSet {
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.members, |rank| {
-            let size = |sharing| first_table::size(options, options.table.of(layout.words), layout, &rank.device, sharing);
+            let size = |sharing| first_table::size(options, options.table_of(layout.words), layout, &rank.device, sharing);
             // All ranks together get the slots that one table would have, if they have memory for them.
             let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {

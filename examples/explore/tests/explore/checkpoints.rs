@@ -133,7 +133,7 @@ pub fn what_is_no_checkpoint_of_the_search_is_refused() {
         &path,
         &file,
         &[&conditions[..], &["--local-ranks", "2"]].concat(),
-        "--checkpoint and --resume cannot be combined with ranks",
+        "'--local-ranks <RANKS>' cannot be used with '--resume <FILE>'",
     );
     let (_folder, other) = written(&counters(4).replace("x < 12; effect x = x + 1", "x < 11; effect x = x + 1"));
     refused(&other, &file, &["--invariant", "P_0.x < 13"], "the checkpoint belongs to another model");

@@ -15,7 +15,7 @@ pub fn options_that_would_do_nothing_are_refused() {
         (&["--engine", "compiled", "--cycles"], "--cycles needs --engine gpu"),
         (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed cannot be combined with a property"),
         (&["--table", "tree", "--parents"], "--parents needs --table indexed"),
-        (&["--local-ranks", "2", "--parents"], "--parents cannot be combined with ranks"),
+        (&["--local-ranks", "2", "--parents"], "'--local-ranks <RANKS>' cannot be used with '--parents'"),
         (&["--nodes", "1000", "--table", "bucket"], "--nodes is for tree tables only: it needs --table tree"),
     ] {
         let output = explore(&model("peterson"), arguments);
@@ -27,6 +27,274 @@ pub fn options_that_would_do_nothing_are_refused() {
     let file = folder.path().join("explore.cu");
     let output = explore(&model("peterson"), ["--emit", file.to_str().unwrap()]);
     assert_eq!((output.status.success(), file.is_file()), (cfg!(feature = "cuda"), cfg!(feature = "cuda")), "{output:?}");
+}
+
+/// Each output that is asked for together with a job is written, reported as not written, or refused with both names.
+pub fn outputs_are_written_or_refused() {
+    let (_folder, path) =
+        written("byte x; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; }; } system async;");
+    let jobs = [
+        &["--deadlock"][..],
+        &["--goal", "x == 3"],
+        &["--ltl", "F x == 4"],
+        &["--ltl", "G x < 4"],
+        &["--ef", "x == 3"],
+        &["--livelock", "x == 3"],
+        &["--goal", "x == 3", "--keep-going"],
+        &["--step"],
+        &["--goal", "x == 3", "--step"],
+        &["--simulate", "5", "--goal", "x == 3"],
+        &["--dependencies", "JOB"],
+        &["--emit", "JOB"],
+        &["--emit-buchi", "JOB", "--ltl", "G x < 4"],
+        &["--local-ranks", "2", "--goal", "x == 3"],
+        &["--reduce", "deadlocks", "--deadlock"],
+        &["--parents", "--goal", "x == 3"],
+        &["--cycles"],
+        &["--record", "JOB"],
+        &["--export", "JOB.aut"],
+        &["--checkpoint", "JOB"],
+    ];
+    let outputs = [
+        ("--export", "x.aut"),
+        ("--export", "x.npz"),
+        ("--export", "x.dot"),
+        ("--coverage", "x.json"),
+        ("--record", "x.npz"),
+        ("--checkpoint", "x.checkpoint"),
+        ("--trace", "x.json"),
+        ("--trace", "x.svg"),
+        ("--dependencies", "x.txt"),
+        ("--emit", "x.cu"),
+        ("--emit-buchi", "x.hoa"),
+    ];
+    let (mut count, mut refused) = (0, 0);
+    for job in jobs {
+        for (option, name) in outputs.iter().filter(|(option, _)| !job.contains(option)) {
+            let folder = TempDir::new().unwrap();
+            let file = folder.path().join(name);
+            let own = |word: &str| word.replace("JOB", folder.path().join("own").to_str().unwrap());
+            let mut arguments: Vec<String> = job.iter().map(|word| own(word)).collect();
+            arguments.extend([option.to_string(), file.to_str().unwrap().into()]);
+            let output = explore(&path, &arguments);
+            let [text, said] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+            count += 1;
+            if output.status.code() == Some(2) {
+                let lacks = ["`cuda` is off", "needs --engine gpu", "there is no property"];
+                let is_lack = lacks.iter().any(|lack| said.contains(lack));
+                let names_both = said.contains(option) && job.iter().any(|word| word.starts_with("--") && said.contains(word));
+                assert!(is_lack || names_both, "{job:?} {option}: {said}");
+                assert!(!file.exists(), "{job:?} {option}");
+                refused += 1;
+            } else {
+                let row = match *option {
+                    "--trace" => "trace              NOTHING written",
+                    "--export" => "exported           NOTHING",
+                    "--checkpoint" => "checkpoint         none was due",
+                    _ => "is written in any case",
+                };
+                assert!(file.exists() || text.contains(row), "{job:?} {option} {name}: {output:?}");
+            }
+        }
+    }
+    assert!(refused > 60 && refused < count - 60, "{refused} of {count}");
+    // Limits and tables that a job does not have.
+    for arguments in [
+        &["--simulate", "5", "--table", "tree"][..],
+        &["--simulate", "5", "--capacity", "100"],
+        &["--simulate", "5", "--memory", "1G"],
+        &["--step", "--table", "tree"],
+        &["--step", "--local-ranks", "2"],
+        &["--step", "--max-states", "5"],
+        &["--dependencies", "x", "--goal", "x == 3"],
+        &["--emit", "x", "--ef", "x == 3"],
+        &["--emit-buchi", "x", "--ltl", "G x < 4", "--fair", "weak"],
+    ] {
+        let output = explore(&path, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let names = arguments.iter().filter(|word| word.starts_with("--") && said.contains(**word)).count();
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty() && names >= 2, "{arguments:?}: {output:?}");
+    }
+    let (_folder, path) = written(
+        "int a[8]; byte i; process P { state s; init s; trans s -> s { guard i < 8; effect a[i] = a[i] * 3 + 1, i = i + 1; }; } system async;",
+    );
+    let (_, report) = json(&path, &["--nodes", "1000"]);
+    assert!(report["table"].as_str().is_some_and(|table| table.contains("tree")), "{report}");
+}
+
+/// A net as ProM and PIPE write it: with parts that only tools understand, and a reference on a second page.
+const NET_OF_TOOLS: &str = r#"<pnml><toolspecific tool="ProM" version="6"/>
+<net id="n" type="http://www.pnml.org/version-2009/grammar/pnmlcoremodel"><toolspecific tool="ProM" version="6"/>
+<page id="one"><place id="p"><initialMarking><text>1</text><toolspecific tool="PIPE" version="2"/></initialMarking></place>
+<place id="q"><initialMarking><text></text></initialMarking><toolspecific/></place>
+<transition id="t"><name><text>go</text></name><rate><value>1.0</value></rate></transition>
+<arc id="a" source="p" target="t"/><arc id="b" source="t" target="q"><inscription><text/></inscription></arc></page>
+<page id="two"><referencePlace id="r" ref="s"><name><text>end</text></name></referencePlace><referencePlace id="s" ref="q"/>
+<referenceTransition id="u" ref="t"><name><text>go</text></name></referenceTransition></page>
+<finalmarkings><marking><place idref="q"><text>1</text></place></marking></finalmarkings></net></pnml>"#;
+
+pub fn parts_of_a_net_that_are_ignored_are_reported() {
+    let (_folder, path) = written_as("net.pnml", NET_OF_TOOLS);
+    let expected = [
+        ("parts of the tool ProM", 2),
+        ("parts of the tool PIPE", 1),
+        ("annotations `initialMarking` without a number, which are 0", 1),
+        ("parts of an unnamed tool", 1),
+        ("rates of transitions", 1),
+        ("final markings", 1),
+        ("annotations `inscription` without a number, which are 1", 1),
+    ];
+    let (code, report) = json(&path, &[]);
+    assert_eq!((code, counts(&report)[..3].to_vec()), (Some(0), vec![2, 1, 1]), "{report}");
+    let has = |report: &Value| {
+        let ignored = report["ignored"].as_array().unwrap();
+        for (what, count) in expected {
+            assert!(ignored.iter().any(|part| part["what"] == what && part["count"] == count), "{what}: {report}");
+        }
+        assert_eq!(ignored.len(), expected.len(), "{report}");
+    };
+    has(&report);
+    has(&json(&path, &["--simulate", "2"]).1);
+    has(&json(&path, &["--properties", "OneSafe"]).1);
+    for arguments in [&[][..], &["--simulate", "2"]] {
+        let text = String::from_utf8(explore(&path, arguments).stdout).unwrap();
+        let row = text.lines().find(|line| line.starts_with("ignored  ")).unwrap_or_else(|| panic!("{text}"));
+        assert!(expected.iter().all(|(what, count)| row.contains(&format!("{what} ({count})"))), "{row}");
+    }
+    // A net with nothing of the kind says nothing.
+    let (_folder, path) = written_as("net.pnml", r#"<pnml><net id="n" type="ptnet"><place id="p"/></net></pnml>"#);
+    assert_eq!(json(&path, &[]).1["ignored"], Value::Array(Vec::new()));
+    assert!(!String::from_utf8_lossy(&explore(&path, [""; 0]).stdout).contains("ignored"));
+}
+
+pub fn references_of_a_net_can_be_named() {
+    let (_folder, path) = written_as("net.pnml", NET_OF_TOOLS);
+    for condition in
+        ["tokens(r) == 1", "tokens(s) == 1", "tokens(end) == 1", "tokens(q) == 1", "not fireable(u)", "not fireable(go)"]
+    {
+        let (code, report) = json(&path, &["--goal", condition]);
+        assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(1)), "{condition}: {report}");
+    }
+    assert_eq!(explore(&path, ["--goal", "tokens(z) == 1"]).status.code(), Some(2));
+}
+
+/// A value that begins with a minus sign is a value, and an option is none.
+pub fn values_may_begin_with_a_minus_sign() {
+    let (_folder, path) = written(&chain(5));
+    for (arguments, code) in [
+        (&["--invariant", "-1 <= x"][..], 0),
+        (&["--goal", "-x == -3"], 1),
+        (&["--goal=--x == 3"], 1),
+        (&["--ltl", "-x != -3"], 0),
+        (&["--ef", "-x <= -2"], 0),
+        (&["--livelock", "-x == -5"], 0),
+        (&["--simulate", "2", "--invariant", "-1 <= x"], 0),
+    ] {
+        let output = explore(&path, arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+    }
+    for (arguments, parts) in [
+        (&["--goal", "--json"][..], &["--goal", "--json is an option", "missing"][..]),
+        (&["--invariant", "--max-states=5"], &["--invariant", "--max-states is an option"]),
+        (&["--ltl", "-h"], &["--ltl", "-h is an option"]),
+        (&["--timeout", "-1"], &["--timeout", "not a time"]),
+        (&["--max-states", "-1"], &["--max-states", "not a number"]),
+        (&["--token-bits", "-1"], &["--token-bits", "-1 is not in 1..=31"]),
+        (&["--goal"], &["--goal"]),
+    ] {
+        let output = explore(&path, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2), "{arguments:?}: {output:?}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{arguments:?}: {said}");
+    }
+}
+
+/// A chain of operators is not nested, however long it is: it is read, evaluated by all engines, and the generated text is not
+/// nested either. Real nesting has its limit.
+pub fn chains_of_operators_may_be_long() {
+    const OPERANDS: usize = 10_000;
+    let folder = TempDir::new().unwrap();
+    let joined = |sign: &str, operand: &dyn Fn(usize) -> String| (0..OPERANDS).map(operand).collect::<Vec<_>>().join(sign);
+    let conditions = |x: &str| {
+        [
+            (joined("&&", &|number| format!("{x}<{}", if x == "x" { number + 6 } else { 6 + number % 4 })), true),
+            (joined("||", &|number| format!("{x}=={}", if x == "x" { number } else { number % 6 })), true),
+            (format!("{} > {}", joined("+", &|_| x.into()), 4 * OPERANDS), false),
+            (joined(" && ", &|number| format!("{x}!={}", 2 + number % 8)), false),
+        ]
+    };
+    let dve = folder.path().join("chain.dve");
+    std::fs::write(&dve, chain(5)).unwrap();
+    let slco = folder.path().join("chain.slco");
+    let machine = "state machines M { initial A transitions A -> A { [ x < 5; x := x + 1 ] } }";
+    std::fs::write(&slco, format!("model m {{ classes K {{ variables Integer x {machine} }} objects o : K() }}")).unwrap();
+    let net = folder.path().join("chain.pnml");
+    let nodes = r#"<place id="x"/><place id="s"><initialMarking><text>5</text></initialMarking></place><transition id="t"/>
+        <arc id="a" source="s" target="t"/><arc id="b" source="t" target="x"/>"#;
+    let kind = "http://www.pnml.org/version-2009/grammar/ptnet";
+    std::fs::write(&net, format!(r#"<pnml><net id="n" type="{kind}"><page id="g">{nodes}</page></net></pnml>"#)).unwrap();
+    for (path, x) in [(&dve, "x"), (&slco, "o.x"), (&net, "tokens(x)"), (&file("gate.aut"), "gate")] {
+        // Linux has a limit of 128 KiB for an argument. A gate has fewer states than the other models.
+        let conditions = conditions(x).into_iter().filter(|(text, holds)| text.len() < 131_000 && (x != "gate" || *holds));
+        for (number, (condition, holds)) in conditions.enumerate() {
+            // Code is generated from the conditions, whatever their language was.
+            let engines: &[&str] = if x == "x" || number == 0 { &["interpreted", "compiled"] } else { &["interpreted"] };
+            for engine in engines {
+                let (code, report) = json(path, &["--engine", engine, "--invariant", &condition]);
+                assert_eq!((code, report["error"].is_null()), (Some(if holds { 0 } else { 1 }), true), "{path:?}: {report}");
+            }
+            let (code, report) = json(path, &["--ltl", &format!("G ({condition})")]);
+            assert_eq!(code, Some(if holds { 0 } else { 1 }), "{path:?}: {report}");
+        }
+    }
+    // Properties of nets: about markings, and about runs.
+    let at_most = |number: usize| {
+        let tokens = "<tokens-count><place>x</place></tokens-count>";
+        format!("<integer-le>{tokens}<integer-constant>{}</integer-constant></integer-le>", number + 4)
+    };
+    let all = joined("", &at_most);
+    let property = |id: &str, formula: &str| format!("<property><id>{id}</id><formula>{formula}</formula></property>");
+    let properties = [
+        property("all", &format!("<all-paths><globally><conjunction>{all}</conjunction></globally></all-paths>")),
+        property("some", &format!("<all-paths><globally><disjunction>{all}</disjunction></globally></all-paths>")),
+        property(
+            "run",
+            &format!("<all-paths><finally><globally><disjunction>{all}</disjunction></globally></finally></all-paths>"),
+        ),
+    ];
+    let file = folder.path().join("properties.xml");
+    std::fs::write(&file, format!("<property-set>{}</property-set>", properties.concat())).unwrap();
+    let output = explore(&net, ["--properties", file.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for verdict in ["FORMULA all FALSE", "FORMULA some TRUE", "FORMULA run TRUE"] {
+        assert!(output.status.code() == Some(0) && text.contains(verdict), "{output:?}");
+    }
+    let (condition, _) = &conditions("x")[1];
+    let hoa = folder.path().join("chain.hoa");
+    let emit = |option: &str, file: &Path| explore(&dve, ["--ltl", &format!("F !({condition})"), option, file.to_str().unwrap()]);
+    assert_eq!(emit("--emit-buchi", &hoa).status.code(), Some(0));
+    let (code, report) = json(&dve, &["--buchi", hoa.to_str().unwrap()]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(1), Some("violated")), "{report}");
+    if cfg!(feature = "cuda") {
+        let program = folder.path().join("chain.cu");
+        let output = explore(&dve, ["--invariant", condition, "--emit", program.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = std::fs::read_to_string(&program).unwrap();
+        let depths = text.lines().filter(|line| line.len() > 10_000).map(|line| {
+            let (mut depth, mut deepest) = (0_usize, 0);
+            for byte in line.bytes() {
+                depth = if byte == b'(' { depth + 1 } else { depth - usize::from(byte == b')') };
+                deepest = deepest.max(depth);
+            }
+            deepest
+        });
+        assert!(depths.max().is_some_and(|deepest| deepest < 60), "{:?}", text.lines().map(str::len).max());
+    }
+    for nested in [format!("{}x == 1{}", "(".repeat(100), ")".repeat(100)), vec!["x"; 600].join(" imply ")] {
+        let output = explore(&dve, ["--goal", &nested]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("64 nested brackets or 500 nested operators"), "{said}");
+    }
 }
 
 pub fn errors_have_their_exit_code_and_place() {

@@ -223,7 +223,7 @@ pub fn languages_are_told_by_extension_or_name() {
     child.stdin.take().unwrap().write_all(&std::fs::read(file("buffer.aut")).unwrap()).unwrap();
     assert_eq!(only_object(&child.wait_with_output().unwrap())["path"]["length"], 2);
     for (name, arguments, part) in [
-        ("river.dve", &["--format", "slco"][..], "river.dve:4:1"),
+        ("river.dve", &["--format", "slco"][..], "river.dve:5:1"),
         ("river.dve", &["--independent"], "--independent is for networks"),
         ("vending.slco", &["--interleave", "rate"], "--interleave is for networks"),
         ("crossing.exp", &["--invariant", "train == 1"], "there is no variable or constant `train`"),
@@ -346,9 +346,11 @@ pub fn each_transition_may_have_a_label(place: TableOnDevice) {
 }
 
 pub fn labels_are_exported_as_they_were() {
-    let text = tree_of_labels(3000);
-    let (folder, path) = written_as("tree.aut", &text);
-    let out = folder.path().join("out.aut");
-    let (code, _) = json(&path, &["--export", out.to_str().unwrap()]);
-    assert_eq!((code, std::fs::read_to_string(out).unwrap()), (Some(0), text));
+    let letters = "des (0, 3, 2)\n(0, \"GRÜẞE !ä\", 1)\n(0, \"漢字\", 1)\n(1, \"\u{1f980} x\", 0)\n";
+    for text in [&tree_of_labels(3000), letters] {
+        let (folder, path) = written_as("tree.aut", text);
+        let out = folder.path().join("out.aut");
+        let (code, _) = json(&path, &["--export", out.to_str().unwrap()]);
+        assert_eq!((code, &*std::fs::read_to_string(out).unwrap()), (Some(0), text));
+    }
 }

@@ -9,6 +9,7 @@
 mod checkpoints;
 mod claiming;
 mod command_line;
+mod escapes;
 mod findings;
 mod formulas;
 mod goals;
@@ -24,6 +25,7 @@ mod ranks;
 mod reductions;
 mod running;
 mod simulation;
+mod texts;
 
 use running::*;
 
@@ -156,6 +158,13 @@ const ONCE: &[(&str, fn())] = &[
     ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),
+    ("names_cannot_control_a_terminal", escapes::names_cannot_control_a_terminal),
+    ("texts_and_names_of_files_are_quoted_without_control", escapes::texts_and_names_of_files_are_quoted_without_control),
+    ("outputs_are_written_or_refused", command_line::outputs_are_written_or_refused),
+    ("parts_of_a_net_that_are_ignored_are_reported", command_line::parts_of_a_net_that_are_ignored_are_reported),
+    ("references_of_a_net_can_be_named", command_line::references_of_a_net_can_be_named),
+    ("values_may_begin_with_a_minus_sign", command_line::values_may_begin_with_a_minus_sign),
+    ("chains_of_operators_may_be_long", command_line::chains_of_operators_may_be_long),
     ("errors_have_their_exit_code_and_place", command_line::errors_have_their_exit_code_and_place),
     ("options_that_would_do_nothing_are_refused", command_line::options_that_would_do_nothing_are_refused),
     ("first_tables_fit_their_memory", limits::first_tables_fit_their_memory),
@@ -174,6 +183,8 @@ const ONCE: &[(&str, fn())] = &[
         "files_may_have_a_byte_order_mark_and_other_bytes_in_comments",
         command_line::files_may_have_a_byte_order_mark_and_other_bytes_in_comments,
     ),
+    ("texts_have_any_encoding_and_line_end", texts::texts_have_any_encoding_and_line_end),
+    ("bytes_that_are_no_text_are_refused_with_their_line", texts::bytes_that_are_no_text_are_refused_with_their_line),
     ("the_time_is_split", findings::the_time_is_split),
     ("help_teaches", command_line::help_teaches),
     ("manuals_and_completions_are_generated", command_line::manuals_and_completions_are_generated),

@@ -295,12 +295,12 @@ pub fn violations_come_with_the_shortest_path() {
 pub fn what_ranks_do_not_do_is_refused() {
     for (arguments, part) in [
         (&["--local-ranks", "0"][..], "is not in 1 to 256"),
-        (&["--local-ranks", "2", "--record", "x.npz"], "--record cannot be combined with ranks"),
+        (&["--local-ranks", "2", "--record", "x.npz"], "'--record <FILE>'"),
         (
             &["--local-ranks", "2", "--engine", "gpu"],
             if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
         ),
-        (&["--local-ranks", "2", "--cycles"], "--cycles cannot be combined with ranks"),
+        (&["--local-ranks", "2", "--cycles"], "'--cycles'"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),
         (&["--rank", "1"], "--rank 1 needs the number of ranks"),
@@ -310,9 +310,9 @@ pub fn what_ranks_do_not_do_is_refused() {
             &["--rank", "0", "--ranks", "2", "--rendezvous", "file:x"],
             if cfg!(feature = "nccl") { "--device cpu is not possible" } else { "needs the feature `nccl`" },
         ),
-        (&["--local-ranks", "2", "--export", "x.aut"], "--export cannot be combined with ranks"),
-        (&["--local-ranks", "2", "--ltl", "F farmer"], "is checked in one table"),
-        (&["--local-ranks", "2", "--ef", "farmer"], "is checked in one table"),
+        (&["--local-ranks", "2", "--export", "x.aut"], "'--export <FILE>'"),
+        (&["--local-ranks", "2", "--ltl", "F farmer"], "'--ltl <FORMULA>': it needs a search in one table"),
+        (&["--local-ranks", "2", "--ef", "farmer"], "'--ef <EXPR>': it needs a search in one table"),
     ] {
         let output = run(&model("river"), arguments);
         let text = String::from_utf8(output.stderr).unwrap();

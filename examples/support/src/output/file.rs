@@ -2,6 +2,7 @@
 
 use super::Identity;
 use crate::printing::print_error;
+use crate::program;
 use crate::replacing;
 use anyhow::{Context, Error, Result, ensure};
 use std::fs::{File, Metadata, OpenOptions};
@@ -160,7 +161,7 @@ impl Unwritten {
 
     /// Prints the errors on standard error, one per line.
     pub fn print(&self) {
-        self.0.iter().for_each(|error| print_error(&format!("error: {error:#}\n")));
+        self.0.iter().for_each(|error| print_error(&program::sentence(error)));
     }
 }
 

@@ -217,7 +217,9 @@ functions! {
         }
     }
 
-    fn cuCtxCreate_v3(place: *mut CUcontext, _affinity: *mut CUexecAffinityParam, _count: c_int, flags: c_uint, device: CUdevice) {
+    fn cuCtxCreate_v3(
+        place: *mut CUcontext, _affinity: *mut CUexecAffinityParam, _count: c_int, flags: c_uint, device: CUdevice,
+    ) {
         create(place, flags, device)?;
     }
 

@@ -554,7 +554,8 @@ functions! {
 
     fn cuMemHostUnregister(address: *mut c_void) {
         context::current()?;
-        let region = remove(address as u64, &[AllocationKind::Registered]).ok_or(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
+        let region = remove(address as u64, &[AllocationKind::Registered]);
+        let region = region.ok_or(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)?;
         region.check_unused(&clocks::host(), "cuMemHostUnregister");
     }
 

@@ -77,7 +77,8 @@ struct ThesisSpinlock : FindsForwards {
         if (seen == EMPTY) {
             seen = compare_and_swap(first, EMPTY, mark, observe);
             if (seen == EMPTY) {
-                for (u32 chunk = 1; chunk < script.chunks; ++chunk) store(script.chunk(slot, chunk), vector[chunk], Order::Relaxed);
+                for (u32 chunk = 1; chunk < script.chunks; ++chunk)
+                    store(script.chunk(slot, chunk), vector[chunk], Order::Relaxed);
                 store(first, vector[0], publish);
                 return Claim::New;
             }

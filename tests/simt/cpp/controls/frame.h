@@ -21,7 +21,10 @@ constexpr u64 no_reference = ~0ull;
 
 enum Outcome : u32 { New = 1, Seen = 2, Full = 3, Absent = 4 };  // as warpset::Outcome
 
-inline void store(u64* address, u64 value, Order order, Site site = Site::here()) { warpset::simt::store(address, value, order, site); }
+inline void store(u64* address, u64 value, Order order, Site site = Site::here())
+{
+    warpset::simt::store(address, value, order, site);
+}
 inline u64 load(const u64* address, Order order, Site site = Site::here()) { return warpset::simt::load(address, order, site); }
 inline u64 compare_and_swap(u64* address, u64 expected, u64 desired, Order order, Site site = Site::here())
 {
@@ -48,7 +51,10 @@ struct Group {
     {
         mask = ((1u << lanes) - 1) << (warpset::platform::Warp::lane() - rank);
     }
-    u32 ballot(bool vote, Site site) const { return static_cast<u32>(warpset::simt::collective(RequestKind::Ballot, mask, vote, 0, site)); }
+    u32 ballot(bool vote, Site site) const
+    {
+        return static_cast<u32>(warpset::simt::collective(RequestKind::Ballot, mask, vote, 0, site));
+    }
     bool all(bool vote, Site site = Site::here()) const { return ballot(vote, site) == mask; }
     bool any(bool vote, Site site = Site::here()) const { return ballot(vote, site) != 0; }
 };

@@ -53,7 +53,8 @@ struct Indexed {
             const u64 seen = load(real.slot_at(0, index), seeing);
             if (seen == Real::empty) break;
             fence_if(fenced && flaw != Flaw::ReadWithoutFence);
-            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) return {warpset::Outcome::Seen, real.row_of(seen)};
+            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector))
+                return {warpset::Outcome::Seen, real.row_of(seen)};
         }
         return {warpset::Outcome::Absent, no_reference};
     }
@@ -83,7 +84,8 @@ struct Indexed {
             } else {
                 fence_if(fenced && flaw != Flaw::ReadWithoutFence);
             }
-            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector)) found = {warpset::Outcome::Seen, real.row_of(seen)};
+            if (real.fits(seen, tag) && real.rows.equals(real.row_of(seen), vector))
+                found = {warpset::Outcome::Seen, real.row_of(seen)};
         }
         lane.finish(real);
         warpset::platform::count_relaxed(real.view.stored, found.outcome == warpset::Outcome::New);

@@ -10,7 +10,10 @@ using warpset::NodeTable;
 
 // Puts a node as warpset does: by a compare-and-swap.
 struct ClaimedNodes {
-    static u32 put(const NodeTable& nodes, u64 node, u32& fresh) { return nodes.find<warpset::Operation::FindOrPut>(node, fresh); }
+    static u32 put(const NodeTable& nodes, u64 node, u32& fresh)
+    {
+        return nodes.find<warpset::Operation::FindOrPut>(node, fresh);
+    }
 };
 
 // The flaw: a lane that sees a slot EMPTY stores its node there, so another lane's node may be overwritten, or a node may be

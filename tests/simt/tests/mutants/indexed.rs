@@ -170,7 +170,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the comparison with the value that a failed compare-and-swap returned, when an index is made: the row counts as named",
         file: "warpset/indexed/table.cuh",
-        from: "if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty) return true;",
+        from: "if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty)\n                    return true;",
         to: "if (platform::load_relaxed(slot) == empty) {\n                    platform::compare_and_swap_relaxed(slot, empty, named);\n                    return true;\n                }",
     },
     Mutant {

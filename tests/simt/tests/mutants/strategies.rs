@@ -15,8 +15,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the missing node below a node (by rows)",
         file: "warpset/tree/strategies/row_builder.cuh",
-        from: "!of_words && is_missing(pair, length, right) ? NodeTable::missing : ",
-        to: "",
+        from: "!of_words && is_missing(pair, length, right) ? NodeTable::missing",
+        to: "false ? NodeTable::missing",
     },
     Mutant {
         what: "the missing node below a root (by rows)",

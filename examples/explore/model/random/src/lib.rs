@@ -1,4 +1,5 @@
-//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO; and nets in PNML ([`mod@net`]).
+//! Random models for tests: texts that are valid by construction, in DVE and, in [`slco`], in SLCO; and nets in PNML
+//! ([`mod@net`]).
 
 pub mod net;
 pub mod slco;
@@ -139,11 +140,11 @@ fn expression() -> impl Strategy<Value = String> {
     ];
     let leaf = select(leaves).prop_map(String::from);
     leaf.prop_recursive(3, 12, 2, |inner| {
-        let operators = vec![
-            "+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "and", "or", "imply", "&&", "||", "&", "|", "^", "<<", ">>",
-        ];
+        let operators =
+            vec!["+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "and", "or", "imply", "&&", "||", "&", "|", "^", "<<", ">>"];
         prop_oneof![
-            4 => (inner.clone(), select(operators), inner.clone()).prop_map(|(left, operator, right)| format!("{left} {operator} {right}")),
+            4 => (inner.clone(), select(operators), inner.clone())
+                .prop_map(|(left, operator, right)| format!("{left} {operator} {right}")),
             2 => inner.clone().prop_map(|inner| format!("({inner})")),
             2 => inner.clone().prop_map(|inner| format!("({inner}) % 3")),
             1 => (inner.clone(), select(vec!["2", "3", "-2", "x"])).prop_map(|(left, right)| format!("{left} / {right}")),

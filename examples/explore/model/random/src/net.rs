@@ -28,8 +28,8 @@ enum More {
     Dead { tokens: u32, from: usize, to: usize },
 }
 
-/// A net with few places: transitions with up to three arcs each way, weights up to three, sometimes with a NUPN section, which may
-/// be wrong. Some places have as many tokens as others but for a constant, or never change, and some transitions never fire.
+/// A net with few places: transitions with up to three arcs each way, weights up to three, sometimes with a NUPN section, which
+/// may be wrong. Some places have as many tokens as others but for a constant, or never change, and some transitions never fire.
 pub fn net() -> impl Strategy<Value = String> {
     let arcs = || proptest::collection::vec((0usize..6, 1u32..4), 0..4);
     let places = proptest::collection::vec(0u32..4, 1..6);

@@ -101,7 +101,8 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => select(vec!["0", "1", "2", "3"]).prop_map(Into::into),
         3 => select(vec!["x", "l", "a[1]"]).prop_map(|name| format!("({name} + 1) % 3")),
-        2 => (one(), select(vec!["+", "-", "*"]), one()).prop_map(|(left, operator, right)| format!("({left} {operator} {right}) % 3")),
+        2 => (one(), select(vec!["+", "-", "*"]), one())
+            .prop_map(|(left, operator, right)| format!("({left} {operator} {right}) % 3")),
         1 => one().prop_map(Into::into),
         1 => (one(), one()).prop_map(|(left, right)| format!("{left} / {right}")),
     ]

@@ -2,6 +2,7 @@
 
 use super::grammar::{Pair, Rule, span};
 use super::names::{Meaning, Names};
+use crate::chains::Part;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{Expression, ProcessId, Span, StoreTarget, Variable};
@@ -11,6 +12,7 @@ use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
+use warpset_support::escaping;
 
 /// Limit of nested brackets, which are walked by recursion.
 const MAX_NESTING: usize = 64;
@@ -47,16 +49,9 @@ pub struct Scope<'a> {
     pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
-/// Nesting and depth that an expression may still use.
-#[derive(Clone, Copy)]
-struct Remaining {
-    nesting: usize,
-    depth: usize,
-}
-
 impl Scope<'_> {
     pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
-        self.lower(pair, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })
+        self.lower(pair, MAX_NESTING)
     }
 
     /// Evaluates an expression that must be constant.
@@ -82,39 +77,45 @@ impl Scope<'_> {
         };
         let brackets = parts.next();
         let index_at = brackets.as_ref().map_or(at, span);
-        let index = self.index(&name, variable, brackets, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?;
+        let index = self.index(&name, variable, brackets, MAX_NESTING)?;
         self.look_at_index(variable, index.as_ref(), index_at);
         Ok(StoreTarget { variable, index, span: at })
     }
 
-    fn lower(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    /// Translates an expression. `nesting`: brackets that may still be opened, including those around this expression.
+    fn lower(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
-        // A chain of operators is at most as deep as its number of operators.
-        let operators = pair.clone().into_inner().filter(|part| !is_operand(part.as_rule())).count();
-        let remaining =
-            Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 1) };
-        if remaining.nesting == 0 || remaining.depth == 0 {
+        let too_large = || {
             let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
-            return Err(Diagnostic::new(at, "the expression is too large", label));
+            Diagnostic::new(at, "the expression is too large", label)
+        };
+        let Some(nesting) = nesting.checked_sub(1).filter(|nesting| *nesting > 0) else { return Err(too_large()) };
+        let prefixes = parsing::longest_run(pair.clone().into_inner().map(|part| is_prefix(part.as_rule())));
+        if prefixes > MAX_DEPTH {
+            return Err(too_large());
         }
-        let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
+        let fits = |part: Part| if part.depth() > MAX_DEPTH { Err(too_large()) } else { Ok(part) };
+        let binary = |left: Result<Part, Diagnostic>, operator: Pair, right: Result<Part, Diagnostic>| {
             let (left, right) = (left?, right?);
             self.look_at_binary(&operator, &left, &right);
-            Ok(Expression::binary(binary_operator(operator.as_rule()), left, right, at))
+            fits(left.join(binary_operator(operator.as_rule()), right, at))
         };
-        let prefix = |operator: Pair, operand: Result<Expression, Diagnostic>| {
+        let prefix = |operator: Pair, operand: Result<Part, Diagnostic>| {
             let operand = operand?;
-            if operator.as_rule() == Rule::negate && operand == Expression::Constant(i32::MIN) {
+            let depth = operand.depth() + 1;
+            if operator.as_rule() == Rule::negate && operand.value() == Some(i32::MIN) {
                 let exact = -i64::from(i32::MIN);
                 self.warn(warnings::of_32_bits(span(&operator), &format!("-({})", i32::MIN), exact, i32::MIN));
             }
-            Ok(Expression::unary(unary_operator(operator.as_rule()), operand))
+            let expression = Expression::unary(unary_operator(operator.as_rule()), operand.expression(at));
+            fits(Part::One { expression, depth })
         };
-        OPERATORS
-            .map_primary(|primary| self.primary(primary, remaining))
+        let part = OPERATORS
+            .map_primary(|primary| self.primary(primary, nesting).map(Part::new).and_then(fits))
             .map_prefix(prefix)
             .map_infix(binary)
-            .parse(pair.into_inner())
+            .parse(pair.into_inner())?;
+        Ok(part.expression(at))
     }
 
     pub fn warn(&self, warning: Warning) {
@@ -122,9 +123,15 @@ impl Scope<'_> {
     }
 
     /// Warns of constants for which the operator does not give the arithmetic result.
-    fn look_at_binary(&self, operator: &Pair, left: &Expression, right: &Expression) {
+    fn look_at_binary(&self, operator: &Pair, left: &Part, right: &Part) {
         let binary = binary_operator(operator.as_rule());
-        self.warnings.borrow_mut().extend(warnings::of_operator(binary, operator.as_str(), span(operator), left, right));
+        self.warnings.borrow_mut().extend(warnings::of_operator(
+            binary,
+            operator.as_str(),
+            span(operator),
+            left.value(),
+            right.value(),
+        ));
     }
 
     /// Warns of a constant index outside the array.
@@ -132,7 +139,7 @@ impl Scope<'_> {
         self.warnings.borrow_mut().extend(warnings::of_index(&self.variables[array], index, at));
     }
 
-    fn primary(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn primary(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         match pair.as_rule() {
             Rule::number => pair
@@ -143,8 +150,8 @@ impl Scope<'_> {
             Rule::least => Ok(Expression::Constant(i32::MIN)),
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
-            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
-            Rule::reference => self.reference(pair, remaining),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), nesting),
+            Rule::reference => self.reference(pair, nesting),
             Rule::enabled => self.enabled(pair),
             Rule::tokens => self.tokens(pair),
             Rule::fireable => self.fireable(pair),
@@ -152,14 +159,14 @@ impl Scope<'_> {
         }
     }
 
-    fn reference(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn reference(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let mut parts = pair.into_inner().peekable();
         let name = parts.next().expect("a reference begins with a name");
         match parts.next_if(|part| matches!(part.as_rule(), Rule::dot | Rule::arrow)) {
-            None => self.load(&name, self.find(&name)?, parts.next(), remaining),
+            None => self.load(&name, self.find(&name)?, parts.next(), nesting),
             Some(by) => {
                 let of_process = parts.next().expect("a name comes after the dot or arrow");
-                self.of_process(name, by.as_rule(), of_process, parts.next(), remaining)
+                self.of_process(name, by.as_rule(), of_process, parts.next(), nesting)
             }
         }
     }
@@ -174,7 +181,10 @@ impl Scope<'_> {
         let text = quoted.unwrap_or(text);
         // Labels are not indexed: a network may have as many as a state space has transitions, and most conditions mention none.
         let labels = || self.names.labels.iter();
-        let mut all: Vec<usize> = quoted.and_then(|text| labels().position(|label| label == text)).into_iter().collect();
+        let exact = quoted.and_then(|text| {
+            labels().position(|label| label == text).or_else(|| labels().position(|label| is_shown(label, text)))
+        });
+        let mut all: Vec<usize> = exact.into_iter().collect();
         if all.is_empty() {
             let is_end = |rest: &str| rest.is_empty() || rest.starts_with(['!', '?', '(', ' ', '\t']);
             let of_gate = |label: &str| label.strip_prefix(text).is_some_and(is_end);
@@ -225,7 +235,7 @@ impl Scope<'_> {
         by: Rule,
         name: Pair,
         index: Option<Pair>,
-        remaining: Remaining,
+        nesting: usize,
     ) -> Result<Expression, Diagnostic> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
             let error = unknown("process", &owner, &self.names.processes.names());
@@ -240,7 +250,7 @@ impl Scope<'_> {
             return Ok(Expression::At { process, location });
         }
         match locals.get(name.as_str()) {
-            Some(meaning) => self.load(&name, *meaning, index, remaining),
+            Some(meaning) => self.load(&name, *meaning, index, nesting),
             None => {
                 let mut known = states.names();
                 known.extend(locals.names());
@@ -249,7 +259,7 @@ impl Scope<'_> {
         }
     }
 
-    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, nesting: usize) -> Result<Expression, Diagnostic> {
         let variable = match (meaning, &index) {
             (Meaning::Constant(value), None) => return Ok(Expression::Constant(value)),
             (Meaning::Constant(_), Some(index)) => return Err(not_an_array(name, index)),
@@ -257,7 +267,7 @@ impl Scope<'_> {
         };
         let index_at = index.as_ref().map_or(span(name), span);
         let at = super::grammar::join(span(name), index_at);
-        let index = self.index(name, variable, index, remaining)?;
+        let index = self.index(name, variable, index, nesting)?;
         self.look_at_index(variable, index.as_ref(), index_at);
         Ok(match index {
             None => Expression::Variable(variable),
@@ -266,18 +276,12 @@ impl Scope<'_> {
     }
 
     /// The index of an access to a variable; an array without an index means its first element.
-    fn index(
-        &self,
-        name: &Pair,
-        variable: usize,
-        index: Option<Pair>,
-        remaining: Remaining,
-    ) -> Result<Option<Expression>, Diagnostic> {
+    fn index(&self, name: &Pair, variable: usize, index: Option<Pair>, nesting: usize) -> Result<Option<Expression>, Diagnostic> {
         match (index, self.variables[variable].is_array) {
             (None, false) => Ok(None),
             (None, true) => Ok(Some(Expression::Constant(0))),
             (Some(index), false) => Err(not_an_array(name, &index)),
-            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), remaining).map(Some),
+            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), nesting).map(Some),
         }
     }
 
@@ -315,13 +319,19 @@ fn some(texts: &[String]) -> String {
 fn element(name: &Pair, kind: &str, of: &Index) -> Result<usize, Diagnostic> {
     let text = name.as_str().trim_end();
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    of.get(text).ok_or_else(|| {
+    let shown = || of.ids().into_iter().find(|id| is_shown(id, text)).and_then(|id| of.of_id(id));
+    of.get(text).or_else(shown).ok_or_else(|| {
         if of.is_ambiguous(text) {
             let message = format!("several {kind}s have the name `{text}`");
             return Diagnostic::new(span(name), message, "their identifiers tell them apart");
         }
         parsing::unknown(kind, text, span(name), &of.ids())
     })
+}
+
+/// Whether reports show a name as this text: characters that cannot be printed are escaped.
+fn is_shown(name: &str, text: &str) -> bool {
+    text.contains("\\u{") && escaping::line(name) == text
 }
 
 fn not_a_net(at: Span, what: &str) -> Diagnostic {
@@ -337,9 +347,8 @@ fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
     Diagnostic::new(span(index), format!("`{}` is not an array", name.as_str()), "it has no elements")
 }
 
-fn is_operand(rule: Rule) -> bool {
-    use Rule::*;
-    matches!(rule, reference | enabled | tokens | fireable | number | least | parenthesised | true_value | false_value)
+fn is_prefix(rule: Rule) -> bool {
+    matches!(rule, Rule::negate | Rule::not | Rule::complement)
 }
 
 fn unary_operator(rule: Rule) -> Unary {

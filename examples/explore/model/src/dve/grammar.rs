@@ -1,7 +1,7 @@
 //! The parser, generated from grammars/src/dve.pest, and the wording of its errors.
 
 use crate::diagnostic::Diagnostic;
-use crate::parsing::{self, Unexpected, Words};
+use crate::parsing::{self, Unexpected, Words, is_name_character};
 use pest::Parser as _;
 use warpset_grammars::dve::Grammar;
 
@@ -44,7 +44,8 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Advice for what users of C, Promela or a formula write: their types, words and operators, and marks that separate lists.
+/// Advice for what users of C, Promela, DIVINE 3 or a formula write: their types, words and operators, and marks that separate
+/// lists.
 fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     let Unexpected { before, rest, word, rules } = *at;
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "integer", "Integer", "Boolean", "Byte"];
@@ -59,6 +60,15 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if types.contains(&word) => "the types are `byte` (0 to 255) and `int` (-32768 to 32767); 0 is false, 1 is true",
         _ if is_step && (is_behind("}") || is_behind(";")) => "commas separate transitions; `;` ends the last one",
         _ if is_assignment && is_behind(";") && is_in_effect() => "commas separate assignments: effect x = 1, y = 2;",
+        "property" if next.starts_with("process") => {
+            "DIVINE 3's syntax: write `process NAME`, and `system async property NAME;` at the end (docs/dve.md, DIVINE 3)"
+        }
+        "input" if !is_infix && (next.starts_with("byte") || next.starts_with("int")) => {
+            "DIVINE 3's syntax: write a variable, and a transition for each of its first values (docs/dve.md, DIVINE 3)"
+        }
+        "channel" if rules.contains(&Rule::kw_trans) => {
+            "DIVINE 3's syntax: declare channels before the processes, with names of their own (docs/dve.md, DIVINE 3)"
+        }
         _ if promela.contains(&word) => "a word of Promela: docs/languages.md has a table of what to write in DVE",
         _ if rest.starts_with("++") || rest.starts_with("--") || (before.ends_with('+') && rest.starts_with('+')) => {
             "there is no `++` or `--`: write x = x + 1"
@@ -68,7 +78,7 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if is_infix && rest.starts_with('=') => "a comparison is written `==`",
         _ if before.ends_with('=') && !before.ends_with("==") && rest.starts_with('=') => "an assignment is written `=`",
         _ if rest.starts_with('@') => "the state s of a process P is written P.s",
-        _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !c.is_ascii_alphanumeric()).next() {
+        _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !is_name_character(c)).next() {
             Some("len" | "full" | "empty" | "nfull" | "nempty") => {
                 "conditions cannot look into a channel: count its messages in a variable"
             }
@@ -81,9 +91,9 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     })
 }
 
-/// Whether the word cannot be a name.
-pub fn is_keyword(word: &str) -> bool {
-    Grammar::parse(Rule::name, word).is_err()
+/// Whether a word of characters that names may have is a name: neither a keyword nor empty, and it does not begin with a digit.
+pub fn is_name(word: &str) -> bool {
+    Grammar::parse(Rule::name, word).is_ok()
 }
 
 fn keyword(rule: Rule) -> Option<&'static str> {

@@ -35,7 +35,7 @@ use expressions::Scope;
 use grammar::Rule;
 use std::cell::RefCell;
 
-pub use grammar::is_keyword;
+pub use grammar::is_name;
 pub use names::{Meaning, Names};
 
 /// A model with the names that its text declares, for conditions about it.

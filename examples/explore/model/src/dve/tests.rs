@@ -142,7 +142,7 @@ fn the_least_number_is_read() {
 
 #[test]
 fn bytes_that_are_not_utf8_may_be_in_comments() {
-    let read = |bytes: &[u8]| Dve::read(Source::of_bytes("test".into(), bytes)).map_err(|error| error.to_string());
+    let read = |bytes: &[u8]| Dve::read(Source::read("test".into(), bytes).unwrap()).map_err(|error| error.to_string());
     let model = b"\xef\xbb\xbf// caf\xe9\nbyte x; /* \xff\xfe */ process P { state a; init a; }\nsystem async;";
     assert_eq!(read(model).unwrap().model.variables.len(), 1);
     let text = b"// caf\xe9\n/* \xe9 */ byte caf\xe9; process P { state a; init a; }\nsystem async;";
@@ -150,6 +150,23 @@ fn bytes_that_are_not_utf8_may_be_in_comments() {
     assert!(error.starts_with("test:2:17: a byte that is not UTF-8"), "{error}");
     let error = read(b"byte x; \xef\xbb\xbf process P { state a; init a; } system async;").unwrap_err();
     assert!(error.starts_with("test:1:9:"), "only the first character is a mark: {error}");
+}
+
+#[test]
+fn names_have_any_letters() {
+    let text = "byte gr\u{fc}n, \u{441}\u{447}\u{451}\u{442}; process T\u{fc}r { byte \u{e9}t\u{e9}; state \u{e4}, b; init \u{e4}; \
+                trans \u{e4} -> b { guard gr\u{fc}n == 0; effect \u{e9}t\u{e9} = 1; }; } system async;";
+    let dve = read(text).unwrap();
+    let condition =
+        |text: &str| dve.condition(&Source { name: "c".into(), text: text.into() }).map(drop).map_err(|e| e.to_string());
+    assert_eq!(condition("T\u{fc}r.\u{e4} and T\u{fc}r.\u{e9}t\u{e9} + gr\u{fc}n == 0 or T\u{fc}r->\u{e9}t\u{e9} == 1"), Ok(()));
+    let error = condition("gr\u{fc}m == 0").unwrap_err();
+    assert!(error.starts_with("c:1:1: there is no variable or constant `gr\u{fc}m`"), "{error}");
+    // A word is shown as a whole; marks, quotes and symbols are no letters.
+    assert!(read("byte x; g\u{fc}te").unwrap_err().contains("`g\u{fc}te` is not expected here"));
+    for mark in ["\u{20ac}", "\u{201e}", "\u{1f980}", "\u{a0}", "\u{fffd}"] {
+        read(&with(&format!("byte x{mark};"), "")).unwrap_err();
+    }
 }
 
 #[test]
@@ -287,6 +304,22 @@ fn errors_know_similar_names() {
         (with("mtype = { m };", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
         (with("proctype Q() {}", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
         (with("active proctype Q() {}", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
+        (
+            with("property process Never { state n; init n; }", ""),
+            "DIVINE 3's syntax: write `process NAME`, and `system async property NAME;` at the end (docs/dve.md, DIVINE 3)",
+        ),
+        (
+            with("input byte choice;", ""),
+            "DIVINE 3's syntax: write a variable, and a transition for each of its first values (docs/dve.md, DIVINE 3)",
+        ),
+        (
+            with("", "input int choice;"),
+            "DIVINE 3's syntax: write a variable, and a transition for each of its first values (docs/dve.md, DIVINE 3)",
+        ),
+        (
+            with("", "channel {byte} own[1];"),
+            "DIVINE 3's syntax: declare channels before the processes, with names of their own (docs/dve.md, DIVINE 3)",
+        ),
     ];
     let found = advised.iter().map(|(text, advice)| (text, *advice, help(text)));
     let wrong: Vec<_> = found.filter(|(_, advice, found)| found.as_deref() != Some(advice)).collect();
@@ -320,14 +353,18 @@ fn nesting_has_a_limit() {
     let chain =
         |length: usize, operator: &str| trans(&format!("a -> b {{ guard x{}; }};", format!("{operator}x").repeat(length)));
     let prefixes = |length: usize| trans(&format!("a -> b {{ guard {}x; }};", "-".repeat(length)));
-    for good in [nested(60), indexed(60), chain(490, " + "), chain(490, " imply "), prefixes(490)] {
+    for good in [nested(60), indexed(60), chain(490, " imply "), chain(490, " < "), prefixes(490)] {
         read(&good).unwrap();
     }
-    for bad in [nested(70), indexed(70), chain(510, " + "), prefixes(510)] {
+    for bad in [nested(70), indexed(70), chain(510, " imply "), chain(510, " / "), prefixes(510)] {
         assert!(read(&bad).unwrap_err().contains("too large"));
     }
-    for worse in [nested(100_000), indexed(100_000), chain(100_000, " and "), prefixes(100_000)] {
+    for worse in [nested(100_000), indexed(100_000), chain(100_000, " imply "), prefixes(100_000)] {
         read(&worse).unwrap_err();
+    }
+    // A chain is not nested.
+    for chained in [" and ", " or ", " + ", " - ", " * ", " ^ ", " == x and x != ", " + x - 1 * "] {
+        read(&chain(sized(100_000, 10_000, 10_000), chained)).unwrap_or_else(|error| panic!("{chained}: {error}"));
     }
 }
 

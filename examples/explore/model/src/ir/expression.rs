@@ -157,6 +157,21 @@ impl Expression {
         }
     }
 
+    /// The value of a constant.
+    pub fn constant(&self) -> Option<i32> {
+        if let Self::Constant(value) = self { Some(*value) } else { None }
+    }
+
+    /// Number of operators and indices around the deepest operand, plus one.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Element { index, .. } => 1 + index.depth(),
+            Self::Unary { operand, .. } => 1 + operand.depth(),
+            Self::Binary { operands, .. } => 1 + operands[0].depth().max(operands[1].depth()),
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => 1,
+        }
+    }
+
     /// The expression simplified, given that a process is in a location.
     pub fn where_at(self, process: ProcessId, location: LocationId) -> Self {
         let known = |expression: Self| expression.where_at(process, location);

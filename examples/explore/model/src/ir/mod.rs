@@ -75,7 +75,7 @@ pub use network::Network;
 pub use process::{Location, Process};
 pub use property::Property;
 pub use range::Range;
-pub use source::{Source, Span};
+pub use source::{Ignored, Source, Span};
 pub use texts::Texts;
 pub use transition::{Action, Assertion, Assignment, Channel, MessageField, StoreTarget, Transition};
 pub use types::Type;

@@ -4,8 +4,8 @@ use super::ids::RuleId;
 use super::property::Move;
 use super::range::range_where;
 use super::{
-    Assertion, Channel, Expression, Layout, Location, LocationId, MAX_WORDS, Net, Network, Process, ProcessId, Property, Range,
-    Source, Transition, TransitionId, Variable, VariableId,
+    Assertion, Channel, Expression, Ignored, Layout, Location, LocationId, MAX_WORDS, Net, Network, Process, ProcessId, Property,
+    Range, Source, Transition, TransitionId, Variable, VariableId,
 };
 use anyhow::{Result, ensure};
 
@@ -14,6 +14,8 @@ use anyhow::{Result, ensure};
 pub struct Model {
     /// Name and text of the model's source, for messages.
     pub source: Source,
+    /// Parts of the source that are not read.
+    pub ignored: Vec<Ignored>,
     /// The variables that belong to no process, then process by process, in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,

@@ -6,10 +6,10 @@
 //! # Where tokens are in a state
 //!
 //! A place is held in one of these ways ([`Holder`]). It is a number in a field. Or it shares a field with other places, at most
-//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it, or because
-//! the tokens of another place tell its own.
-//! [`Firings`] are the transitions in terms of the words of a state. A place's field is compared where it lies, without a shift:
-//! `(word & mask) >= least`. A firing adds one constant to each word that it changes, because no field overflows.
+//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it, or
+//! because the tokens of another place tell its own. [`Firings`] are the transitions in terms of the words of a state. A place's
+//! field is compared where it lies, without a shift: `(word & mask) >= least`. A firing adds one constant to each word that it
+//! changes, because no field overflows.
 //!
 //! # Fields that are too small
 //!
@@ -441,8 +441,8 @@ fn joined(tests: Vec<Test>) -> Option<Vec<Test>> {
     Some(all)
 }
 
-/// Groups the transitions that may fire by the place from which each takes tokens and which `share` says is marked most rarely, of
-/// those whose tokens some transition changes.
+/// Groups the transitions that may fire by the place from which each takes tokens and which `share` says is marked most rarely,
+/// of those whose tokens some transition changes.
 pub fn groups(places: usize, transitions: &[Transition], may_fire: &[bool], share: &[f64]) -> Vec<Group> {
     let mut changes = vec![false; places];
     for transition in transitions {

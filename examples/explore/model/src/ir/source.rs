@@ -1,7 +1,7 @@
 //! The text of a model, and places in it.
 
-/// The byte order mark, which some editors put at the beginning of UTF-8 files.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+use std::io::{Read, Result};
+use warpset_support::text::TextReader;
 
 /// The text of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,12 +23,24 @@ pub struct Span {
     pub column: u32,
 }
 
+/// Parts of a model's file that are not read, because they do not change what the model does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    pub what: String,
+    pub count: u64,
+}
+
 impl Source {
-    /// Decodes the bytes of a file: removes a byte order mark, and puts U+FFFD where the bytes are not UTF-8. All languages
-    /// accept that character only in comments, so elsewhere it is an error with its place.
-    pub fn of_bytes(name: String, bytes: &[u8]) -> Self {
-        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        Self { name, text: String::from_utf8_lossy(text).into_owned() }
+    /// Reads a text to its end, in its encoding and with `\n` at the ends of lines. Puts U+FFFD where bytes are invalid. All
+    /// languages accept that character only in comments, so elsewhere it is an error with its place.
+    ///
+    /// # Errors
+    ///
+    /// The text cannot be read, or is in an encoding that is not supported.
+    pub fn read(name: String, reader: impl Read) -> Result<Self> {
+        let mut bytes = Vec::new();
+        TextReader::new(reader).read_to_end(&mut bytes)?;
+        Ok(Self { name, text: String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()) })
     }
 
     /// The text of a span.

@@ -11,9 +11,14 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Source, Span};
+use crate::parsing::is_name_character;
+use std::collections::HashMap;
 
 /// Limit of the nesting of operators, because formulas are walked by recursion.
 const MAX_DEPTH: usize = 200;
+
+/// Operands of a chain from which those without temporal operators become one proposition.
+const MOST_IN_CHAIN: usize = 32;
 
 /// Limit of the parts of a formula: `<->`, `W` and `M` stand for formulas in which their sides occur twice.
 const MOST_PARTS: usize = 2000;
@@ -47,6 +52,47 @@ impl Formula {
 
     pub fn next(self) -> Self {
         Self::Next(Box::new(self))
+    }
+
+    /// Joins formulas by `and` or `or`, as a tree of least depth. Nothing is the constant that changes no other formula.
+    pub fn joined(mut all: Vec<Self>, is_and: bool) -> Self {
+        if all.len() <= 1 {
+            return all.pop().unwrap_or(Self::Constant(is_and));
+        }
+        let right = Self::joined(all.split_off(all.len() / 2), is_and);
+        let left = Self::joined(all, is_and);
+        if is_and { left.and(right) } else { left.or(right) }
+    }
+
+    /// Whether only the present decides the formula.
+    fn is_of_state(&self) -> bool {
+        match self {
+            Self::Constant(_) | Self::Proposition(_) => true,
+            Self::Not(of) => of.is_of_state(),
+            Self::And(of) | Self::Or(of) => of.iter().all(Self::is_of_state),
+            Self::Next(_) | Self::Until(_) | Self::Release(_) => false,
+        }
+    }
+
+    /// The numbers of the propositions in the formula, each once, ascending.
+    pub fn used_propositions(&self) -> Vec<usize> {
+        let mut all = Vec::new();
+        self.propositions(&mut all);
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Adds the numbers of the propositions in the formula.
+    fn propositions(&self, all: &mut Vec<usize>) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Proposition(number) => all.push(*number),
+            Self::Not(of) | Self::Next(of) => of.propositions(all),
+            Self::And(of) | Self::Or(of) | Self::Until(of) | Self::Release(of) => {
+                of.iter().for_each(|of| of.propositions(all));
+            }
+        }
     }
 
     pub fn until(self, other: Self) -> Self {
@@ -96,6 +142,8 @@ pub struct Proposition {
     /// Its words, separated by single blanks. Propositions with equal words are one proposition.
     pub words: String,
     pub span: Span,
+    /// The formula over earlier propositions that this one stands for, if it is no piece of text.
+    pub of: Option<Formula>,
 }
 
 /// The model's names, as far as the parser needs them.
@@ -113,7 +161,8 @@ pub struct Names<'a> {
 /// The first unexpected token, with its place.
 pub fn parse(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
     let tokens = tokens(&source.text)?;
-    let mut parser = Parser { text: &source.text, tokens, at: 0, names, propositions: Vec::new(), depth: 0 };
+    let (known, counted) = (HashMap::new(), (0, 1, 1));
+    let mut parser = Parser { text: &source.text, tokens, at: 0, names, propositions: Vec::new(), known, depth: 0, counted };
     let formula = parser.equivalence()?;
     match parser.peek() {
         None => Ok((formula, parser.propositions)),
@@ -152,13 +201,12 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     let mut start = 0;
     while let Some(first) = text[start..].chars().next() {
         let rest = &text[start..];
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let (kind, length) = if first.is_whitespace() {
             start += first.len_utf8();
             continue;
-        } else if is_word(first) {
+        } else if is_name_character(first) {
             let kind = if first.is_ascii_digit() { TokenKind::Number } else { TokenKind::Name };
-            (kind, rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
+            (kind, rest.find(|c| !is_name_character(c)).unwrap_or(rest.len()))
         } else if let Some(inside) = quoted(rest) {
             (TokenKind::Text, inside.len() + 2)
         } else if let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(**mark)) {
@@ -192,7 +240,11 @@ struct Parser<'a> {
     at: usize,
     names: &'a Names<'a>,
     propositions: Vec<Proposition>,
+    /// The propositions that are pieces of text, by their words.
+    known: HashMap<String, usize>,
     depth: usize,
+    /// Offset, line and column of the last place that was counted. The next one is behind it.
+    counted: (usize, u32, u32),
 }
 
 type Parsed<T> = Result<T, Diagnostic>;
@@ -270,23 +322,86 @@ impl<'a> Parser<'a> {
     }
 
     fn disjunction(&mut self) -> Parsed<Formula> {
-        let mut all = self.conjunction()?;
+        let (first, mut all) = (self.at, vec![self.conjunction()?]);
         while self.take(&["||", "or"]) {
-            let next = self.conjunction()?;
-            self.ensure_fits([&all, &next])?;
-            all = all.or(next);
+            all.push(self.conjunction()?);
         }
-        Ok(all)
+        self.chain(first, all, false)
     }
 
     fn conjunction(&mut self) -> Parsed<Formula> {
-        let mut all = self.until()?;
+        let (first, mut all) = (self.at, vec![self.until()?]);
         while self.take(&["&&", "and"]) {
-            let next = self.until()?;
-            self.ensure_fits([&all, &next])?;
-            all = all.and(next);
+            all.push(self.until()?);
         }
-        Ok(all)
+        self.chain(first, all, true)
+    }
+
+    /// Joins the operands of a chain, whose first token has the number `first`. In a long chain, those of a single state are one
+    /// proposition, so that the number of propositions does not depend on the chain's length.
+    fn chain(&mut self, first: usize, mut all: Vec<Formula>, is_and: bool) -> Parsed<Formula> {
+        if all.len() > MOST_IN_CHAIN {
+            let (of_state, temporal): (Vec<Formula>, Vec<Formula>) = all.into_iter().partition(Formula::is_of_state);
+            all = self.merged(first, of_state, is_and).into_iter().chain(temporal).collect();
+        }
+        let mut all = all.into_iter();
+        let mut joined = all.next().unwrap_or(Formula::Constant(is_and));
+        for next in all {
+            self.ensure_fits([&joined, &next])?;
+            joined = if is_and { joined.and(next) } else { joined.or(next) };
+        }
+        Ok(joined)
+    }
+
+    /// A proposition for several formulas about one state.
+    fn merged(&mut self, first: usize, all: Vec<Formula>, is_and: bool) -> Option<Formula> {
+        if all.is_empty() {
+            return None;
+        }
+        let span = self.span_of_tokens(first, self.at);
+        let of = Formula::joined(all, is_and);
+        let words = self.words_of(&of);
+        self.propositions.push(Proposition { words, span, of: Some(of) });
+        Some(Formula::Proposition(self.propositions.len() - 1))
+    }
+
+    /// A formula about one state as a condition of a model's language.
+    fn words_of(&self, formula: &Formula) -> String {
+        let both = |of: &[Formula; 2], is_and: bool| {
+            let operand = |of: &Formula| match of {
+                Formula::And(_) if !is_and => format!("({})", self.words_of(of)),
+                Formula::Or(_) if is_and => format!("({})", self.words_of(of)),
+                _ => self.words_of(of),
+            };
+            format!("{} {} {}", operand(&of[0]), if is_and { "&&" } else { "||" }, operand(&of[1]))
+        };
+        match formula {
+            Formula::Constant(truth) => if *truth { "true" } else { "false" }.into(),
+            Formula::Proposition(number) => match &self.propositions[*number] {
+                Proposition { of: None, span, .. } => format!("({})", &self.text[span.start as usize..span.end as usize]),
+                Proposition { words, .. } => format!("({words})"),
+            },
+            Formula::Not(of) => format!("not ({})", self.words_of(of)),
+            Formula::And(of) => both(of, true),
+            Formula::Or(of) => both(of, false),
+            Formula::Next(_) | Formula::Until(_) | Formula::Release(_) => unreachable!("the formula is about one state"),
+        }
+    }
+
+    /// The span from a token to the one before another.
+    fn span_of_tokens(&mut self, first: usize, behind: usize) -> Span {
+        let (start, last) = (self.tokens[first].start, self.tokens[behind - 1]);
+        if start < self.counted.0 {
+            self.counted = (0, 1, 1);
+        }
+        let (offset, line, column) = self.counted;
+        let between = &self.text[offset..start];
+        self.counted = match between.rfind('\n') {
+            None => (start, line, column + between.chars().count() as u32),
+            Some(end) => (start, line + between.matches('\n').count() as u32, 1 + between[end + 1..].chars().count() as u32),
+        };
+        let (_, line, column) = self.counted;
+        Span { start: start as u32, end: (last.start + last.text.len()) as u32, line, column }
     }
 
     fn until(&mut self) -> Parsed<Formula> {
@@ -379,13 +494,12 @@ impl<'a> Parser<'a> {
         }
         let words: Vec<&str> = self.tokens[first..self.at].iter().map(|token| token.text).collect();
         let words = words.join(" ");
-        let last = self.tokens[self.at - 1];
-        let span = span(self.text, self.tokens[first].start, last.start + last.text.len());
-        let known = self.propositions.iter().position(|known| known.words == words);
-        let number = known.unwrap_or_else(|| {
-            self.propositions.push(Proposition { words, span });
-            self.propositions.len() - 1
-        });
+        if let Some(number) = self.known.get(&words) {
+            return Ok(Formula::Proposition(*number));
+        }
+        let (span, number) = (self.span_of_tokens(first, self.at), self.propositions.len());
+        self.known.insert(words.clone(), number);
+        self.propositions.push(Proposition { words, span, of: None });
         Ok(Formula::Proposition(number))
     }
 
@@ -509,19 +623,52 @@ mod tests {
             let error = read(text).unwrap_err();
             assert_eq!((error.span.column, &*error.message), (column, message), "{text}");
         }
-        for sign in ["&&", "||", "U", "W", "->", "<->"] {
+        for sign in ["U", "W", "->", "<->"] {
             let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).expect_err(sign);
             assert_eq!(error.message, "the formula is too large", "{sign}");
         }
+        let error = read(&vec!["F a"; 10_000].join(" && ")).expect_err("not one state");
+        assert_eq!(error.message, "the formula is too large");
         for text in ["(".repeat(10_000), "!".repeat(10_000), "G".repeat(10_000) + " a"] {
             assert!(read(&text).is_err());
         }
     }
 
+    #[test]
+    fn long_chains_are_one_proposition() {
+        let names = Names { is_variable: &|_| false, is_process: &|_| false };
+        let parsed = |text: &str| {
+            parse(&Source { name: "--ltl".into(), text: text.into() }, &names).unwrap_or_else(|error| panic!("{error:?}"))
+        };
+        for (sign, joins) in [("&&", "&&"), ("or", "||")] {
+            let all: Vec<String> = (0..10_000).map(|number| format!("x == {number}")).collect();
+            let (formula, propositions) = parsed(&format!("G (a ->\n ({}))", all.join(&format!(" {sign} "))));
+            assert_eq!(written(&formula), "R(0, or(!p0, p10001))");
+            let last = propositions.last().unwrap();
+            assert_eq!((last.span.line, last.span.column), (2, 3));
+            let all: Vec<String> = all.iter().map(|of| format!("({of})")).collect();
+            assert_eq!(last.words, all.join(&format!(" {joins} ")));
+            let mut numbers = Vec::new();
+            last.of.as_ref().unwrap().propositions(&mut numbers);
+            assert_eq!(numbers, (1..10_001).collect::<Vec<_>>());
+        }
+        // Chains in chains, negations, and operands about runs, which stay.
+        let short = vec!["(a || !b)"; 40].join(" && ");
+        let (formula, propositions) = parsed(&format!("({short}) && F c && {}", vec!["d"; 40].join(" && ")));
+        assert_eq!(written(&formula), "and(p5, U(1, p3))");
+        let words = &propositions[5].words;
+        assert!(words.starts_with("(((a) || not ((b))) && (") && words.ends_with("&& (d) && (d)"), "{words}");
+        // A chain that fits stays a formula.
+        assert_eq!(written(&parsed("a && a && a").0), "and(and(p0, p0), p0)");
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(words in proptest::collection::vec(proptest::sample::select(
-            vec!["a", "P", ".", "->", "<->", "U", "R", "G", "F", "X", "!", "(", ")", "[", "]", "[]", "<>", "&&", "||", "==", "1", "-", "é", "\n", "\"", "=", "**"]
+            vec![
+                "a", "P", ".", "->", "<->", "U", "R", "G", "F", "X", "!", "(", ")", "[", "]", "[]", "<>", "&&", "||", "==", "1",
+                "-", "é", "\n", "\"", "=", "**",
+            ]
         ), 0..20)) {
             let _ = read(&words.join(" "));
             let _ = read(&words.concat());

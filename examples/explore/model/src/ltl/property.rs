@@ -1,7 +1,7 @@
 //! Gives a model the automaton of a property, which comes from a formula, a file or the model's own property process.
 
 use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
-use super::formula::{Formula, Names, parse};
+use super::formula::{Formula, Names, Proposition, parse};
 use super::hoa::{self, Named};
 use super::translate::translate;
 use crate::diagnostic::Diagnostic;
@@ -11,6 +11,7 @@ use crate::ir::{Expression, Model, Property, Source, Span};
 use crate::language::Text;
 use crate::warnings::Warning;
 use anyhow::{Context, Result, ensure};
+use std::collections::HashMap;
 
 /// Receives warnings about parts of a text that are not computed as they are written.
 pub type Warn<'a> = dyn FnMut(&Source, &[Warning]) + 'a;
@@ -19,14 +20,19 @@ pub type Warn<'a> = dyn FnMut(&Source, &[Warning]) + 'a;
 pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result<Named> {
     let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
     let (formula, propositions) = parse(source, &names).map_err(|error| Box::new(error.of(source)))?;
-    if let Some(first) = propositions.get(MOST_PROPOSITIONS) {
-        let message =
-            format!("the formula has {} propositions, but at most {MOST_PROPOSITIONS} are possible", propositions.len());
-        return Err(Box::new(Diagnostic::new(first.span, message, "one too many").of(source)).into());
+    // Only parts of other propositions are no propositions of the automaton.
+    let used = formula.used_propositions();
+    if let Some(first) = used.get(MOST_PROPOSITIONS) {
+        let message = format!("the formula has {} propositions, but at most {MOST_PROPOSITIONS} are possible", used.len());
+        return Err(Box::new(Diagnostic::new(propositions[*first].span, message, "one too many").of(source)).into());
     }
-    let spans: Vec<Span> = propositions.iter().map(|of| of.span).collect();
-    let propositions: Vec<String> = spans.iter().map(|span| source.piece(*span).into()).collect();
-    let conditions = conditions(model, source, &propositions, &spans, warn)?;
+    let all = all_conditions(model, source, &propositions, warn)?;
+    let text = |of: &Proposition| of.of.as_ref().map_or(source.piece(of.span), |_| &of.words).to_string();
+    let new: HashMap<usize, usize> = used.iter().enumerate().map(|(new, old)| (*old, new)).collect();
+    let formula = formula.with(&|number| Formula::Proposition(new[&number]));
+    let spans = used.iter().map(|number| propositions[*number].span).collect();
+    let conditions: Vec<Expression> = used.iter().map(|number| all[*number].clone()).collect();
+    let propositions = used.iter().map(|number| text(&propositions[*number])).collect();
     let formula = formula.with(&|number| match conditions[number] {
         Expression::Constant(value) => Formula::Constant(value != 0),
         _ => Formula::Proposition(number),
@@ -34,6 +40,35 @@ pub fn set_formula(model: &mut Text, source: &Source, warn: &mut Warn) -> Result
     let buchi = translate(&formula.negated()).context("--ltl")?;
     let states = (0..buchi.accepting.len()).map(|number| format!("q{number}")).collect();
     set(model.model_mut(), Named { buchi, propositions, spans, states }, &conditions)
+}
+
+/// The conditions that the propositions of a formula are.
+fn all_conditions(model: &Text, source: &Source, propositions: &[Proposition], warn: &mut Warn) -> Result<Vec<Expression>> {
+    let mut all: Vec<Expression> = Vec::new();
+    for Proposition { span, of, .. } in propositions {
+        let condition = match of {
+            Some(of) => of_state(of, &all),
+            None => conditions(model, source, &[source.piece(*span).into()], &[*span], warn)?.remove(0),
+        };
+        all.push(condition);
+    }
+    Ok(all)
+}
+
+/// The condition that a formula without temporal operators is.
+fn of_state(formula: &Formula, conditions: &[Expression]) -> Expression {
+    let both = |operator, of: &[Formula; 2]| {
+        let [left, right] = [0, 1].map(|side| of_state(&of[side], conditions));
+        Expression::binary(operator, left, right, Span::default())
+    };
+    match formula {
+        Formula::Constant(truth) => Expression::Constant((*truth).into()),
+        Formula::Proposition(number) => conditions[*number].clone(),
+        Formula::Not(of) => Expression::unary(Unary::Not, of_state(of, conditions)),
+        Formula::And(of) => both(Binary::And, of),
+        Formula::Or(of) => both(Binary::Or, of),
+        Formula::Next(_) | Formula::Until(_) | Formula::Release(_) => unreachable!("the formula is about one state"),
+    }
 }
 
 /// Gives a model the automaton of the runs that violate a formula over these conditions.
@@ -68,6 +103,13 @@ pub fn conditions(
     for (text, span) in propositions.iter().zip(spans) {
         // The parser gets only the condition, at its original place, so that errors have the right place. A text with escapes is
         // shown on its own.
+        let read = model.condition(&Source { name: source.name.clone(), text: text.clone() });
+        if let Ok((condition, warnings)) = read
+            && warnings.is_empty()
+        {
+            conditions.push(condition);
+            continue;
+        }
         let is_written = source.piece(*span) == text;
         let before = &source.text[..span.start as usize];
         let blank = |c: char| if c == '\n' { "\n".into() } else { " ".repeat(c.len_utf8()) };

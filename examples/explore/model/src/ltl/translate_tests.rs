@@ -220,7 +220,8 @@ proptest! {
         let propositions = (0..PROPOSITIONS).map(|at| format!("x[{at}] == \"\\")).collect();
         let named = Named { buchi, propositions, spans: Vec::new(), states };
         let text = named.hoa("test");
-        let again = hoa::read(&Source { name: "test".into(), text: text.clone() }).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let again = hoa::read(&Source { name: "test".into(), text: text.clone() });
+        let again = again.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
         prop_assert_eq!((again.buchi, again.propositions, again.states), (named.buchi, named.propositions, named.states));
     }
 }

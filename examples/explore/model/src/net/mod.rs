@@ -10,7 +10,8 @@
 //!   place are in a state. Places that no transition changes are constants.
 //! - Invariants bound the tokens of places ([`bounds`]), and with the NUPN section decide how they are held ([`encoding`]).
 //! - Conditions are DVE's expressions over `tokens(place)`, the sum `tokens(p, q)`, and `fireable(transition)`, which is 1 if a
-//!   transition, or one of several, is enabled. A name of letters, digits and `_` may stand as it is; others are in quotes.
+//!   transition, or one of several, is enabled. A name of letters (of any alphabet), digits and `_` may
+//!   stand as it is; others are in quotes.
 //! - Elements are named by their identifiers, `id`. A condition may also use a `name` that only one element has.
 
 pub mod bounds;
@@ -181,8 +182,9 @@ fn lowered(
     let of_net = NetNames { names: pnml.names.clone(), tokens, capacities };
     let names = Names { net: Some(Arc::new(of_net)), ..Names::default() };
     let how = net.encoding.clone();
-    let model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)
+    let mut model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)
         .map_err(|error| Diagnostic { label: format!("{}, and its tokens are stored so: {how}", error.label), ..error })?;
+    model.ignored = pnml.ignored.clone();
     Ok((model, names))
 }
 

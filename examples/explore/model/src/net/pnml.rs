@@ -4,7 +4,7 @@
 use super::xml::{attribute, elements, kind, only_of, shown, text_in};
 use crate::diagnostic::Diagnostic;
 use crate::ir::net::{PlaceId, Transition};
-use crate::ir::{Source, Span};
+use crate::ir::{Ignored, Source, Span};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashMap;
 
@@ -20,6 +20,8 @@ pub struct Pnml {
     /// The units of the NUPN tool section, if it says that the net is safe.
     pub units: Vec<Unit>,
     pub names: Names,
+    /// Parts of the file that do not change what the net does, in the order in which their kinds appear.
+    pub ignored: Vec<Ignored>,
 }
 
 #[derive(Debug)]
@@ -49,14 +51,17 @@ pub struct Names {
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     of_ids: HashMap<String, usize>,
+    /// By the identifier of a reference to the element.
+    of_references: HashMap<String, usize>,
     /// By name; `None` if several elements have it.
     of_names: HashMap<String, Option<usize>>,
 }
 
 impl Index {
-    /// The element with this identifier, or else the only one with this name.
+    /// The element with this identifier, or to which a reference with this identifier leads, or else the only one with this name.
     pub fn get(&self, name: &str) -> Option<usize> {
-        self.of_ids.get(name).copied().or_else(|| self.of_names.get(name).copied().flatten())
+        let by_id = self.of_ids.get(name).or_else(|| self.of_references.get(name)).copied();
+        by_id.or_else(|| self.of_names.get(name).copied().flatten())
     }
 
     /// The element with this identifier.
@@ -66,7 +71,7 @@ impl Index {
 
     /// Whether several elements have this name, and none has it as its identifier.
     pub fn is_ambiguous(&self, name: &str) -> bool {
-        !self.of_ids.contains_key(name) && matches!(self.of_names.get(name), Some(None))
+        self.get(name).is_none() && matches!(self.of_names.get(name), Some(None))
     }
 
     /// All identifiers, in alphabetical order.
@@ -78,7 +83,7 @@ impl Index {
 
     fn name(&mut self, name: Option<String>, of: usize) {
         if let Some(name) = name {
-            self.of_names.entry(name).and_modify(|known| *known = None).or_insert(Some(of));
+            self.of_names.entry(name).and_modify(|known| *known = known.filter(|known| *known == of)).or_insert(Some(of));
         }
     }
 }
@@ -109,7 +114,8 @@ pub fn read(source: &Source) -> Result<Pnml, Diagnostic> {
                 return Err(Diagnostic::new(reader.span(child), "a second net", "only files with one net are read"));
             }
             "net" => net = Some(child),
-            "name" | "toolspecific" => {}
+            "name" => {}
+            "toolspecific" => reader.ignore_tool(child),
             _ => return Err(reader.unknown(child)),
         }
     }
@@ -243,7 +249,9 @@ impl<'t, 'd> Reader<'t, 'd> {
                 "referencePlace" | "referenceTransition" => self.reference(child)?,
                 "toolspecific" => self.tools.push(child),
                 // Final markings, of process mining, say what should be reached; PIPE writes notes, and its only kind of tokens.
-                "name" | "graphics" | "finalmarkings" | "labels" => {}
+                "name" | "graphics" => {}
+                "finalmarkings" => self.ignore("final markings"),
+                "labels" => self.ignore("notes"),
                 "token" if attribute(child, "id") == Some("Default") => {}
                 _ => return Err(self.unknown(child)),
             }
@@ -262,7 +270,8 @@ impl<'t, 'd> Reader<'t, 'd> {
                 }
                 "initialMarking" => initial = Some(self.number(child, "a number of tokens", 0, 0)?),
                 "name" => name = text_of(child),
-                "graphics" | "toolspecific" => {}
+                "graphics" => {}
+                "toolspecific" => self.ignore_tool(child),
                 // PIPE writes 0 where there is no limit.
                 "capacity" if elements(child).all(|value| kind(value) == "value") => {
                     let capacity = self.number(child, "a capacity", 0, 0)?;
@@ -293,9 +302,13 @@ impl<'t, 'd> Reader<'t, 'd> {
             match kind(child) {
                 "name" => name = text_of(child),
                 // Rates, servers and pictures do not change what can fire.
-                "graphics" | "toolspecific" | "rate" | "infiniteServer" | "orientation" => {}
+                "graphics" | "orientation" => {}
+                "toolspecific" => self.ignore_tool(child),
+                "rate" => self.ignore("rates of transitions"),
+                "infiniteServer" => self.ignore("servers of transitions"),
                 "timed" if elements(child).any(|value| kind(value) == "value" && text_in(value).trim() == "true") => {
                     urgency.is_timed = true;
+                    self.ignore("timing of transitions");
                 }
                 "timed" => {}
                 "priority" if elements(child).all(|value| kind(value) == "value") => {
@@ -326,6 +339,23 @@ impl<'t, 'd> Reader<'t, 'd> {
         Ok(())
     }
 
+    /// Counts a part that is ignored.
+    fn ignore(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        match self.pnml.ignored.iter_mut().find(|known| known.what == what) {
+            Some(known) => known.count += 1,
+            None => self.pnml.ignored.push(Ignored { what, count: 1 }),
+        }
+    }
+
+    /// Counts a part that only a tool understands.
+    fn ignore_tool(&mut self, node: Node) {
+        match attribute(node, "tool") {
+            Some(tool) => self.ignore(format!("parts of the tool {tool}")),
+            None => self.ignore("parts of an unnamed tool"),
+        }
+    }
+
     fn reference(&mut self, node: Node<'d, 'd>) -> Result<(), Diagnostic> {
         let id = self.id(node)?;
         let name = kind(node);
@@ -340,7 +370,8 @@ impl<'t, 'd> Reader<'t, 'd> {
     }
 
     /// The number in the text of an annotation, at least `least`; without a text, the `default`.
-    fn number(&self, node: Node<'d, 'd>, what: &str, least: u64, default: u32) -> Result<u32, Diagnostic> {
+    fn number(&mut self, node: Node<'d, 'd>, what: &str, least: u64, default: u32) -> Result<u32, Diagnostic> {
+        elements(node).filter(|child| kind(*child) == "toolspecific").for_each(|tool| self.ignore_tool(tool));
         let only = |name: &str| only_of(node, name, |node| self.span(node));
         // PIPE writes `value` in place of `text`, with the name of the only kind of tokens.
         let (text, value) = (only("text")?.map(text_in), only("value")?.map(text_in));
@@ -353,6 +384,7 @@ impl<'t, 'd> Reader<'t, 'd> {
             }
         };
         if text.is_empty() {
+            self.ignore(format!("annotations `{}` without a number, which are {default}", kind(node)));
             return Ok(default);
         }
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -399,7 +431,8 @@ impl<'t, 'd> Reader<'t, 'd> {
                     return Err(Diagnostic::new(self.span(child), "a second inscription", "an arc has one weight"));
                 }
                 "inscription" => weight = Some(self.number(child, "the weight of an arc", 1, 1)?),
-                "name" | "graphics" | "toolspecific" | "arcpath" => {}
+                "name" | "graphics" | "arcpath" => {}
+                "toolspecific" => self.ignore_tool(child),
                 "type" | "arctype" => {
                     let kind = attribute(child, "value").map(String::from).or_else(|| text_of(child)).unwrap_or_default();
                     if kind.trim() != "normal" {
@@ -476,6 +509,23 @@ impl<'t, 'd> Reader<'t, 'd> {
         Ok(())
     }
 
+    /// Names the elements by the identifiers and names of the references that lead to them, too.
+    fn name_references(&mut self) -> Result<(), Diagnostic> {
+        let mut names = std::mem::take(&mut self.pnml.names);
+        let lists = [(&self.place_references, &mut names.places), (&self.transition_references, &mut names.transitions)];
+        for (references, index) in lists {
+            for (id, (node, _)) in references {
+                if let Some(number) = self.resolved(id, index, references)? {
+                    index.of_references.insert((*id).into(), number);
+                    let name = elements(*node).find(|child| kind(*child) == "name").and_then(text_of);
+                    index.name(name, number);
+                }
+            }
+        }
+        self.pnml.names = names;
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Pnml, Diagnostic> {
         for id in self.place_references.keys() {
             if self.resolved(id, &self.pnml.names.places, &self.place_references)?.is_none() {
@@ -486,12 +536,15 @@ impl<'t, 'd> Reader<'t, 'd> {
         for id in self.transition_references.keys() {
             self.resolved(id, &self.pnml.names.transitions, &self.transition_references)?;
         }
+        self.name_references()?;
         for arc in std::mem::take(&mut self.arcs) {
             self.arc(arc)?;
         }
         for tool in std::mem::take(&mut self.tools) {
             if attribute(tool, "tool") == Some("nupn") {
                 self.units(tool)?;
+            } else {
+                self.ignore_tool(tool);
             }
         }
         for Transition { takes, puts, name, span } in &mut self.pnml.transitions {

@@ -13,6 +13,7 @@ use crate::ir::{Source, Span};
 use crate::ltl::formula::Formula;
 use crate::parsing;
 use roxmltree::{Document, Node, ParsingOptions};
+use warpset_support::escaping;
 
 /// Deepest nesting of a formula, which is walked by recursion.
 const MAX_DEPTH: usize = 400;
@@ -150,7 +151,8 @@ impl Reader<'_> {
             let found = only_of(node, name, |node| self.span(node))?;
             found.ok_or_else(|| Diagnostic::new(self.span(node), format!("a property without `{name}`"), "it is needed"))
         };
-        let name = escaped(&text_of(one("id")?));
+        // Verdicts are lines of words.
+        let name = escaping::word(&text_of(one("id")?)).into_owned();
         let question = one("formula").and_then(|formula| self.only(formula)).and_then(|formula| self.question(formula));
         // One unreadable property must not cost the file's others their answers.
         let question = question.unwrap_or_else(|error| {
@@ -240,9 +242,8 @@ impl Reader<'_> {
             }
             "negation" => Ok(inner(self.only(node)?)?.negated()),
             name @ ("conjunction" | "disjunction") => {
-                let mut all = elements(node).map(inner);
-                let first = all.next().unwrap_or(Ok(Formula::Constant(name == "conjunction")))?;
-                all.try_fold(first, |all, part| Ok(if name == "conjunction" { all.and(part?) } else { all.or(part?) }))
+                let all: Vec<Formula> = elements(node).map(inner).collect::<Result<_, _>>()?;
+                Ok(Formula::joined(all, name == "conjunction"))
             }
             _ => Err(self.error(node, "an operator of temporal logic was expected")),
         }
@@ -339,17 +340,4 @@ fn is_temporal(node: Node) -> bool {
 
 fn text_of(node: Node) -> String {
     xml::text_in(node).trim().into()
-}
-
-/// The name of a property, on one line: characters that would divide a verdict's line, or control a terminal, are escaped.
-fn escaped(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for character in name.chars() {
-        if character.is_control() || character.is_whitespace() {
-            text.extend(character.escape_unicode());
-        } else {
-            text.push(character);
-        }
-    }
-    text
 }

@@ -49,7 +49,8 @@ impl Structure {
 
 /// Whether each transition may fire.
 fn may_fire(initial: &[u32], transitions: &[Transition]) -> Vec<bool> {
-    // By transition, the number of places that have too few tokens as far as is known; by place, the transitions that wait for it.
+    // By transition, the number of places that have too few tokens as far as is known; by place, the transitions that wait for
+    // it.
     let mut lacking = vec![0usize; transitions.len()];
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); initial.len()];
     for (id, transition) in transitions.iter().enumerate() {

@@ -209,6 +209,11 @@ fn identifiers_may_have_any_characters_and_be_of_a_place_and_a_transition() {
     assert_eq!(nets.pnml.transitions[0].puts, [(1, 1)]);
     let condition = |text: &str| nets.condition(&Source { name: String::new(), text: text.into() });
     assert!(condition("tokens(\"a b<&>\u{e9} \u{1f980}'\") == 1 and fireable(\"a b<&>\u{e9} \u{1f980}'\")").is_ok());
+    // Letters of any alphabet need no quotes, which tells them from marks.
+    let nets = read(&page(&[place("gr\u{f6}\u{df}e_2", 1), transition("\u{435}\u{301}"), place("\u{6f22}", 0)].concat()));
+    let condition = |text: &str| nets.condition(&Source { name: String::new(), text: text.into() }).map_err(|e| e.to_string());
+    assert!(condition("tokens(gr\u{f6}\u{df}e_2, \u{6f22}) == 1 and not fireable(\u{435}\u{301})").is_ok());
+    assert!(condition("tokens(\u{1f980})").unwrap_err().contains("`\u{1f980}` is not expected here"));
     let both = page(&[place("x", 1), transition("x"), place("y", 1), transition("y"), arc("x", "y", 1)].concat());
     assert!(refused(&both).contains("it is not clear which way"));
 }

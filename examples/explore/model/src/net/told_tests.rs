@@ -139,8 +139,8 @@ fn places_that_never_change_cost_others_no_bounds() {
 
 #[test]
 fn places_without_tokens_of_their_own_take_no_bits() {
-    // `p1` has two tokens fewer than `p0`, `p3` is the opposite of `p2`, `p4` only loses its token to a transition that never fires,
-    // and `p6` waits for one that comes after that.
+    // `p1` has two tokens fewer than `p0`, `p3` is the opposite of `p2`, `p4` only loses its token to a transition that never
+    // fires, and `p6` waits for one that comes after that.
     let text = [
         [place("p0", 3), place("p1", 1), place("p2", 1), place("p3", 0), place("p4", 1), place("p5", 0), place("p6", 0)].concat(),
         ["take", "there", "back", "never", "after"].map(transition).concat(),

@@ -106,8 +106,9 @@ impl Lines {
             *count += 1;
             return Ok(());
         }
-        let text = std::str::from_utf8(label).ok().filter(|text| text.is_ascii());
-        let text = text.ok_or_else(|| anyhow!("the label `{}` has a character that is not ASCII", excerpt(label)))?;
+        let text = std::str::from_utf8(label).ok().with_context(|| {
+            format!("the label `{}` is not UTF-8: convert the file, for example by iconv -f ISO-8859-1 -t UTF-8", excerpt(label))
+        })?;
         if self.repeated.len() == LABELS_AT_ONCE || self.waiting.texts.bytes() > BYTES_AT_ONCE {
             self.number_labels()?;
         }
@@ -136,8 +137,8 @@ impl Lines {
         let states = declared.max(initial + 1).min(states);
         ensure!(
             states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
-            "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} times as many as \
-             transitions, are possible"
+            "{name}:1: {states} states of {transitions} transitions: at most {STATES_IN_ANY_CASE}, or {STATES_A_TRANSITION} \
+             times as many as transitions, are possible"
         );
         let table = Table::new(states as u32, texts.len() as u32, initial as u32, sources, &labels, &targets);
         Ok(Aut { table, labels: texts })
@@ -149,8 +150,9 @@ fn unquoted(written: &[u8]) -> Result<&[u8]> {
     if let Some(rest) = written.strip_prefix(b"\"") {
         return rest.strip_suffix(b"\"").ok_or_else(|| anyhow!("the label `{}` has no closing quote", excerpt(written)));
     }
-    let is_word = written.first().is_some_and(u8::is_ascii_alphabetic)
-        && written.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+    let is_word = written.first().is_some_and(is_letter)
+        && written.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit() || *byte == b'_');
     ensure!(is_word || written == b"*", "the label `{}` must be in quotes, because it is not a single word", excerpt(written));
     Ok(written)
 }

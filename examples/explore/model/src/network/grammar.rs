@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::Span;
-use crate::parsing::{self, Words};
+use crate::parsing::{self, Words, is_name_character};
 use warpset_grammars::network::Grammar;
 
 pub use crate::parsing::span;
@@ -42,7 +42,7 @@ fn refused(text: &str, error: Span) -> Option<Diagnostic> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
         let to = |end: Option<usize>| end.unwrap_or(rest.len());
-        let word = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_./~".contains(c)).len();
+        let word = rest.len() - rest.trim_start_matches(|c: char| is_name_character(c) || "./~".contains(c)).len();
         let length = match first {
             '"' => to(rest[1..].find(['"', '\n']).map(|end| end + 2)),
             _ if rest.starts_with("--") => to(rest.find('\n')),

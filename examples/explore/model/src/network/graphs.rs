@@ -162,7 +162,8 @@ proptest! {
         let files = Files::new(&[]);
         let mut parts: Vec<(String, LabelledGraph)> = Vec::new();
         for (number, transitions) in systems.iter().enumerate() {
-            let transitions: Vec<(u32, &str, u32)> = transitions.iter().map(|(from, label, to)| (*from, names[*label], *to)).collect();
+            let transitions: Vec<(u32, &str, u32)> =
+                transitions.iter().map(|(from, label, to)| (*from, names[*label], *to)).collect();
             files.write(&format!("s{number}.aut"), &aut(&transitions));
             let mut rows = vec![Vec::new(); 4];
             transitions.iter().for_each(|(from, label, to)| rows[*from as usize].push((label.to_string(), *to as usize)));

@@ -408,17 +408,16 @@ impl<'a> Reader<'a> {
                 let message = format!("`{name}` includes itself, or more than {MAX_FILES_IN_EACH_OTHER} files are nested");
                 return Err(at.error(span(pair), message, "included again here"));
             }
-            let mut bytes = Vec::new();
             let open = || {
                 let file = File::open(&path)?;
                 self.files.push(Arc::new(Identity::from_file(file.try_clone()?)?));
-                Ok::<_, anyhow::Error>(file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?)
+                let mut file = file.take(MAX_BYTES + 1);
+                Ok::<_, anyhow::Error>((Source::read(name_of(at.path, &name), &mut file)?, file.limit()))
             };
-            let length = { open }().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
-            if length as u64 > MAX_BYTES {
+            let (source, left) = { open }().with_context(|| format!("{} cannot be read", path.display())).map_err(place)?;
+            if left == 0 {
                 return Err(at.error(span(pair), format!("`{name}` has more than {MAX_BYTES} bytes"), "needed here"));
             }
-            let source = Source::of_bytes(name_of(at.path, &name), &bytes);
             self.inside.push(path.clone());
             let rules = self.text(&source, &path)?;
             self.inside.pop();

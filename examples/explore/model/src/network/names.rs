@@ -1,12 +1,12 @@
 //! Names of components, as conditions use them.
 
+use crate::parsing::is_name_character;
 use std::collections::{HashMap, HashSet};
 
 /// The text as an identifier: characters that names cannot contain are replaced.
 pub fn identifier(text: &str) -> String {
-    let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !crate::dve::is_keyword(&name);
-    if is_name { name } else { format!("_{name}") }
+    let name: String = text.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
+    if crate::dve::is_name(&name) { name } else { format!("_{name}") }
 }
 
 /// The names, with numbers appended to those that occur more than once.

@@ -340,10 +340,36 @@ fn state_spaces_that_are_none_are_refused_with_their_line() {
         ("des (0, 1, 2)\n(0, , 1)", "test:2: the label `` must be in quotes"),
         ("des (0, 2, 2)\n(0, A, 1)\n", "test:3: the text ends after 1 transition, but the first line announces 2"),
         ("des (0, 1, 2)\n(0, A, 1)\n(0, A, 1)", "test:3: more transitions than the 1"),
-        ("des (0, 1, 2)\n(0, \"\u{e9}\", 1)", "a character that is not ASCII"),
     ] {
         let error = read_aut(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(message), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn labels_and_names_have_any_letters() {
+    let labels = |text: &[u8]| read_aut(text).map(|network| explored(&network).2).map_err(|error| error.to_string());
+    let text = "des (0, 3, 2)\n(0, \"\u{e9} !\u{1f980}\", 1)\n(0, gr\u{fc}n, 1)\n(0, \u{df}, 1)\n";
+    assert_eq!(labels(text.as_bytes()).unwrap(), ["gr\u{fc}n", "\u{df}", "\u{e9} !\u{1f980}"]);
+    let error = labels(b"des (0, 1, 2)\n\n(0, \"gr\xfcn\", 1)\n").unwrap_err();
+    assert!(error.starts_with("test:3: the label `gr\u{fffd}n` is not UTF-8: convert the file"), "{error}");
+    let files = Files::new(&[
+        ("gr\u{fc}n-2", &[(0, "\u{e9} !\u{1f980}", 1), (1, "\u{df}", 0)]),
+        ("\u{e9}", &[(0, "\u{e9} !\u{1f980}", 1)]),
+    ]);
+    for text in [
+        "\"gr\u{fc}n-2\" |[\u{e9}]| \u{e9}",
+        "par using \u{e9} * \u{e9} -> \u{e9}, \u{df} * _ -> \u{df} in \"gr\u{fc}n-2.aut\" || \u{e9}.aut end par",
+        "total rename \"x !\\(.\\)\" -> \"\u{e9} !\\1\" in (partial rename \"\u{e9}\" -> x in gr\u{fc}n-2 end rename) |[x]| \
+         partial rename \"[\u{e9}]\" -> x in \u{e9} end rename end rename",
+    ] {
+        let network = files.read(text).unwrap_or_else(|error| panic!("{text}: {error:#}"));
+        assert_eq!(explored(&network), (3, 2, vec!["\u{df}".to_string(), "\u{e9} !\u{1f980}".into()]), "{text}");
+        let value = |condition: &str| {
+            let condition = network.condition(&Source { name: "c".into(), text: condition.into() }).unwrap().0;
+            Interpreter::new(&network.model).value(&condition, &network.model.initial_state()).unwrap()
+        };
+        assert_eq!(value("gr\u{fc}n_2 == 0 and \u{e9} == 0 and enabled(\u{e9}) and not enabled(\u{df})"), 1, "{text}");
     }
 }
 

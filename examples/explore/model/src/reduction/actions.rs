@@ -10,6 +10,7 @@ use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, Spa
 use crate::trace::describe_step;
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
+use warpset_support::escaping;
 
 /// Most actions of a model that is reduced: their matrix of conflicts takes 32 MiB.
 const MOST_ACTIONS: usize = 1 << 14;
@@ -234,8 +235,8 @@ pub fn text(model: &Model, expression: &Expression) -> String {
             format!("{}.{}", process.name, process.locations[*location].name)
         }
         Expression::Enabled(label) => match &model.network {
-            Some(network) => format!("enabled({})", network.labels.get(*label)),
-            None => format!("fireable({})", model.firing_name(*label)),
+            Some(network) => format!("enabled({})", escaping::line(network.labels.get(*label))),
+            None => format!("fireable({})", escaping::line(model.firing_name(*label))),
         },
         Expression::Unary { operator, operand } => {
             let sign = match operator {

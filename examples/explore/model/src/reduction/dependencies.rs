@@ -21,6 +21,7 @@ use crate::ir::Net;
 use anyhow::Result;
 use fixedbitset::FixedBitSet;
 use std::fmt::Write;
+use warpset_support::escaping;
 
 /// The actions of a model and how they depend on each other.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ fn of_net(knowledge: Knowledge, model: &Model, net: &Net, actions: Actions, test
     let name = |action| actions.describe(model, action);
     let conflicts = arcs.conflicts(|one, other, place| {
         if let Some(reasons) = &mut reasons {
-            let place = &net.places[place].name;
+            let place = escaping::line(&net.places[place].name);
             *reasons += &format!(
                 "do not accord\t{}\t{}\tone may take tokens from {place} that the other needs\n",
                 name(one),
@@ -244,6 +245,7 @@ pub fn describe_test(model: &Model, test: &Test) -> String {
         Test::Holds(expression) => super::actions::text(model, expression),
         Test::Tokens { place, least, is_reached } => {
             let name = model.net.as_ref().map_or("", |net| &net.places[*place].name);
+            let name = escaping::line(name);
             format!("tokens({name}) {} {least}", if *is_reached { ">=" } else { "<" })
         }
         Test::Ready { component, label, is_ready } => {

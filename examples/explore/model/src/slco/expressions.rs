@@ -1,10 +1,11 @@
 //! Translates parsed expressions to expressions of the intermediate form.
 
 use super::grammar::{Pair, Rule, span};
+use crate::chains::Part;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::{Expression, Span, StoreTarget, Type, Variable, VariableId};
-use crate::parsing::{Declared, unknown};
+use crate::parsing::{Declared, longest_run, unknown};
 use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
@@ -82,16 +83,9 @@ pub struct Scope<'a, N> {
     pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
-/// Nesting and depth that an expression may still use.
-#[derive(Clone, Copy)]
-struct Remaining {
-    nesting: usize,
-    depth: usize,
-}
-
 impl<N: Names> Scope<'_, N> {
     pub fn expression(&self, pair: Pair) -> Result<Expression, Diagnostic> {
-        self.lower(pair, Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })
+        self.lower(pair, MAX_NESTING)
     }
 
     /// Resolves the target of an assignment or a receive.
@@ -99,36 +93,41 @@ impl<N: Names> Scope<'_, N> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let name = parts.next().expect("a target begins with a name");
-        let (variable, index) =
-            self.access(&[name], at, parts.next(), Remaining { nesting: MAX_NESTING, depth: MAX_DEPTH })?.map_err(|_| {
-                Diagnostic::new(at, "a state machine as the target of an assignment", "a state machine cannot be assigned")
-            })?;
+        let (variable, index) = self.access(&[name], at, parts.next(), MAX_NESTING)?.map_err(|_| {
+            Diagnostic::new(at, "a state machine as the target of an assignment", "a state machine cannot be assigned")
+        })?;
         Ok(StoreTarget { variable, index, span: at })
     }
 
-    fn lower(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    /// Translates an expression. `nesting`: brackets that may still be opened, including those around this expression.
+    fn lower(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
-        // A chain of operators is at most as deep as its number of operators.
-        let operators = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand).count();
-        let remaining =
-            Remaining { nesting: remaining.nesting.saturating_sub(1), depth: remaining.depth.saturating_sub(operators + 2) };
-        if remaining.nesting == 0 || remaining.depth == 0 {
+        let too_large = || {
             let label = format!("more than {MAX_NESTING} nested brackets or {MAX_DEPTH} nested operators");
-            return Err(Diagnostic::new(at, "the expression is too large", label));
-        }
-        let binary = |left: Result<Expression, Diagnostic>, operator: Pair, right: Result<Expression, Diagnostic>| {
-            let (left, right, binary) = (left?, right?, binary_operator(operator.as_rule()));
-            self.warn(warnings::of_operator(binary, operator.as_str(), span(&operator), &left, &right));
-            Ok(Expression::binary(binary, left, right, at))
+            Diagnostic::new(at, "the expression is too large", label)
         };
-        OPERATORS.map_primary(|operand| self.operand(operand, remaining)).map_infix(binary).parse(pair.into_inner())
+        let Some(nesting) = nesting.checked_sub(1).filter(|nesting| *nesting > 0) else { return Err(too_large()) };
+        // Powers are nested from the right, between their operands.
+        let infix = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand);
+        if longest_run(infix.map(|part| part.as_rule() == Rule::power)) > MAX_DEPTH {
+            return Err(too_large());
+        }
+        let fits = |part: Part| if part.depth() > MAX_DEPTH { Err(too_large()) } else { Ok(part) };
+        let binary = |left: Result<Part, Diagnostic>, operator: Pair, right: Result<Part, Diagnostic>| {
+            let (left, right, binary) = (left?, right?, binary_operator(operator.as_rule()));
+            self.warn(warnings::of_operator(binary, operator.as_str(), span(&operator), left.value(), right.value()));
+            fits(left.join(binary, right, at))
+        };
+        let operand = |operand| self.operand(operand, nesting).map(Part::new).and_then(fits);
+        let part = OPERATORS.map_primary(operand).map_infix(binary).parse(pair.into_inner())?;
+        Ok(part.expression(at))
     }
 
     fn warn(&self, warning: Option<Warning>) {
         self.warnings.borrow_mut().extend(warning);
     }
 
-    fn operand(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn operand(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let first = parts.next().expect("an operand is not empty");
@@ -143,7 +142,7 @@ impl<N: Names> Scope<'_, N> {
                 _ => Expression::Constant(value),
             });
         }
-        let value = self.primary(primary, remaining)?;
+        let value = self.primary(primary, nesting)?;
         Ok(match sign {
             Some(Rule::not) => Expression::unary(Unary::Not, value),
             Some(Rule::minus) => {
@@ -156,20 +155,20 @@ impl<N: Names> Scope<'_, N> {
         })
     }
 
-    fn primary(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn primary(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         match pair.as_rule() {
             Rule::true_value => Ok(Expression::Constant(1)),
             Rule::false_value => Ok(Expression::Constant(0)),
-            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), remaining),
-            Rule::reference => self.reference(pair, remaining),
+            Rule::parenthesised => self.lower(pair.into_inner().next().expect("brackets are around an expression"), nesting),
+            Rule::reference => self.reference(pair, nesting),
             rule => unreachable!("{rule:?} is no operand in the grammar"),
         }
     }
 
-    fn reference(&self, pair: Pair, remaining: Remaining) -> Result<Expression, Diagnostic> {
+    fn reference(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let (names, mut index): (Vec<Pair>, Vec<Pair>) = pair.into_inner().partition(|part| part.as_rule() == Rule::name);
-        Ok(match self.access(&names, at, index.pop(), remaining)? {
+        Ok(match self.access(&names, at, index.pop(), nesting)? {
             Ok((variable, None)) => Expression::Variable(variable),
             Ok((array, Some(index))) => Expression::Element { array, index: Box::new(index), span: at },
             Err(place) => place,
@@ -182,7 +181,7 @@ impl<N: Names> Scope<'_, N> {
         names: &[Pair],
         at: Span,
         index: Option<Pair>,
-        remaining: Remaining,
+        nesting: usize,
     ) -> Result<Result<(VariableId, Option<Expression>), Expression>, Diagnostic> {
         let variable = match (self.names.find(names, at)?, &index) {
             (Meaning::Variable(variable), _) => variable,
@@ -203,7 +202,7 @@ impl<N: Names> Scope<'_, N> {
             }
             (Some(index), true) => {
                 let index_at = span(&index);
-                let index = self.lower(index.into_inner().next().expect("an index is an expression"), remaining)?;
+                let index = self.lower(index.into_inner().next().expect("an index is an expression"), nesting)?;
                 self.warn(warnings::of_index(of, Some(&index), index_at));
                 Ok(Ok((variable, Some(index))))
             }

@@ -344,15 +344,17 @@ fn what_is_not_computed_as_it_is_written_is_told() {
 #[test]
 fn sizes_have_limits() {
     let nested = |depth: usize| machine("Integer x", &format!("A -> B {{ {}x{} = 0 }}", "(".repeat(depth), ")".repeat(depth)));
-    let chain = |length: usize| machine("Integer x", &format!("A -> B {{ x{} = 0 }}", " + x".repeat(length)));
-    for good in [nested(60), chain(290)] {
+    let chain = |length: usize, more: &str| machine("Integer x", &format!("A -> B {{ x{} = 0 }}", more.repeat(length)));
+    for good in [nested(60), chain(290, " / x"), chain(290, " ** x"), chain(10_000, " + x - x"), chain(10_000, " = 1 && x")] {
         read(&good).unwrap();
     }
-    for bad in [nested(70), chain(310)] {
+    for bad in [nested(70), chain(310, " / x"), chain(310, " ** x")] {
         assert!(read(&bad).unwrap_err().contains("too large"));
     }
     read(&nested(100_000)).unwrap_err();
-    read(&chain(sized(100_000, 30_000, 30_000))).unwrap_err();
+    for power in [" / x", " ** x"] {
+        read(&chain(sized(100_000, 30_000, 30_000), power)).unwrap_err();
+    }
     // One condition for each pair of priorities.
     let many =
         |count: usize| machine("Integer x", &(1..count).map(|at| format!("{at}: A -> B {{ x = {at} }}\n")).collect::<String>());

@@ -5,7 +5,8 @@ namespace explore {
 
 // Words of a component: the field of its state, and the places of its parts in `tables`.
 constexpr u32 component_words = 8;
-constexpr u32 state_word = 0, state_shift = 1, state_mask = 2, rows_at = 3, labels_at = 4, targets_at = 5, led_at = 6, led_rules_at = 7;
+constexpr u32 state_word = 0, state_shift = 1, state_mask = 2, rows_at = 3, labels_at = 4, targets_at = 5, led_at = 6,
+              led_rules_at = 7;
 
 template <class State>
 EXPLORE_FN u32 state_of(const u32* component, const State& from)
@@ -36,7 +37,8 @@ struct Ways {
     template <class State>
     EXPLORE_FN Ways(const u32* tables, const u32* component, u32 label, const State& from)
     {
-        const u32 *const row = tables + component[rows_at] + state_of(component, from), *const labels = tables + component[labels_at];
+        const u32 *const row = tables + component[rows_at] + state_of(component, from),
+                  *const labels = tables + component[labels_at];
         const u32 end = row[1];
         first = first_of(labels, row[0], end, label);
         u32 last = first;

@@ -177,7 +177,8 @@ struct Choice {
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
         EXPLORE_NO_UNROLL
-        for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count) add(tables[at], tables[at + 1 + Lanes::lane()]);
+        for (u32 at = tables[rows_of_actions_at + row]; at < end; at += 1 + count)
+            add(tables[at], tables[at + 1 + Lanes::lane()]);
     }
 
     // Settles the actions of a row, which have the test whose enablers are about to be added. The set then contains what any of

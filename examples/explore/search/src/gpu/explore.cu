@@ -277,7 +277,9 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
 }
 
 // Most moves of the property's automaton that one step is joined with at a time. Without a property it is 1, for the step alone.
-constexpr u32 moves_at_once = property_moves == 0 ? 1 : property_moves < EXPLORE_ROWS_A_THREAD ? property_moves : EXPLORE_ROWS_A_THREAD;
+constexpr u32 moves_at_once = property_moves == 0                      ? 1
+                              : property_moves < EXPLORE_ROWS_A_THREAD ? property_moves
+                                                                       : EXPLORE_ROWS_A_THREAD;
 
 // All units that a state can try: the processes and, for a product, staying in place if no process can move.
 constexpr u32 all_units = units + (property_moves > 0);
@@ -699,7 +701,8 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
     const Table table = warpset::table(view);
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
-        table.read_words(references[at] & warpset::slot_mask, 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+        table.read_words(references[at] & warpset::slot_mask, 0, 1,
+                         [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
 #if EXPLORE_BY_ROWS
@@ -778,8 +781,8 @@ extern "C" __global__ void count_steps(explore::u64* most)
 // references[level], which must be no_reference before, and remains so if there is none. The level is order[starts[level] ..
 // starts[level + 1]]. Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts, unsigned* path,
-                 explore::u64* references, explore::u64 level)
+find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts,
+                 unsigned* path, explore::u64* references, explore::u64 level)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
@@ -797,7 +800,8 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
         if (has_state) joint.start(tables, state, notes);
         try_all(tables, has_state, state, joint, notes, comparison);
         // Relaxed: any predecessor will do, and the host reads it after the kernel has ended.
-        if (comparison.found && warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
+        if (comparison.found &&
+            warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
             for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
     }
 }
@@ -816,7 +820,8 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers, marks_of_block(shared, EXPLORE_MARKS)};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers,
+                      marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;

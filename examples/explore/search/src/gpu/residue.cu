@@ -208,7 +208,8 @@ extern "C" __global__ void seed_reset(const explore::u64* order, explore::u64 co
     for_each_slot(order, count, [&](bool has, u64 slot) {
         const u32 before = has ? flags[slot] : 0;
         const bool first = before & in_residue && before & is_accepting;
-        if (before & in_residue) flags[slot] = static_cast<Flags>((before & (in_residue | is_accepting)) | (first ? is_reached : 0));
+        if (before & in_residue)
+            flags[slot] = static_cast<Flags>((before & (in_residue | is_accepting)) | (first ? is_reached : 0));
         append(queue, sweep, first, slot);
     });
 }
@@ -228,8 +229,8 @@ extern "C" __global__ void seed_elimination(const explore::u64* order, explore::
 }
 
 // Counts the states in the residue, and those whose count has reached its maximum.
-extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags, unsigned most,
-                                         explore::Sweep* sweep)
+extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
+                                         unsigned most, explore::Sweep* sweep)
 {
     using namespace explore;
     for_each_slot(order, count, [&](bool has, u64 slot) {
@@ -281,8 +282,8 @@ extern "C" __global__ void find_first(const explore::u64* order, explore::u64 co
 }
 
 // Writes the words of the states at places `numbers` of the queue, one after another.
-extern "C" __global__ void read_members(warpset::View view, const explore::u64* queue, const unsigned* numbers, explore::u64 count,
-                                        unsigned* words)
+extern "C" __global__ void read_members(warpset::View view, const explore::u64* queue, const unsigned* numbers,
+                                        explore::u64 count, unsigned* words)
 {
     using namespace explore;
     const Table table = warpset::table(view);

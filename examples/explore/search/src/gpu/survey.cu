@@ -120,7 +120,8 @@ __device__ void survey_state(const Plan& plan, const Figures& figures, bool has_
 // Adds the figures of the states in slots first .. last to `all`. Blocks of whole warps; any number of blocks. Nothing may change
 // the table meanwhile.
 extern "C" __global__ void __launch_bounds__(256)
-survey_states(warpset::View view, const unsigned* plan_words, unsigned long long first, unsigned long long last, warpset::u64* all)
+survey_states(warpset::View view, const unsigned* plan_words, unsigned long long first, unsigned long long last,
+              warpset::u64* all)
 {
     using namespace explore;
     __shared__ u64 block[of_block];

@@ -154,7 +154,8 @@ proptest! {
         // Counts that stay at 1 or 2 cost additional rounds but change nothing.
         let checks = Checks::default();
         let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
-        let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+        let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64);
+        let table = table.build(&Device::cpu_with_threads(2)).unwrap();
         let initial = dve.model.initial_state();
         let mut threads = Threads::new(&table, &source, initial);
         threads.explore(KEEP_GOING, &|_| true).unwrap();
@@ -635,14 +636,16 @@ proptest! {
         let checks = Checks::default();
         let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         for (role, is_bad) in [(Role::Possible, &is_lost as &dyn Fn(usize) -> bool), (Role::Progress, &is_livelock)] {
-            let table = VectorTable::<Tree>::builder(dve.model.layout.words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+            let table = VectorTable::<Tree>::builder(dve.model.layout.words).capacity(64);
+            let table = table.build(&Device::cpu_with_threads(2)).unwrap();
             let initial = dve.model.initial_state();
             let mut threads = Threads::new(&table, &source, initial);
             let exploration = threads.explore(KEEP_GOING, &|_| true).unwrap();
             let possible = Possible::new(role, text.into(), condition.clone());
             let outcome = threads.answer(&possible, &interpreter, &exploration, KEEP_GOING);
             let violated = (0..all.len()).any(is_bad);
-            prop_assert_eq!(outcome.verdict, if violated { Verdict::Violated } else { Verdict::Holds }, "{:?} {:?}", role, outcome.why);
+            let expected = if violated { Verdict::Violated } else { Verdict::Holds };
+            prop_assert_eq!(outcome.verdict, expected, "{:?} {:?}", role, outcome.why);
             if let Some((found, path)) = outcome.found {
                 let number = all.iter().position(|state| *state == found.state).unwrap();
                 prop_assert!(is_bad(number) && path.len() as u64 == found.level + 1);

@@ -126,8 +126,8 @@ impl Figures {
     }
 }
 
-/// A place that gets `most` tokens, and has no proved bound: `double` would double them if `q` had a token, and `never` would put one
-/// there if `c` and `p` had one more together than they ever have.
+/// A place that gets `most` tokens, and has no proved bound: `double` would double them if `q` had a token, and `never` would put
+/// one there if `c` and `p` had one more together than they ever have.
 fn wide(most: u32) -> Net {
     let net = Net::default().place("q", 0).place("c", most).place("p", 0).transition("t", &["c"], &["p"]);
     let all = [&vec!["c"; most as usize][..], &["p"]].concat();

@@ -15,6 +15,7 @@ pub use read::read;
 use super::buchi::{Buchi, Cube, Label, MOST_PROPOSITIONS};
 use crate::ir::Span;
 use std::fmt::Write as _;
+use warpset_support::escaping::{self, quoted};
 
 /// An automaton and its propositions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +49,6 @@ impl Named {
     /// Writes the automaton in the HOA format. `name` says what the automaton is for.
     pub fn hoa(&self, name: &str) -> String {
         let Self { buchi, propositions, states, .. } = self;
-        let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
         let mut text = String::from("HOA: v1\n");
         let names: Vec<String> = propositions.iter().map(|name| format!(" {}", quoted(name))).collect();
         writeln!(text, "tool: \"explore\" \"{}\"\nname: {}", env!("CARGO_PKG_VERSION"), quoted(name)).unwrap();
@@ -67,7 +67,7 @@ impl Named {
     /// Writes the automaton for Graphviz.
     pub fn dot(&self, name: &str) -> String {
         let Self { buchi, propositions, states, .. } = self;
-        let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+        let quoted = |text: &str| escaping::dot(&escaping::line(text));
         let mut text =
             format!("digraph {} {{\n  rankdir=LR;\n  start [shape=point];\n  start -> {};\n", quoted(name), buchi.initial);
         for (state, edges) in buchi.edges.iter().enumerate() {

@@ -30,6 +30,9 @@ const MOST_PARTS: usize = 2000;
 /// Limit of nested operators in a label, including those of its aliases.
 const MAX_DEPTH: usize = 200;
 
+/// The automata that are supported, for messages about others.
+const ONLY_STATES: &str = "only state-based Büchi acceptance is supported, without alternation";
+
 /// Reads an automaton.
 ///
 /// # Errors
@@ -66,6 +69,19 @@ struct Header<'t> {
     states: Option<TokenPosition>,
     starts: Vec<TokenPosition>,
     named: Named,
+    acceptance: Acceptance,
+    /// Index of the token that says that transitions are accepting.
+    of_transitions: Option<usize>,
+}
+
+/// The runs that an automaton accepts.
+#[derive(Clone, Copy, Default)]
+enum Acceptance {
+    /// Runs with infinitely many states of the set 0.
+    #[default]
+    Buchi,
+    /// Every run: the acceptance condition is `t`, whatever this number of sets contains.
+    All { sets: u64 },
 }
 
 /// The number of a state, and the index of its token.
@@ -181,6 +197,9 @@ impl<'t> Reader<'t> {
         if !header.items.contains_key("Acceptance") {
             return self.wrong("the header `Acceptance:` is missing", "Büchi acceptance is supported: `Acceptance: 1 Inf(0)`");
         }
+        if let (Acceptance::Buchi, Some(at)) = (header.acceptance, header.of_transitions) {
+            return self.wrong_at(at, "acceptance on transitions (trans-acc)", ONLY_STATES);
+        }
         self.at += 1;
         let propositions = *self.propositions.get_or_insert(0);
         let too_large =
@@ -210,16 +229,13 @@ impl<'t> Reader<'t> {
             }
             "AP" => self.names(&mut header.named)?,
             "Alias" => self.alias()?,
-            "Acceptance" => self.acceptance_condition(at)?,
+            "Acceptance" => header.acceptance = self.acceptance_condition(at)?,
             "properties" => {
                 while let Some(Token::Word(word)) = self.peek().filter(|token| !is_boolean(*token)) {
-                    let refused = match word {
-                        "trans-acc" => Some("acceptance on transitions (trans-acc)"),
-                        "univ-branch" => Some("universal branching (univ-branch)"),
-                        _ => None,
-                    };
-                    if let Some(refused) = refused {
-                        return self.wrong(refused, "only state-based Büchi acceptance is supported, without alternation");
+                    match word {
+                        "trans-acc" => header.of_transitions = Some(self.at),
+                        "univ-branch" => return self.wrong("universal branching (univ-branch)", ONLY_STATES),
+                        _ => {}
                     }
                     self.at += 1;
                 }
@@ -293,18 +309,21 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the acceptance condition. `at` is the index of the header's token.
-    fn acceptance_condition(&mut self, at: usize) -> Parsed<()> {
+    fn acceptance_condition(&mut self, at: usize) -> Parsed<Acceptance> {
         let first = self.at;
         while !matches!(self.peek(), None | Some(Token::Header(_) | Token::Section(_))) {
             self.at += 1;
         }
         let buchi = [Token::Number(1), Token::Word("Inf"), Token::Mark('('), Token::Number(0), Token::Mark(')')];
         let words: Vec<_> = (first..self.at).take(buchi.len() + 1).filter_map(|token| self.tokens.get(token)).collect();
-        if words != buchi {
-            let message = format!("the acceptance condition `{}`", self.tokens.pieces(first..self.at));
-            return self.wrong_at(at, message, "only Büchi acceptance is supported: `1 Inf(0)`");
+        match words[..] {
+            [Token::Number(sets), Token::Word("t")] => Ok(Acceptance::All { sets }),
+            _ if words == buchi => Ok(Acceptance::Buchi),
+            _ => {
+                let message = format!("the acceptance condition `{}`", self.tokens.pieces(first..self.at));
+                self.wrong_at(at, message, "only Büchi acceptance is supported, `1 Inf(0)`, and that of all runs, `0 t`")
+            }
         }
-        Ok(())
     }
 
     fn body(mut self, header: Header<'t>) -> Parsed<Named> {
@@ -330,7 +349,7 @@ impl<'t> Reader<'t> {
                 }
                 _ => String::new(),
             };
-            let accepting = self.acceptance()?;
+            let accepting = self.acceptance(header.acceptance)?;
             let first_edge = self.at;
             let mut edges = Vec::new();
             let (mut bare, mut labelled) = (0u64, 0u64);
@@ -339,7 +358,7 @@ impl<'t> Reader<'t> {
                 let of_edge = self.label()?;
                 let to = TokenPosition { at: self.at, state: self.number("state", below)? };
                 see(to);
-                self.end_of_edge()?;
+                self.end_of_edge(header.acceptance)?;
                 let label = match (of_edge, &of_state) {
                     (Some(_), Some(_)) => {
                         let message = format!("the state {number} and its edge both have labels");
@@ -416,8 +435,10 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns an error unless the edge has one target and no acceptance of its own.
-    fn end_of_edge(&mut self) -> Parsed<()> {
+    fn end_of_edge(&mut self, acceptance: Acceptance) -> Parsed<()> {
         match self.peek() {
+            // Sets that no condition mentions may be on edges, too.
+            Some(Token::Mark('{')) if matches!(acceptance, Acceptance::All { .. }) => self.acceptance(acceptance).map(drop),
             Some(Token::Mark('{')) if self.tokens.get(self.at + 1) == Some(Token::Mark('}')) => {
                 self.at += 2;
                 Ok(())
@@ -428,14 +449,17 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads `{0}`, if present.
-    fn acceptance(&mut self) -> Parsed<bool> {
+    /// Reads `{0}`, if present. Returns whether the state is accepting.
+    fn acceptance(&mut self, acceptance: Acceptance) -> Parsed<bool> {
+        let (sets, mut is_accepting) = match acceptance {
+            Acceptance::Buchi => (1, false),
+            Acceptance::All { sets } => (sets, true),
+        };
         if !self.take('{') {
-            return Ok(false);
+            return Ok(is_accepting);
         }
-        let mut is_accepting = false;
         while !self.take('}') {
-            self.number("acceptance set", 1)?;
+            self.number("acceptance set", sets)?;
             is_accepting = true;
         }
         Ok(is_accepting)

@@ -22,6 +22,25 @@ fn label(cubes: &[(u64, u64)]) -> Label {
     Label::of(cubes.iter().map(|(positive, negative)| Cube { positive: *positive, negative: *negative }))
 }
 
+/// Monitors and safety automata of Spot and Owl: every infinite run is accepted, whatever sets are there.
+#[test]
+fn automata_may_accept_all_runs() {
+    let read = |acceptance: &str, set: &str, of_edge: &str| {
+        read_hoa(&format!(
+            "HOA: v1 States: 2 Start: 0 AP: 1 \"a\" acc-name: all Acceptance: {acceptance} --BODY-- State: 0 [0] 1{of_edge} \
+             State: 1 {set} [t] 1 --END--"
+        ))
+    };
+    for (acceptance, set, of_edge) in [("0 t", "", ""), ("1 t", "", ""), ("1 t", "{0}", " {0}"), ("2 t", "{1 0}", " {1}")] {
+        let named = read(acceptance, set, of_edge).unwrap_or_else(|error| panic!("{acceptance}: {error:?}"));
+        assert_eq!(named.buchi.accepting, [true, true], "{acceptance}");
+    }
+    read("0 t properties: trans-acc", "", "").unwrap();
+    let error = read("0 t", "{0}", "").map(drop).unwrap_err();
+    assert!(format!("{error:?}").contains("acceptance set 0 does not exist"), "{error:?}");
+    assert_eq!(read("1 Inf(0)", "{0}", "").unwrap().buchi.accepting, [false, true]);
+}
+
 #[test]
 fn items_of_a_header_come_in_any_order() {
     let items = ["States: 2", "Start: 1", "AP: 2 \"a\" \"b\"", "Alias: @x !1", BUCHI, "tool: \"t\" \"1\"", "acc-name: Buchi"];
@@ -178,7 +197,8 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
     for (text, expected) in [
         (automaton("Acceptance: 2 Inf(0) & Inf(1)", ""), "5:1: the acceptance condition `2 Inf(0) & Inf(1)`"),
         (automaton("Acceptance: 1 Fin(0)", ""), "5:1: the acceptance condition `1 Fin(0)`"),
-        (automaton("Acceptance: 0 t", ""), "5:1: the acceptance condition `0 t`"),
+        (automaton("Acceptance: 0 f", ""), "5:1: the acceptance condition `0 f`"),
+        (automaton("Acceptance: 1 t & t", ""), "5:1: the acceptance condition `1 t & t`"),
         (automaton("Acceptance: 1 Inf(0)\nproperties: trans-acc", ""), "6:13: acceptance on transitions (trans-acc)"),
         (automaton(buchi, "[0] 1 {0}"), "7:16: acceptance on transitions"),
         (automaton(buchi, "[0] 1&0"), "7:15: a conjunction of states"),
@@ -216,8 +236,9 @@ fn what_is_no_buchi_automaton_is_refused_by_name() {
 proptest! {
     #[test]
     fn no_automaton_text_panics(words in proptest::collection::vec(proptest::sample::select(vec![
-        "HOA: v1", "States: 2", "Start: 0", "AP: 1 \"a\"", "Acceptance: 1 Inf(0)", "--BODY--", "State: 0", "State:", "[", "]", "0", "1", "{0}",
-        "!", "&", "|", "(", ")", "t", "@x", "Alias: @x 0", "--END--", "\"", "/*", "18446744073709551616", "é", "--", "properties:",
+        "HOA: v1", "States: 2", "Start: 0", "AP: 1 \"a\"", "Acceptance: 1 Inf(0)", "--BODY--", "State: 0", "State:", "[", "]",
+        "0", "1", "{0}", "!", "&", "|", "(", ")", "t", "@x", "Alias: @x 0", "--END--", "\"", "/*", "18446744073709551616", "é",
+        "--", "properties:",
     ]), 0..24)) {
         let _ = read_hoa(&words.join(" "));
         let _ = read_hoa(&format!("HOA: v1 Start: 0 AP: 1 \"a\" Acceptance: 1 Inf(0) --BODY-- {}", words.join(" ")));

@@ -1,0 +1,331 @@
+//! Options that go together: a table of the program's jobs and its options, and of the options that contradict each other.
+//!
+//! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
+
+use crate::options::Options;
+use anyhow::{Result, bail};
+use clap::Command;
+use clap::error::ErrorKind;
+
+/// The work that a command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Explores. With `--step`, a walk by hand follows.
+    Search,
+    /// A walk by hand, without a search.
+    Step,
+    Simulate,
+    Properties,
+    Dependencies,
+    Emit,
+    EmitBuchi,
+}
+
+/// The options that choose a job other than a search; the first one that is given does.
+const CHOOSES: [(&str, Job); 5] = [
+    ("emit", Job::Emit),
+    ("dependencies", Job::Dependencies),
+    ("emit_buchi", Job::EmitBuchi),
+    ("simulate", Job::Simulate),
+    ("properties", Job::Properties),
+];
+
+/// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
+/// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
+const USES: [(&str, &str); 51] = [
+    ("model", "uuuuuuu"),
+    ("format", "uuuuuuu"),
+    ("interleave", "uuuuuuu"),
+    ("independent", "uuuuuuu"),
+    ("token_bits", "u.uu.u."),
+    ("strict", "uuuuuuu"),
+    ("deadlock", "u-u--u-"),
+    ("invariant", "u-u--u-"),
+    ("goal", "u-u--u-"),
+    ("ltl", "u----uu"),
+    ("buchi", "u----uu"),
+    ("ef", "u------"),
+    ("livelock", "u------"),
+    ("fair", "u------"),
+    ("emit", "-----u-"),
+    ("emit_buchi", "------u"),
+    ("no_property", "uuu-uu-"),
+    ("properties", "---u---"),
+    ("keep_going", "u------"),
+    ("reduce", "u------"),
+    ("dependencies", "----u--"),
+    ("trace", "u-uu---"),
+    ("step", "uu-----"),
+    ("simulate", "--u----"),
+    ("seed", "--u----"),
+    ("unreached", "u------"),
+    ("coverage", "u------"),
+    ("device", "u.uu..."),
+    ("table", "u--u-u-"),
+    ("parents", "u------"),
+    ("engine", "u-uu---"),
+    ("local_ranks", "u------"),
+    ("rank", "u------"),
+    // One process is what all jobs need.
+    ("ranks", "u......"),
+    ("rendezvous", "u------"),
+    ("cycles", "u----u-"),
+    ("capacity", "u--u---"),
+    ("nodes", "u--u---"),
+    ("memory", "u--u---"),
+    ("checkpoint", "u------"),
+    ("checkpoint_every", "u------"),
+    ("checkpoint_levels", "u------"),
+    ("resume", "u------"),
+    ("timeout", "uuuuuuu"),
+    ("max_states", "u--u---"),
+    ("export", "u------"),
+    ("record", "u------"),
+    ("record_bytes", "u------"),
+    ("progress", "u..u..."),
+    ("json", "u-uuuuu"),
+    ("generate", "-------"),
+];
+
+/// Options of a search that contradict the first one of the row, and why.
+const CONTRADICT: [(&str, &[&str], &str); 15] = [
+    ("ltl", &["buchi", "ef", "livelock", "no_property"], "a search has one property of runs"),
+    ("buchi", &["ef", "livelock", "no_property"], "a search has one property of runs"),
+    ("ef", &["livelock", "fair"], "a search has one question about where states lead"),
+    ("livelock", &["fair"], "fairness is of a property of runs"),
+    ("deadlock", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
+    ("invariant", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
+    ("goal", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
+    (
+        "reduce",
+        &["ltl", "buchi", "ef", "livelock", "fair", "export", "record", "cycles", "unreached", "coverage"],
+        "a reduced search leaves states and steps out",
+    ),
+    ("parents", &["ltl", "buchi", "ef", "livelock", "export", "resume", "nodes"], "parents are kept in an indexed table"),
+    (
+        "checkpoint",
+        &["ltl", "buchi", "ef", "livelock", "record", "export", "cycles"],
+        "a checkpoint has the table and the waiting states only",
+    ),
+    (
+        "resume",
+        &["ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "capacity", "nodes"],
+        "the table of the checkpoint is all that a resumed search has",
+    ),
+    ("export", &["record", "cycles"], "one engine cannot do both"),
+    ("record", &["cycles"], "one engine cannot do both"),
+    (
+        "local_ranks",
+        &[
+            "ltl",
+            "buchi",
+            "ef",
+            "livelock",
+            "record",
+            "step",
+            "coverage",
+            "unreached",
+            "export",
+            "cycles",
+            "parents",
+            "checkpoint",
+            "resume",
+        ],
+        "it needs a search in one table",
+    ),
+    ("step", &["json"], "a walk by hand prints what commands ask for"),
+];
+
+impl Job {
+    /// The job for these options, of a model that is not yet read: `--step` is taken for a part of a search.
+    pub fn of(given: &[String]) -> Self {
+        let chosen = CHOOSES.iter().find(|(option, _)| has(given, option));
+        chosen.map_or(Self::Search, |(_, job)| *job)
+    }
+
+    fn mark(self, marks: &str) -> char {
+        char::from(marks.as_bytes()[self as usize])
+    }
+
+    /// The option that chooses the job.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            _ => CHOOSES.iter().find(|(_, job)| *job == self).map_or("model", |(option, _)| option),
+        }
+    }
+
+    /// The first of the given options that the job does not use.
+    fn unused(self, given: &[String]) -> Option<&str> {
+        let is_refused = |option: &&String| {
+            let row = USES.iter().find(|(name, _)| name == option);
+            row.is_some_and(|(_, marks)| self.mark(marks) == '-')
+        };
+        given.iter().find(is_refused).map(String::as_str)
+    }
+}
+
+fn has(given: &[String], option: &str) -> bool {
+    given.iter().any(|of| of == option)
+}
+
+/// Two of the given options that contradict each other, and why.
+fn contradiction(given: &[String]) -> Option<(&'static str, &'static str, &'static str)> {
+    let rows = CONTRADICT.iter().filter(|(option, ..)| has(given, option));
+    let mut pairs = rows.flat_map(|(option, others, why)| others.iter().map(move |other| (*option, *other, *why)));
+    pairs.find(|(_, other, _)| has(given, other))
+}
+
+/// Returns an error that names both options if a job does not use an option, or if two options contradict each other.
+pub fn ensure_go_together(command: &mut Command, given: &[String]) -> Result<(), clap::Error> {
+    let job = Job::of(given);
+    let refused = job.unused(given).map(|unused| (unused, job.option(), "it has no effect there"));
+    let Some((one, other, why)) = refused.or_else(|| contradiction(given)) else { return Ok(()) };
+    let [one, other] = [one, other].map(|id| argument(command, id));
+    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}")))
+}
+
+/// An option as the usage shows it.
+fn argument(command: &Command, id: &str) -> String {
+    command.get_arguments().find(|argument| argument.get_id() == id).map_or_else(|| id.into(), ToString::to_string)
+}
+
+/// Returns an error if a walk by hand, without a search, does not use a given option.
+pub fn ensure_only_steps(options: &Options) -> Result<()> {
+    match Job::Step.unused(&options.given) {
+        None => Ok(()),
+        Some(unused) => bail!(
+            "--{} cannot be used with --step here: nothing is asked (--goal, --invariant, --deadlock, --ltl, ...), so there is no \
+             search before the walk",
+            unused.replace('_', "-")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Keeps this promise of `examples/explore/docs/searching.md`:
+    //!
+    //! - Options that a job does not use are refused (also `examples/explore/tests/explore/command_line.rs`).
+
+    use super::*;
+    use clap::CommandFactory as _;
+
+    const JOBS: [Job; 7] = [Job::Search, Job::Step, Job::Simulate, Job::Properties, Job::Dependencies, Job::Emit, Job::EmitBuchi];
+
+    /// The options of the command line, by clap.
+    fn options() -> Vec<String> {
+        let command = Options::command();
+        command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+    }
+
+    /// An option with a value, after the options that it requires.
+    fn written(option: &str) -> Vec<Vec<String>> {
+        let value = match option {
+            "model" => return Vec::new(),
+            "format" => "dve",
+            "interleave" => "A",
+            "invariant" | "goal" | "ltl" | "ef" | "livelock" => "-1 <= x",
+            "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "checkpoint_every"
+            | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",
+            "fair" => "weak",
+            "reduce" | "table" | "engine" | "progress" => "auto",
+            "device" => "cpu",
+            "generate" => "man",
+            "buchi" | "emit_buchi" | "properties" | "dependencies" | "trace" | "coverage" | "checkpoint" | "resume"
+            | "export" | "record" | "emit" | "rendezvous" => "file",
+            _ => "",
+        };
+        let required = match option {
+            "seed" => "simulate",
+            "checkpoint_every" | "checkpoint_levels" => "checkpoint",
+            "record_bytes" => "record",
+            _ => "",
+        };
+        let mut all = if required.is_empty() { Vec::new() } else { written(required) };
+        let words = [format!("--{}", option.replace('_', "-")), value.into()];
+        all.push(words.into_iter().filter(|word| !word.is_empty()).collect());
+        all
+    }
+
+    fn parsed(options: &[&str]) -> Result<Options, clap::Error> {
+        let mut arguments = vec!["explore".to_string(), "model".into()];
+        for words in options.iter().flat_map(|option| written(option)) {
+            if !arguments.contains(&words[0]) {
+                arguments.extend(words);
+            }
+        }
+        Options::parsed(&arguments)
+    }
+
+    #[test]
+    fn the_table_has_every_option() {
+        for option in options() {
+            assert!(USES.iter().any(|(name, _)| *name == option), "`{option}` has no row: which jobs use it?");
+        }
+        for (name, marks) in USES {
+            assert!(options().iter().any(|option| option == name), "`{name}` is no option");
+            assert!(marks.len() == JOBS.len() && marks.chars().all(|mark| "u.-".contains(mark)), "{name}: {marks}");
+            assert!(marks.contains('u') || name == "generate", "no job uses {name}");
+        }
+        for (number, job) in JOBS.into_iter().enumerate() {
+            assert_eq!(job as usize, number);
+            let chosen = USES.iter().find(|(name, _)| *name == job.option()).unwrap();
+            assert_eq!(job.mark(chosen.1), 'u', "{job:?}");
+        }
+        let known = |name: &str| assert!(options().iter().any(|option| option == name), "`{name}` is no option");
+        for (option, others, _) in CONTRADICT {
+            known(option);
+            others.iter().for_each(|other| known(other));
+        }
+    }
+
+    /// Each pair of options is refused by the parser exactly if the table has a mark for it, and the error names both.
+    #[test]
+    fn each_pair_is_used_or_refused() {
+        let all = options();
+        let (mut refused, mut used) = (0, 0);
+        for (number, one) in all.iter().enumerate().filter(|(_, one)| *one != "generate") {
+            for other in all[..number].iter().filter(|other| *other != "generate") {
+                let given: Vec<String> = [one, other].into_iter().flat_map(|option| written(option)).flatten().collect();
+                let given: Vec<String> = all
+                    .iter()
+                    .filter(|option| *option == "model" || given.contains(&format!("--{}", option.replace('_', "-"))))
+                    .cloned()
+                    .collect();
+                let is_refused = Job::of(&given).unused(&given).is_some() || contradiction(&given).is_some();
+                match parsed(&[one, other]) {
+                    Ok(options) => {
+                        assert!(!is_refused, "{one} {other}");
+                        assert!(given.iter().all(|option| has(&options.given, option)), "{given:?}: {:?}", options.given);
+                        used += 1;
+                    }
+                    Err(error) => {
+                        assert!(is_refused, "{one} {other}: {error}");
+                        assert_eq!(error.kind(), ErrorKind::ArgumentConflict, "{one} {other}: {error}");
+                        let names = |option: &str| error.to_string().contains(&format!("'--{}", option.replace('_', "-")));
+                        assert!(given.len() > 3 || (names(one) && names(other)), "{one} {other}: {error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(refused > 250 && used > 500, "{refused} {used}");
+        for other in all.iter().filter(|other| *other != "generate" && *other != "model") {
+            let generate = vec!["explore".to_string(), "--generate".into(), "man".into()];
+            assert!(Options::parsed([vec![generate], written(other)].concat().concat()).is_err());
+        }
+    }
+
+    /// Outputs of a walk by hand are refused when the model is read: a property process of the model asks for a search.
+    #[test]
+    fn a_walk_by_hand_uses_no_outputs() {
+        for option in ["export", "coverage", "checkpoint", "record", "trace", "unreached", "table", "max_states", "keep_going"] {
+            let error = ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(&format!("--{} cannot be used with --step", option.replace('_', "-"))), "{error}");
+        }
+        for option in ["device", "timeout", "strict", "format", "no_property", "progress"] {
+            ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap();
+        }
+    }
+}

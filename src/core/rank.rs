@@ -1,0 +1,71 @@
+//! The calls of a rank of a cluster to its table: searches without growth or relocation, which the ranks decide together.
+
+use super::table::RawTable;
+use crate::backend::{Launch, Rank};
+use crate::layout::rank::Stream;
+use crate::layout::view::{BatchView, Counts};
+use crate::layout::{BatchProgress, HostBatch, SearchMode};
+use crate::{Reference, Result};
+
+/// Name, in errors, of a batch of several ranks, which puts or looks up the vectors that this rank owns.
+pub(crate) const CLUSTER_BATCH: &str = "a batch of the cluster";
+
+impl RawTable {
+    /// Returns the error that `sized_exclusively` would return now, for callers that must know before the others of a group
+    /// begin.
+    pub(crate) fn check_not_held(&self, call: &'static str) -> Result<()> {
+        self.sized.check_not_held(call)
+    }
+
+    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates; that is up to
+    /// the caller.
+    pub(crate) fn search_once(&self, search: SearchMode, batch: &mut HostBatch<'_>) -> Result<Counts> {
+        let _call = self.begin_call(CLUSTER_BATCH)?;
+        let sized = self.ready(CLUSTER_BATCH)?;
+        sized.store.search_batch(search, sized.generation.tag(), batch, &mut BatchProgress::none())
+    }
+
+    /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References have the table's
+    /// generation.
+    ///
+    /// # Safety
+    ///
+    /// As [`Rank::enqueue_search`].
+    pub(crate) unsafe fn enqueue_once(
+        &self,
+        (rank, stream): (&dyn Rank, Stream),
+        search: SearchMode,
+        batch: &BatchView,
+        launch: Launch,
+    ) -> Result<()> {
+        self.calls.note_kernels();
+        let sized = self.ready(CLUSTER_BATCH)?;
+        let batch = BatchView { tag: sized.generation.tag(), ..*batch };
+        // SAFETY: the caller guarantees the contract.
+        unsafe { rank.enqueue_search(stream, &*sized.store, search, &batch, launch) }
+    }
+
+    /// Compiles and loads the kernels of a search before it is enqueued, because that may wait for all work of a GPU. If
+    /// `is_exchanged`, also the kernels for vectors of another rank.
+    pub(crate) fn prepare(&self, search: SearchMode, is_exchanged: bool) -> Result<()> {
+        self.ready(CLUSTER_BATCH)?.store.prepare(search, is_exchanged)
+    }
+
+    /// Runs `move_them`, which moves vectors, and updates `references`, which must be current. Does nothing if the vectors of the
+    /// references cannot be determined. An error of `move_them` is reported in preference to one of looking for the vectors.
+    pub(crate) fn keeping(&self, references: &mut [u64], move_them: impl FnOnce() -> Result<()>) -> Result<()> {
+        if references.is_empty() {
+            return move_them();
+        }
+        let places: Vec<Reference> = references.iter().filter_map(|bits| Reference::from_bits(*bits)).collect();
+        let words = self.get(CLUSTER_BATCH, &places)?;
+        let moved = move_them();
+        // Look even after an error, which may have occurred when some had moved.
+        let now = match self.locate(CLUSTER_BATCH, &words) {
+            Ok(now) => now,
+            Err(error) => return moved.and(Err(error)),
+        };
+        references.iter_mut().zip(now).for_each(|(bits, now)| *bits = now.map_or(0, Reference::to_bits));
+        moved
+    }
+}
