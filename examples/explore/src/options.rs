@@ -94,9 +94,10 @@ pub struct Options {
     #[arg(long)]
     pub independent: bool,
 
-    /// Petri nets only: bits for the tokens of a place for which no bound is proved. When a place gets more tokens than they
-    /// hold, the search begins again with 16 bits, and then with 31 [default: 8]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=31))]
+    /// Petri nets only: bits for the tokens of a place for which no bound is proved, from 2 to 31. When a place gets more tokens
+    /// than they hold, the search begins again with 4, 8, 16 and then 31 bits [default: 8, or fewer if states are too long]
+    // A place of one bit is one that the NUPN section says is safe.
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(2..=31))]
     pub token_bits: Option<u32>,
 
     /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.

@@ -199,7 +199,8 @@ pub fn values_may_begin_with_a_minus_sign() {
         (&["--ltl", "-h"], &["--ltl", "-h is an option"]),
         (&["--timeout", "-1"], &["--timeout", "not a time"]),
         (&["--max-states", "-1"], &["--max-states", "not a number"]),
-        (&["--token-bits", "-1"], &["--token-bits", "-1 is not in 1..=31"]),
+        (&["--token-bits", "-1"], &["--token-bits", "-1 is not in 2..=31"]),
+        (&["--token-bits", "1"], &["--token-bits", "1 is not in 2..=31"]),
         (&["--goal"], &["--goal"]),
     ] {
         let output = explore(&path, arguments);
