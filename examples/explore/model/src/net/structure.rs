@@ -2,7 +2,7 @@
 //! as many tokens as another one, but for a constant number.
 //!
 //! A transition can never fire if it takes more tokens from a place than the place has at first, and no transition that may fire
-//! adds tokens there. Proof: consider the first firing, of any run, of a transition that is not in the set that [`may_fire`]
+//! adds tokens there. Proof: consider the first firing, of any run, of a transition that is not in the set that `may_fire`
 //! computes. All firings before it are of the set. A place that the transition needs has no more tokens than at first, because no
 //! transition of the set adds any, so the transition is not enabled.
 
