@@ -12,8 +12,8 @@
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::cell::RefCell;
-use std::io::{Cursor, Read};
-use warpset_support::lines::{Lines, excerpt, for_each, number, placed};
+use std::io::{Cursor, Error, ErrorKind, Read};
+use warpset_support::lines::{Lines, MOST_BYTES, excerpt, for_each, number, placed};
 use warpset_support::memory::MemoryBudget;
 use warpset_support::numbers::counted;
 
@@ -339,7 +339,11 @@ impl List {
         let (mut record, mut number) = (csv::ByteRecord::new(), first);
         loop {
             let begin = reader.position().byte();
-            if !reader.read_byte_record(&mut record).with_context(|| format!("{name} cannot be read"))? {
+            let is_over = !reader.read_byte_record(&mut record).map_err(|error| match error.kind() {
+                csv::ErrorKind::Io(error) if error.kind() == ErrorKind::FileTooLarge => placed(name, number, anyhow!("{error}")),
+                _ => anyhow!(error).context(format!("{name} cannot be read")),
+            })?;
+            if is_over {
                 return Ok(());
             }
             let length = (reader.position().byte() - begin) as usize;
@@ -395,7 +399,7 @@ fn is_strict(record: &csv::ByteRecord, text: &[u8], mark: u8) -> bool {
     rest.is_some_and(<[u8]>::is_empty)
 }
 
-/// A reader that keeps a copy of what it reads.
+/// A reader that keeps a copy of what it reads, until it is taken. Returns an error when the copy has more than [`MOST_BYTES`].
 struct Copied<'c, R> {
     reader: R,
     copy: &'c RefCell<Vec<u8>>,
@@ -403,6 +407,10 @@ struct Copied<'c, R> {
 
 impl<R: Read> Read for Copied<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.copy.borrow().len() > MOST_BYTES {
+            let error = format!("a record has more than {}: a quote may not be closed", counted(MOST_BYTES as u64, "byte"));
+            return Err(Error::new(ErrorKind::FileTooLarge, error));
+        }
         let count = self.reader.read(buffer)?;
         self.copy.borrow_mut().extend_from_slice(&buffer[..count]);
         Ok(count)
@@ -628,6 +636,31 @@ mod tests {
             ("\"a\",\"b\"\n\"0\",\"1\"\n", "file:1: `\\\"a\\\",\\\"b\\\"` is neither an edge nor names its columns"),
         ] {
             assert!(of(read, text).unwrap_err().starts_with(error), "{text}: {:?}", of(read, text));
+        }
+    }
+
+    #[test]
+    fn quotes_that_are_not_closed_take_little_memory() {
+        let mut left = 4 * MOST_BYTES as u64;
+        let endless = Read::take(std::io::repeat(b'\n'), left);
+        let text = Read::chain(&b"0,1,a\n1,0,\"b\n"[..], endless);
+        let error = read("file", Counted { reader: text, left: &mut left }, MemoryBudget::free(1 << 30)).map(drop).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("file:2: a record has more than 16,777,216 bytes: a quote"), "{error}");
+        assert!(left > 2 * MOST_BYTES as u64, "{left}");
+    }
+
+    /// Counts the bytes that are left.
+    struct Counted<'l, R> {
+        reader: R,
+        left: &'l mut u64,
+    }
+
+    impl<R: Read> Read for Counted<'_, R> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let count = self.reader.read(buffer)?;
+            *self.left = self.left.saturating_sub(count as u64);
+            Ok(count)
         }
     }
 

@@ -86,8 +86,10 @@ impl<R: Read> TextReader<R> {
             _ => {}
         }
         let declaration = loop {
+            // Other instructions begin with these letters, too: `<?xml-stylesheet`.
             let length = begin.len().min(5);
-            if begin[..length] != b"<?xml"[..length] {
+            let is_longer_name = begin.get(5).is_some_and(|byte| !byte.is_ascii_whitespace());
+            if begin[..length] != b"<?xml"[..length] || is_longer_name {
                 return Ok(UTF_8);
             }
             match memchr::memmem::find(begin, b"?>") {
@@ -327,6 +329,9 @@ mod tests {
         }
         let error = decoded(xml("'EBCDIC-CP-US'").as_bytes(), true, 9).unwrap_err().to_string();
         assert_eq!(error, "the XML declares the encoding `EBCDIC-CP-US`, which is not known");
+        // No other instruction declares the encoding.
+        let styled = "<?xml-stylesheet href='a.xsl' encoding='latin1'?>\u{e4}";
+        assert_eq!(decoded(styled.as_bytes(), true, 9).unwrap(), (styled.into(), "UTF-8"));
         // Only XML declares its encoding.
         assert_eq!(decoded(&latin(&xml("'latin1'")), false, 9).unwrap().0.last(), Some(&0xe4));
     }
