@@ -51,7 +51,7 @@ impl Checks {
         let conditions = model.assertions.iter().map(|assertion| {
             let at = Expression::At { process: assertion.process, location: assertion.location };
             let must_hold = Expression::binary(Binary::Imply, at, assertion.condition.clone(), assertion.span);
-            let text = model.source.piece(assertion.span).to_string();
+            let text = model.source.in_one_line(assertion.span);
             Condition { role: Role::Assertion, text, must_hold }
         });
         Self { deadlocks: false, conditions: conditions.collect() }
@@ -60,6 +60,7 @@ impl Checks {
     /// Adds an invariant or a goal.
     pub fn add(&mut self, role: Role, text: String, condition: Expression) {
         let must_hold = if role == Role::Goal { Expression::unary(Unary::Not, condition) } else { condition };
+        let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
         self.conditions.push(Condition { role, text, must_hold });
     }
 

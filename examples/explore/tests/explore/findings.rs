@@ -17,6 +17,12 @@ pub fn violations_come_with_the_shortest_path(place: TableOnDevice) {
         ("readers_writers", &["--deadlock"], 4, "deadlock: no step is possible"),
         ("philosophers", &["--deadlock"], 5, "deadlock: no step is possible"),
         ("river", &["--goal", "farmer and wolf and goat and cabbage"], 7, "goal reached: farmer and wolf and goat and cabbage"),
+        (
+            "river",
+            &["--goal", "farmer and wolf\n  and goat\r\nand cabbage"],
+            7,
+            "goal reached: farmer and wolf and goat and cabbage",
+        ),
         ("mailbox", &["--deadlock"], 24, "deadlock: no step is possible"),
         ("mailbox", &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"], 8, "fault in a condition: division by zero"),
         ("river", &["--invariant", "false"], 0, "invariant violated: false"),

@@ -48,6 +48,18 @@ impl Source {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
+    /// The text of a span, without comments and line breaks.
+    pub fn in_one_line(&self, span: Span) -> String {
+        let (mut text, mut kept) = (self.piece(span), String::new());
+        loop {
+            let comments = [("//", "\n"), ("/*", "*/")].into_iter().filter_map(|(begin, end)| Some((text.find(begin)?, end)));
+            let Some((at, end)) = comments.min() else { break };
+            kept.extend([&text[..at], " "]);
+            text = text[at + 2..].split_once(end).map_or("", |(_, behind)| behind);
+        }
+        (kept + text).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// Formats a place as `file:line:column`.
     pub fn place(&self, span: Span) -> String {
         format!("{}:{}:{}", self.name, span.line, span.column)

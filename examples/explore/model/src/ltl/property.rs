@@ -173,7 +173,7 @@ pub fn of_process(model: &Model, property: &Property) -> Named {
         let cube = if of.is_unguarded() {
             Cube::TRUE
         } else {
-            let text = in_one_line(model.source.piece(of.span));
+            let text = model.source.in_one_line(of.span);
             let known = named.propositions.iter().position(|known| *known == text);
             Cube::of(
                 known.unwrap_or_else(|| {
@@ -193,7 +193,7 @@ pub fn ensure_is_said(model: &Text) -> Result<()> {
     let of = model.model();
     let property = of.property.as_ref().context("the model has a property")?;
     for (guard, span) in property.moves.iter().filter_map(|of| Some((of.guard.as_ref()?, of.span))) {
-        let text = in_one_line(of.source.piece(span));
+        let text = of.source.in_one_line(span);
         let alone = model.condition(&Source { name: String::new(), text: text.clone() });
         ensure!(
             matches!(alone, Ok((alone, _)) if alone.means(guard)),
@@ -202,16 +202,4 @@ pub fn ensure_is_said(model: &Text) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// The text without comments and line breaks.
-fn in_one_line(mut text: &str) -> String {
-    let mut kept = String::new();
-    loop {
-        let comments = [("//", "\n"), ("/*", "*/")].into_iter().filter_map(|(begin, end)| Some((text.find(begin)?, end)));
-        let Some((at, end)) = comments.min() else { break };
-        kept.extend([&text[..at], " "]);
-        text = text[at + 2..].split_once(end).map_or("", |(_, behind)| behind);
-    }
-    (kept + text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
