@@ -23,6 +23,10 @@ pub struct Structure {
     pub followed: Vec<PlaceId>,
 }
 
+/// By how many tokens a place may have fewer than the one that it follows. Conditions compute with the difference, whose range
+/// begins at minus this number: with large numbers sums of few tokens would not be known to fit 32 bits.
+const MOST_FEWER: u32 = 1 << 16;
+
 impl Structure {
     pub fn of(initial: &[u32], transitions: &[Transition]) -> Self {
         let may_fire = may_fire(initial, transitions);
@@ -86,7 +90,8 @@ fn followed(initial: &[u32], changes: &[Vec<(u32, i64)>]) -> Vec<PlaceId> {
         }
     }
     for (place, changes) in changes.iter().enumerate() {
-        followed[place] = most.get(&changes[..]).copied().unwrap_or(place);
+        let most = most.get(&changes[..]).copied().filter(|most| initial[*most] - initial[place] <= MOST_FEWER);
+        followed[place] = most.unwrap_or(place);
     }
     followed
 }

@@ -157,6 +157,17 @@ fn places_without_tokens_of_their_own_take_no_bits() {
     check(&mut nets, 100);
 }
 
+/// Tokens of a place that another one exceeds by far are small numbers in conditions.
+#[test]
+fn places_with_far_fewer_tokens_stay_small() {
+    let places = [place("p0", 2_000_000_000), place("p1", 2), place("p2", 3)].concat();
+    let arcs = [transition("t"), arc("p0", "t", 1), arc("p1", "t", 1), arc("p2", "t", 1)].concat();
+    let nets = read(&page(&(places + &arcs)));
+    for condition in ["tokens(p1, p2) == 1", "2 * tokens(p1) == 2", "tokens(p2) - 5 < 0"] {
+        nets.condition(&Source { name: "a condition".into(), text: condition.into() }).unwrap();
+    }
+}
+
 /// Many places that follow one, each with a transition that looks at it.
 #[test]
 fn thousands_of_equal_places_are_one_number() {

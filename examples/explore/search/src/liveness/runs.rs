@@ -120,7 +120,7 @@ impl Runs {
                     let lists = 8 * (open.capacity() + components.capacity())
                         + size_of::<Step>() * path.capacity()
                         + 4 * moves.capacity();
-                    if (limits.stop)().is_some() || (4 * count + lists) as u64 > limits.bytes || found == DONE - 1 {
+                    if (limits.stop)().is_some() || (4 * count + lists) as u64 > limits.bytes || found >= DONE - BETWEEN_LOOKS {
                         return None;
                     }
                 }
