@@ -154,7 +154,7 @@ fn plain_name(name: &str) -> String {
     name
 }
 
-/// What a line says; `None` for an end that is not a number.
+/// The edge of a line. An end that is not a number is `None`.
 #[derive(Default)]
 struct Row {
     source: Option<u64>,
@@ -196,7 +196,7 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
         value = value.wrapping_mul(10).wrapping_add(digit.into());
         length += 1;
     }
-    // So many digits do not overflow.
+    // Numbers of 19 digits fit 64 bits.
     (1..=19).contains(&length).then_some((value, &text[length..]))
 }
 

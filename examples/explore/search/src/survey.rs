@@ -248,7 +248,7 @@ impl<'m> Survey<'m> {
         }
         for (place, of) in self.net.places.iter().enumerate() {
             match of.holder {
-                // The other place has at least as many tokens.
+                // A place never has more tokens than the one that it follows.
                 Holder::Less { of, .. } => changes[place] = changes[of],
                 Holder::Opposite { of } => {
                     changes[place] = changes[of];

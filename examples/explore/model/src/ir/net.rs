@@ -351,7 +351,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
                 firing.equal.push(test);
             }
             (true, _) => firing.equal.push(test),
-            // Of several tests of one number, the one for the most tokens decides.
+            // Several tests of one number are one: for the most tokens.
             (false, _) => match firing.least.iter_mut().find(|of| (of.word, of.mask) == (test.word, test.mask)) {
                 Some(known) => known.value = known.value.max(test.value),
                 None => firing.least.push(test),

@@ -45,7 +45,7 @@ pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
 /// The vectors that are kept if there are too many.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Preference {
-    /// Those with the fewest tokens, which prove most.
+    /// Vectors with the fewest tokens, which prove most.
     Few,
     /// One of each place at least: all places are more often bounded, but less tightly.
     Each,

@@ -168,7 +168,7 @@ pub fn encoded(
         holders[place] = match holders[of] {
             Holder::Number { .. } | Holder::Code { .. } => Holder::Less { of, by },
             Holder::Opposite { of } if by == 0 => Holder::Opposite { of },
-            // The other place has at most one token, so this one never has any.
+            // A place with fewer tokens than one that has at most one never has any.
             _ => Holder::Constant,
         };
     }

@@ -1,4 +1,4 @@
-//! What the arcs of a net show without a search: transitions that can never fire, places that never change, and places that have
+//! Facts that arcs show without a search: transitions that can never fire, places that never change, and places that have
 //! as many tokens as another one, but for a constant number.
 //!
 //! A transition can never fire if it takes more tokens from a place than the place has at first, and no transition that may fire

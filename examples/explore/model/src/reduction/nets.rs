@@ -54,7 +54,7 @@ impl<'n> Arcs<'n> {
 
     /// Whether invariants allow a marking with these tokens. `sums`: a zero for each invariant, as before after the call.
     fn may_be_enabled(&self, tokens: impl Iterator<Item = (PlaceId, u32)>, sums: &mut [u64]) -> bool {
-        // Of a place that follows another one, the tokens of that one; of several such places, the most.
+        // A place that follows another one counts as that one, and of several tests of it the largest counts.
         let stored = |(place, count): (PlaceId, u32)| {
             self.net.stored(place).map_or((place, count), |(of, less)| (of, count.saturating_add(less)))
         };

@@ -23,8 +23,8 @@ pub struct StateGraph<V> {
 }
 
 impl<V: Send> StateGraph<V> {
-    /// Loads the graph: 4 bytes a slot of the table for a while, 20 a state, 4 a step, and the values, of which each state has
-    /// `values_of_state`. `value` appends the values of a state. A state with a fault has no steps.
+    /// Loads the graph. Takes 4 bytes a slot of the table for a while, 20 a state, 4 a step, and `values_of_state` values a
+    /// state. `value` appends the values of a state. A state with a fault has no steps.
     ///
     /// # Errors
     ///
@@ -93,8 +93,8 @@ impl<V: Send> StateGraph<V> {
         Ok(graph)
     }
 
-    /// The same graph, with numbers in the order of a depth-first search: a search then finds neighbours near each other in
-    /// memory, while the order of the table is that of a hash function.
+    /// Numbers the states in the order of a depth-first search. A search then finds neighbours near each other in memory, while
+    /// the order of the table is that of a hash function.
     pub fn in_depth_first_order(self) -> Self
     where
         V: Copy,

@@ -5,8 +5,8 @@
 //! depth first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000;
 //! Couvreur 1999), or at an accepting location that no run leaves.
 //!
-//! The states may be a part of all. A run through them violates the formula whatever else there is. That there is none says
-//! something only if the product never leads out of them.
+//! The states may be a part of all. A run through them violates the formula, whatever the other states are. If no run through
+//! them does, the formula holds only if the product never leads out of them.
 
 use super::graph::{NOWHERE, StateGraph};
 use crate::exploration::Limits;

@@ -20,11 +20,11 @@ pub fn formulas_are_answered_over_the_markings_of_one_exploration() {
         assert_eq!((code, text.as_str()), (Some(0), ""));
         assert_eq!(found, ["TRUE", "FALSE", "FALSE", "TRUE", "FALSE"]);
     }
-    // Of a part of the markings, a run that violates a formula, and a formula that no further marking can change.
+    // A part of the markings decides a formula that a run through them violates, and one that no further marking can change.
     let (code, found, text) = verdicts(place, &chain, &formula, &["--max-states", "20"]);
     assert_eq!(found, ["CANNOT_COMPUTE", "FALSE", "CANNOT_COMPUTE", "TRUE", "FALSE"], "{text}");
     assert!(code == Some(3) && text.contains("P-00: stopped at --max-states"), "{code:?} {text}");
-    // Of an unbounded net, too.
+    // An unbounded net has such formulas, too.
     let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
     let stays = around("globally", &[&at_most(&["p"], 9)]);
     let formulas = [all("finally", &at_least(&["p"], 1000)), all("finally", &stays), all("next", &at_most(&["p"], 0))];

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A token goes round `a`, `b` and `c`; `like` has as many tokens as `a` and two more, of which `few` has two fewer; `free` has
-/// one exactly if `used` has none; `always` and `never` never change, the latter because nothing puts a token into it.
+/// A token goes round `a`, `b` and `c`; `like` has two tokens more than `a`, and `few` two fewer than `like`; `free` has one
+/// exactly if `used` has none; `always` and `never` never change, the latter because nothing puts a token into it.
 fn told() -> String {
     net(
         &[("few", 1), ("a", 1), ("b", 0), ("c", 0), ("like", 3), ("free", 1), ("used", 0), ("always", 4), ("never", 0), ("n", 5)],
