@@ -107,6 +107,8 @@ pub use layout::spec::Spec;
 pub use layout::strategy::{Pairing, Strategy};
 pub use layout::upsert::{Combine, Number};
 #[doc(hidden)] // for the model checker
+pub use host::CodeCache;
+#[doc(hidden)] // for the model checker
 pub use saved::{Named, NewFile};
 #[doc(hidden)] // for the model checker
 pub use table::Erased;

@@ -1,14 +1,12 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod ahead;
-mod build_id;
 pub(crate) mod cache;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod context;
 mod copies;
 mod gpu;
-mod includes;
 mod kernels;
 mod library;
 mod machine;
