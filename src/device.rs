@@ -4,6 +4,7 @@ use crate::backend::cpu::CpuMachine;
 use crate::layout::limits::MAX_THREADS;
 use crate::{Error, Result};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -121,6 +122,22 @@ impl PartialEq for Device {
 }
 
 impl Eq for Device {}
+
+/// Equal devices have equal hashes.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use warpset::Device;
+///
+/// let devices: HashSet<Device> = [2, 3, 2].map(Device::cpu_with_threads).into();
+/// assert_eq!(devices.len(), 2);
+/// ```
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two contexts of one GPU have one text, and are told apart by `eq` alone.
+        self.to_string().hash(state);
+    }
+}
 
 /// `best`; `cpu`, `cpu:THREADS`; `gpu` (which is `gpu:0`), `gpu:NUMBER`.
 ///

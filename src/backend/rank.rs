@@ -10,6 +10,7 @@ use std::any::Any;
 
 /// Memory that a region of a transport is in.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum MemorySpace {
     /// Host memory.
     Host,

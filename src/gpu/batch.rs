@@ -7,6 +7,7 @@ use crate::layout::SearchMode;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
+use std::fmt;
 use std::sync::Arc;
 
 /// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's
@@ -107,6 +108,22 @@ impl<'a, E> DeviceBatch<'a, E> {
     pub fn counts(mut self, buffer: &'a mut dyn BufferMut<Counts>) -> Self {
         self.counts = Some(buffer);
         self
+    }
+}
+
+/// The number of vectors, and which buffers there are.
+impl<E> fmt::Debug for DeviceBatch<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBatch")
+            .field("count", &self.count)
+            .field("parents", &self.parents.is_some())
+            .field("changed", &self.changed.is_some())
+            .field("outcomes", &self.outcomes.is_some())
+            .field("references", &self.references.is_some())
+            .field("new_references", &self.new_references.is_some())
+            .field("counts", &self.counts.is_some())
+            .field("leaves_holes", &self.leaves_holes)
+            .finish_non_exhaustive()
     }
 }
 

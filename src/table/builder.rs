@@ -294,6 +294,6 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     /// compact tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
     /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
-        Ok(Table { raw: Arc::new(RawTable::new(device, self.options)?), marker: PhantomData })
+        Ok(Table::of(Arc::new(RawTable::new(device, self.options)?)))
     }
 }

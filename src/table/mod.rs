@@ -40,7 +40,6 @@ use crate::{Device, MemoryLimit, Reference, Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
 use std::fmt;
-use std::marker::PhantomData;
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
@@ -119,13 +118,13 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// code once, not once for each kind; the library's code has no such instances anyway.
     #[doc(hidden)]
     pub fn erased(self) -> Table<K, Erased> {
-        Table { raw: self.raw, marker: PhantomData }
+        Table::of(self.raw)
     }
 
     /// A second handle of this table for what only indexed tables can do. `None` if it is of another kind.
     #[doc(hidden)]
     pub fn indexed(&self) -> Option<Table<K, Indexed>> {
-        self.spec().is_indexed().then(|| Table { raw: self.raw.clone(), marker: PhantomData })
+        self.spec().is_indexed().then(|| Table::of(self.raw.clone()))
     }
 
     /// Words per vector.
