@@ -91,7 +91,7 @@ fn compare<S: Storage>(
         let doubling = builder(slots, nodes).build(&device)?;
         let doubled = fill(&doubling, u64::MAX, |table| {
             while 3 * table.bytes() <= limit && (table.len()? + BATCH) as f64 > 0.85 * table.slots() as f64 {
-                table.grow(2 * table.slots())?;
+                table.reserve_total(2 * table.slots())?;
             }
             let has_nodes = table.node_slots() > 0;
             let nodes = table.nodes()? + 2 * BATCH;

@@ -52,7 +52,7 @@ fn offers(rank: usize, ranks: usize) {
     // In device memory.
     let stream = device.cuda_context().unwrap().new_stream().unwrap();
     let vectors = stream.clone_htod(&words(rank * COUNT / 2, 2 * COUNT)).unwrap();
-    set.reserve(8 * COUNT as u64).unwrap();
+    set.reserve_total(8 * COUNT as u64).unwrap();
     let mut outcomes = stream.alloc_zeros::<u8>(2 * COUNT).unwrap();
     let batch = set.find_or_put_device(&stream, DeviceBatch::new(&vectors, 2 * COUNT).outcomes(&mut outcomes)).unwrap();
     let new = stream.clone_dtoh(&outcomes).unwrap().iter().filter(|outcome| **outcome == 1).count() as u64;

@@ -2,7 +2,7 @@
 
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
-use crate::{Error, Result, Values};
+use crate::{Error, Key, Result, Values};
 use bytemuck::Pod;
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::fmt;
@@ -56,7 +56,7 @@ impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
     }
 }
 
-impl<V: Pod> Values<V> {
+impl<K: Key, V: Pod> Values<K, V> {
     /// The values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that the
     /// table can give now. All elements get memory. Values of numbers that were not given yet are zeros; a kernel must leave them
     /// so.
@@ -76,7 +76,7 @@ impl<V: Pod> Values<V> {
     /// use warpset::{Device, IndexedTable};
     ///
     /// let table = IndexedTable::new(&Device::gpu(0)?, 2, 1000)?;
-    /// let mut counts = table.by_reference::<u64>()?;
+    /// let mut counts = table.values(0u64)?;
     /// let source = r#"
     ///     extern "C" __global__ void count(const unsigned long long* references, unsigned vectors, unsigned long long* counts) {
     ///         unsigned at = blockIdx.x * blockDim.x + threadIdx.x;

@@ -6,10 +6,10 @@ mod memory;
 mod workers;
 
 pub use code_cache::CodeCache;
-#[cfg(all(test, feature = "cuda"))]
-pub(crate) use code_cache::tests::Scratch;
 #[allow(unused_imports, reason = "the headers of kernels are digested")]
 pub(crate) use code_cache::digest;
+#[cfg(all(test, feature = "cuda"))]
+pub(crate) use code_cache::tests::Scratch;
 pub(crate) use files::replace;
 #[allow(unused_imports, reason = "values in the memory of this process are filled by it")]
 pub(crate) use memory::fill_repeatedly;

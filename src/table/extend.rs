@@ -1,8 +1,7 @@
 //! Vectors from iterators, which are offered in batches.
 
-use super::key::words;
 use super::{Key, Storage, Table, TableBuilder, Words};
-use crate::{Batch, Device, Request, Result, Tally};
+use crate::{Device, Result, Tally};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Borrow;
 
@@ -19,7 +18,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// a batch are put concurrently, in no order; the batches one after another. Each batch must be
     /// [complete](crate::Batch::complete). A table built with [`grows(true)`](TableBuilder::grows) makes room by itself.
     ///
-    /// Needs up to 4 MiB of memory besides the table. From a slice, [`find_or_put_many`](Self::find_or_put_many) copies nothing.
+    /// Needs up to 4 MiB of memory besides the table. From a slice, [`insert_many`](Self::insert_many) copies nothing.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -60,18 +59,12 @@ impl<K: Key, S: Storage> Table<K, S> {
             }
             batch.extend_from_slice(elements);
             if batch.len() == most {
-                sum += self.put_complete(&batch)?;
+                sum += self.insert_many(&batch)?;
                 batch.clear();
             }
         }
-        sum += self.put_complete(&batch)?;
+        sum += self.insert_many(&batch)?;
         Ok(sum)
-    }
-
-    /// Puts a batch. Returns an error unless all of it is stored.
-    fn put_complete(&self, elements: &[K::Element]) -> Result<Tally> {
-        let batch: Batch = self.raw.find_or_put(&words(elements), Request::new(), None)?;
-        batch.complete(self)
     }
 }
 

@@ -43,8 +43,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// use warpset::{Device, Indexed, TypedTable};
     ///
     /// let words = TypedTable::<[u8; 4], Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
-    /// let mut counts = words.by_reference::<u32>()?;
-    /// counts.add_many(&words, &[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
+    /// let mut counts = words.values(0u32)?;
+    /// counts.add_many(&[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
     /// let often: Vec<bool> = counts.view()?.iter().map(|count| *count > 1).collect();
     /// let mut of_rows = often.into_iter();
     /// assert_eq!(words.retain(|_| of_rows.next() == Some(true))?, 1);

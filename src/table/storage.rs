@@ -161,7 +161,7 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 /// let batch = table.find_or_put_many_with(&[7, 7, 8, 8, 7, 7], Request::new().references(true))?;
 /// let mut numbers: Vec<u64> = batch.references.iter().flatten().map(|reference| reference.slot()).collect();
 /// assert_eq!((numbers[0], numbers[1]), (numbers[2], 1 - numbers[0]));
-/// table.reserve(10_000)?;
+/// table.reserve_total(10_000)?;
 /// assert_eq!(table.get_many(&[batch.references[1].unwrap()])?, [8, 8]); // still valid
 /// # Ok(()) }
 /// ```

@@ -189,6 +189,6 @@ impl<S: Storage> Set for Spread<S> {
 
     fn grow(&self, capacity: u64) {
         let ranks = self.ranks.lock().unwrap().len() as u64;
-        self.all(|_, table| table.reserve(capacity.div_ceil(ranks)).expect("reserve"));
+        self.all(|_, table| table.reserve_total(capacity.div_ceil(ranks)).expect("reserve"));
     }
 }

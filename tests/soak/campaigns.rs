@@ -300,7 +300,7 @@ fn rounds<S: Storage>(
 fn overfill<S: Storage>(session: &mut Session<S>, slots: u64, random: &mut Random) -> Result<Done> {
     let numbers = 0..session.table.slots() + slots / 16;
     let stored = session.overfill(numbers.clone(), random)?;
-    session.table.grow(2 * session.table.slots())?;
+    session.table.reserve_total(2 * session.table.slots())?;
     session.done.grown += 1;
     session.fill_after(numbers, stored, random)?;
     Ok(session.done)

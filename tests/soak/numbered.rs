@@ -341,7 +341,7 @@ impl<S: Storage> Session<S> {
     }
 
     pub fn grow(&mut self, slots: u64) -> Result<()> {
-        self.table.grow(slots)?;
+        self.table.reserve_total(slots)?;
         self.done.grown += 1;
         if self.table.slots() < slots {
             return self.fails(&format!("{} slots after growing to {slots}", self.table.slots()));

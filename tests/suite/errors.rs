@@ -21,7 +21,6 @@ tests![
     references_out_of_range,
     references_to_empty_slots,
     references_from_before_a_clearing,
-    growing_to_fewer_slots,
     iterating_over_a_cleared_table,
     iterating_over_a_grown_table,
     an_iteration_that_noticed_a_change_is_over,
@@ -67,7 +66,7 @@ fn capacities_out_of_range(device: &Device) {
         says(&error, &[asked, words as u64]);
     }
     with_table(device, |table| {
-        let error = table.grow(u64::MAX).expect_err("not a capacity");
+        let error = table.reserve_total(u64::MAX).expect_err("not a capacity");
         assert!(matches!(error, Error::Capacity { capacity: u64::MAX, width: 3 }), "{error:?}");
     });
 }
@@ -90,7 +89,7 @@ fn more_memory_than_there_is(device: &Device) {
 }
 
 fn growing_into_more_memory_than_there_is(device: &Device) {
-    with_table(device, |table| is_out_of_memory(&table.grow(HUGE).expect_err("4 TiB"), device));
+    with_table(device, |table| is_out_of_memory(&table.reserve_total(HUGE).expect_err("4 TiB"), device));
 }
 
 fn words_that_are_no_whole_vectors(device: &Device) {
@@ -158,17 +157,6 @@ fn references_from_before_a_clearing(device: &Device) {
     says(&error, &[40]);
 }
 
-fn growing_to_fewer_slots(device: &Device) {
-    with_table(device, |table| {
-        for asked in [0, 1, 99, table.slots() - 1, table.slots()] {
-            let error = table.grow(asked).expect_err("not larger");
-            let said = matches!(error, Error::NotLarger { capacity, slots } if (capacity, slots) == (asked, table.slots()));
-            assert!(said, "{error:?}");
-            says(&error, &[asked, table.slots()]);
-        }
-    });
-}
-
 fn iterating_over_a_cleared_table(device: &Device) {
     let table = BucketTable::new(device, 3, 100).unwrap();
     let _ = table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
@@ -184,7 +172,7 @@ fn iterating_over_a_grown_table(device: &Device) {
     let table = BucketTable::new(device, 3, 100).unwrap();
     let _ = table.find_or_put_many(&distinct(3, 0, 40)).unwrap();
     let mut rows = table.iter();
-    table.grow(1000).unwrap();
+    table.reserve_total(1000).unwrap();
     assert!(matches!(rows.next(), Some(Err(Error::ChangedDuringIteration))));
     assert!(rows.next().is_none());
     assert_eq!(table.iter().filter(Result::is_ok).count(), 40, "a new iteration is right again");

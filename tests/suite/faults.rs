@@ -159,7 +159,7 @@ fn growing_batches<S: Kind>(device: &Device) {
 fn growth<S: Kind>(device: &Device) {
     with_each_failure(
         || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
-        |table| table.grow(4 * table.slots()),
+        |table| table.reserve_total(4 * table.slots()),
         |table, _, about| works(table, about),
     );
 }
@@ -463,7 +463,9 @@ pub mod of_cuckoo_tables {
     fn growing_beyond_any_capacity(device: &Device) {
         let (table, keys) = crowded(device);
         for capacity in [1 << 40, 1 << 60, u64::MAX] {
-            assert!(matches!(table.grow(capacity), Err(warpset::Error::Capacity { capacity: of, .. }) if of == capacity));
+            assert!(
+                matches!(table.reserve_total(capacity), Err(warpset::Error::Capacity { capacity: of, .. }) if of == capacity)
+            );
         }
         holds_exactly(&table, &keys, "after a growth that cannot be");
     }

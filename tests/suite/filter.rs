@@ -67,7 +67,7 @@ fn filtered_tables_grow_and_forget(device: &Device) {
         };
         table.find_or_put_many(&stored).unwrap().complete(&table).unwrap();
         check(&|_| true, "grown by itself");
-        table.reserve(4 * table.slots()).unwrap();
+        table.reserve_total(4 * table.slots()).unwrap();
         check(&|_| true, "reserved");
         let mut file = Vec::new();
         table.save(&mut file).unwrap();

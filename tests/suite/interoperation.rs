@@ -67,7 +67,7 @@ fn calls_leave_the_current_context(device: &Device) {
         let table = BucketTable::builder(3).capacity(100).build(device).unwrap();
         same("building a table");
         let words = distinct(3, 0, 1000);
-        table.reserve(2000).unwrap();
+        table.reserve_total(2000).unwrap();
         same("growing");
         table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
         same("a batch");
@@ -467,7 +467,7 @@ fn errors_of_others_are_theirs(device: &Device) {
     let first = BucketTable::new(&device, 6, 4000).unwrap();
     assert_eq!(first.find_or_put_many(&words).unwrap().tally.new, 2000);
     assert_eq!(first.contains_many(&words).unwrap().len(), 2000);
-    first.grow(2 * first.slots()).unwrap();
+    first.reserve_total(2 * first.slots()).unwrap();
     assert_eq!(first.iter().count(), 2000);
     assert_eq!(own.check_err(), theirs(), "it is there for whoever looks");
     // The tables take more than anything else, so a leak of any of them would show.

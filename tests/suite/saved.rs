@@ -105,7 +105,7 @@ fn loaded_tables_go_on<S: Kind>(device: &Device) {
         let loaded = VectorTable::<S>::load(device, &saved(&table)[..]).unwrap();
         let tally = loaded.find_or_put_many(&all[..2 * count * width]).unwrap().tally;
         assert_eq!((tally.new, tally.seen, tally.full), (count as u64, count as u64, 0), "width {width}");
-        loaded.grow(4 * loaded.slots()).unwrap();
+        loaded.reserve_total(4 * loaded.slots()).unwrap();
         let tally = loaded.find_or_put_many(&all).unwrap().tally;
         assert_eq!((tally.new, tally.seen, tally.full), (count as u64, 2 * count as u64, 0), "width {width}");
         let again = VectorTable::<S>::load(device, &saved(&loaded)[..]).unwrap();
@@ -137,7 +137,7 @@ fn full_tables<S: Kind>(device: &Device) {
         assert!(contents(&loaded) == contents(&table), "width {width}");
         let again = loaded.find_or_put_many(&words).unwrap();
         assert_eq!((again.tally.new, again.tally.full), (0, first.tally.full), "width {width}");
-        loaded.reserve(4 * loaded.slots()).unwrap();
+        loaded.reserve_total(4 * loaded.slots()).unwrap();
         assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.new, first.tally.full, "width {width}");
     }
 }
@@ -255,7 +255,7 @@ fn references_are_of_one_table<S: Kind>(device: &Device) {
     assert_eq!(one.loaded_references(&later), Err(stale.clone()));
     other.clear().unwrap();
     assert_eq!(other.loaded_references(&references), Err(stale.clone()));
-    one.grow(4 * one.slots()).unwrap();
+    one.reserve_total(4 * one.slots()).unwrap();
     match S::IN_ORDER {
         true => assert!(one.get_many(&one.loaded_references(&references).unwrap()).unwrap() == words),
         false => assert_eq!(one.loaded_references(&references), Err(stale)),
@@ -625,7 +625,7 @@ pub mod saved_once {
                 if key_bits < 64 {
                     assert!(loaded.find_or_put_many(&[1 << key_bits]).is_err(), "it has the table's bits");
                 }
-                loaded.reserve(4 * loaded.slots()).unwrap();
+                loaded.reserve_total(4 * loaded.slots()).unwrap();
                 assert!(loaded.contains_many(&keys).unwrap().iter().all(|stored| *stored));
             }
         }

@@ -99,4 +99,11 @@ fn vectors_that_find_no_slot<S: Kind>(device: &Device) {
         ([false, true]).map(|wanted| contained.iter().position(|found| *found == wanted).unwrap() as u32).into();
     assert!(matches!(table.insert(&[absent]), Err(Error::TableFull { rejected: 1, offered: 1, .. })));
     assert_eq!((table.insert(&[present]), table.contains(&[absent])), (Ok(Outcome::Seen), Ok(false)));
+
+    let full = table.insert_many(&words).unwrap_err();
+    let Error::TableFull { rejected, stored, offered: 100_000, slots, .. } = full else { panic!("{full}") };
+    assert_eq!((rejected + stored, table.len(), slots), (100_000, Ok(stored), table.slots()));
+    table.reserve_total(200_000).unwrap();
+    let tally = table.insert_many(&words).unwrap();
+    assert_eq!((tally.new, tally.seen, table.len()), (rejected, stored, Ok(100_000)));
 }

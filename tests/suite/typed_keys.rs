@@ -79,8 +79,8 @@ fn keys_of_nine_bytes_in_every_call(device: &Device) {
     type Name = [u8; 9];
     let names: Vec<Name> = (0..300).map(bytes::<9>).collect();
     let table = TypedTable::<Name, Indexed>::builder().capacity(1000).build(device).unwrap();
-    let mut counts = table.by_reference::<u32>().unwrap();
-    counts.add_many(&table, &[&names[..], &names[..100]].concat(), &[1]).unwrap().complete(&table).unwrap();
+    let mut counts = table.values(0u32).unwrap();
+    counts.add_many(&[&names[..], &names[..100]].concat(), &[1]).unwrap().complete(&table).unwrap();
     let rows: HashMap<Name, u32> = table.rows().unwrap().iter().copied().zip(counts.view().unwrap().iter().copied()).collect();
     assert_eq!(rows, names.iter().enumerate().map(|(at, name)| (*name, if at < 100 { 2 } else { 1 })).collect());
     assert_eq!((table.insert(&names[0]), table.contains(&[7; 9])), (Ok(Outcome::Seen), Ok(false)));

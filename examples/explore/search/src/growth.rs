@@ -57,7 +57,7 @@ impl Lack {
     /// there is no memory for it, or if the table cannot have more nodes.
     pub fn relieve<S: Storage>(self, table: &VectorTable<S>, factor: u64) -> Result<bool> {
         let grown = match self {
-            Self::Slots => table.grow(factor * table.slots()),
+            Self::Slots => table.reserve_total(factor * table.slots()),
             Self::Nodes => table.reserve_nodes(factor * table.node_slots()),
         };
         if matches!(grown, Err(Error::Nodes { .. })) {
