@@ -1,6 +1,6 @@
 //! Resources of this process: threads that stay, memory whose allocation may fail, and files that get their names.
 
-mod code_cache;
+pub(crate) mod code_cache;
 mod files;
 mod memory;
 mod workers;
@@ -8,8 +8,6 @@ mod workers;
 pub use code_cache::CodeCache;
 #[allow(unused_imports, reason = "the headers of kernels are digested")]
 pub(crate) use code_cache::digest;
-#[cfg(all(test, feature = "cuda"))]
-pub(crate) use code_cache::tests::Scratch;
 pub(crate) use files::replace;
 #[allow(unused_imports, reason = "values in the memory of this process are filled by it")]
 pub(crate) use memory::fill_repeatedly;

@@ -315,7 +315,7 @@ mod tests {
     //!   `tests/suite/faults.rs`).
 
     use super::*;
-    use crate::host::Scratch;
+    use crate::host::code_cache::tests::Scratch;
     use crate::{Strategy, faults};
 
     const CAPABILITY: (u32, u32) = (9, 0);
