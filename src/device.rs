@@ -146,15 +146,19 @@ impl Hash for Device {
 ///
 /// let device: Device = "cpu:2".parse()?;
 /// assert_eq!(device, Device::cpu_with_threads(2));
-/// assert!(matches!("cpu:100000".parse::<Device>(), Err(Error::Threads { threads: 100_000 })));
-/// assert!(matches!("tpu".parse::<Device>(), Err(Error::UnknownDevice { .. })));
+/// assert!(matches!("cpu:100000".parse::<Device>(), Err(Error::OutOfRange { given: 100_000, .. })));
+/// assert!(matches!("tpu".parse::<Device>(), Err(Error::UnknownName { .. })));
 /// # Ok::<(), Error>(())
 /// ```
 impl FromStr for Device {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let unknown = || Error::UnknownDevice { name: text.into() };
+        let unknown = || Error::UnknownName {
+            what: "device",
+            name: text.into(),
+            known: format!("cpu, cpu:THREADS (1 to {MAX_THREADS}), gpu, gpu:NUMBER or best"),
+        };
         let (kind, number) = match text.split_once(':') {
             Some((kind, number)) => (kind, Some(number.parse::<u64>().map_err(|_| unknown())?)),
             None => (text, None),

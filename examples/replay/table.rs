@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(names(&full(3, 0)), [true, false]);
         assert_eq!(names(&full(3, 3)), [false, true]);
         assert_eq!(names(&full(3, 1)), [true, true]);
-        assert_eq!(advice(&Error::Width { width: 0 }), None);
+        assert_eq!(advice(&Error::Capturing), None);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn best() -> Result<Arc<dyn Machine>> {
     #[cfg(all(feature = "cuda", feature = "cpu"))]
     return Ok(gpu.unwrap_or_else(|_| cpu::CpuMachine::whole()));
     #[cfg(all(feature = "cuda", not(feature = "cpu")))]
-    return gpu.map_err(|reason| crate::Error::NoDevice { reason: reason.to_string() });
+    return gpu;
     #[cfg(not(feature = "cuda"))]
     Ok(cpu::CpuMachine::whole())
 }

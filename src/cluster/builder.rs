@@ -123,7 +123,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// # Errors
     ///
     /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
-    /// tables do not match. [`Error::Connection`], [`Error::OutOfStep`].
+    /// tables do not match. [`Error::Connection`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let ranks = link.ranks();

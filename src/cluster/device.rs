@@ -73,9 +73,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort) on the rank
-    /// concerned, and [`Error::Rank`] on the others, before anything is put; otherwise as
-    /// [`find_or_put_many`](Self::find_or_put_many).
+    /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch) on the rank concerned, and [`Error::Rank`]
+    /// on the others, before anything is put; otherwise as [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
         self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
@@ -103,7 +102,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let wanted = [outcomes.is_some(), references.is_some(), owners.is_some()];
         let stored_capacity = stored_here.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let refused = match raw.device.as_gpu() {
-            None => Some(Error::NotOnGpu { operation: name, device: raw.device.to_string() }),
+            None => Some(Error::needs_gpu(name, &raw.device)),
             Some(gpu) => (|| {
                 gpu.check_own("stream", stream)?;
                 check_buffer(gpu, "vectors", vectors, count.saturating_mul(K::elements(raw.width())))?;

@@ -82,7 +82,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::RaggedVectors`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
+    /// [`Error::LengthMismatch`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
     /// anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be stored. The
     /// same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
     /// error.
@@ -234,7 +234,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`], [`Error::OutOfStep`].
+    /// [`Error::Connection`].
     pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))

@@ -78,7 +78,7 @@ impl<V: Number> Array<V> {
         let count = self.table.count(words)?;
         let is_one = operands.len() == 1;
         if !is_one && operands.len() != count {
-            return Err(Error::Rows { what: "operands", given: operands.len(), needed: count });
+            return Err(Error::LengthMismatch { what: "operands", given: operands.len(), needed: count });
         }
         let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
         self.table.find_or_put(words, request, Some(Changes { upsert, array: self }))

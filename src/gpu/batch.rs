@@ -141,9 +141,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
-    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the
-    /// driver.
+    /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch), [`Misaligned`](Error::Misaligned),
+    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver.
     pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream, batch)
     }
@@ -179,14 +178,14 @@ impl<K: Key, S: Storage> Table<K, S> {
         parents.map_or(Ok(()), |buffer| check_buffer(gpu, "parents", buffer, count))?;
         changed.map_or(Ok(()), |buffer| check_buffer(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
         if changed.is_some() && parents.is_none() {
-            return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
+            return Err(Error::LengthMismatch { what: "parents (needed with changed)", given: 0, needed: count });
         }
         outcomes.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "outcomes", buffer, count))?;
         references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "references", buffer, count))?;
         new_references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "new_references", buffer, count))?;
         counts.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "counts", buffer, 1))?;
         if new_references.is_some() && counts.is_none() {
-            return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
+            return Err(Error::LengthMismatch { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
         let owners = foreign_owners(
@@ -272,7 +271,7 @@ pub(crate) fn check_buffer<T>(
 ) -> Result<()> {
     gpu.check_own(what, buffer.stream())?;
     let given = buffer.len();
-    if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
+    if given < needed { Err(Error::LengthMismatch { what, given, needed }) } else { Ok(()) }
 }
 
 fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {

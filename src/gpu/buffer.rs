@@ -94,8 +94,8 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver
-    /// knows that the address belongs to another GPU or context, or is not device memory.
+    /// [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice): the device is no GPU, or the driver knows that
+    /// the address belongs to another GPU or context, or is not device memory.
     ///
     /// # Safety
     ///
@@ -106,8 +106,7 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     /// - the memory holds `len` valid elements, and stays allocated;
     /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
-        let gpu =
-            device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;
+        let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("ForeignSlice::new", device))?;
         let alignment = align_of::<T>() as u64;
         if !address.is_multiple_of(alignment) {
             return Err(Error::Misaligned { what: "a foreign slice", address, alignment });

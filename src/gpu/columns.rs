@@ -116,12 +116,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](crate::Error::Rows) as for [`from_columns`](Self::from_columns). [`NotOnGpu`](crate::Error::NotOnGpu);
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) as for [`from_columns`](Self::from_columns).
     /// [`WrongDevice`](crate::Error::WrongDevice) for a stream or buffer of another GPU or context object;
-    /// [`BufferTooShort`](crate::Error::BufferTooShort) if `vectors` has no room for as many vectors as the columns have fields;
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) if `vectors` has no room for as many vectors as the columns have fields;
     /// [`Misaligned`](crate::Error::Misaligned) if `vectors` does not begin as a batch of this table must;
-    /// [`Capturing`](crate::Error::Capturing). All these come before anything is enqueued. Errors of the
-    /// compilation and of the driver.
+    /// [`Capturing`](crate::Error::Capturing). All these come before anything is enqueued. Errors of the compilation and of the
+    /// driver.
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns_device<'a>(
         &self,

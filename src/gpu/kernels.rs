@@ -72,7 +72,7 @@ pub fn definitions(spec: Spec) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// [`Width`](Error::Width).
+/// [`OutOfRange`](Error::OutOfRange).
 pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<String>> {
     Ok(nvrtc::definitions(spec_of(&VectorTable::<S>::builder(width), compute_capability)?))
 }
@@ -108,8 +108,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); for an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
-    /// rows as it has slots.
+    /// [`WrongDevice`](Error::WrongDevice); for an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as
+    /// many rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
         let sized = self.raw.ready("kernel_argument")?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
@@ -141,14 +141,14 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log.
+    /// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log.
     pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
         gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))
     }
 
     pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
-        Error::NotOnGpu { operation, device: self.device().to_string() }
+        Error::needs_gpu(operation, self.device())
     }
 }
 
@@ -211,14 +211,14 @@ pub fn compile<S: Storage, K: Key>(
 ///
 /// # Errors
 ///
-/// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for options
-/// that no table can have.
+/// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for
+/// options that no table can have.
 pub fn load<S: Storage, K: Key>(
     device: &Device,
     builder: &TableBuilder<S, K>,
     name: &str,
     source: &str,
 ) -> Result<Arc<CudaModule>> {
-    let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "load", device: device.to_string() })?;
+    let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("load", device))?;
     gpu.load(&Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability()))
 }

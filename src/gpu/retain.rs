@@ -63,8 +63,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`retain`](Self::retain); [`NotOnGpu`](crate::Error::NotOnGpu), [`WrongDevice`](crate::Error::WrongDevice),
-    /// [`BufferTooShort`](crate::Error::BufferTooShort). After an error the table is as it was.
+    /// The errors of [`retain`](Self::retain); [`WrongDevice`](crate::Error::WrongDevice),
+    /// [`LengthMismatch`](crate::Error::LengthMismatch). After an error the table is as it was.
     pub fn retain_marked(&self, marks: &impl Buffer<u8>) -> Result<u64> {
         const CALL: &str = "retain_marked";
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu(CALL))?;

@@ -90,7 +90,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](crate::Error::NotOnGpu), or errors that the device reports.
+    /// [`WrongDevice`](crate::Error::WrongDevice), or errors that the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;

@@ -101,11 +101,11 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports. The values are
-    /// unchanged.
+    /// [`WrongDevice`](Error::WrongDevice); [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports. The values
+    /// are unchanged.
     pub fn device(&mut self) -> Result<DeviceValues<'_, V>> {
         let device = &self.array.table.device;
-        let refused = || Error::NotOnGpu { operation: "Values::device", device: device.to_string() };
+        let refused = || Error::needs_gpu("Values::device", device);
         let stream = device.as_gpu().ok_or_else(refused)?.context().default_stream();
         let sized = self.array.table.sized("Values::device")?;
         let numbers = self.array.table.references_of(&sized);

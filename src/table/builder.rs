@@ -106,7 +106,7 @@ impl<K> TableBuilder<Bucket, K> {
     }
 
     /// Sets whether the table has a filter: bits of all stored vectors, with which lookups of absent vectors read no slot.
-    /// Default: no. On a CPU only; a GPU refuses it ([`Error::Filter`](crate::Error::Filter)).
+    /// Default: no. On a CPU only; a GPU refuses it ([`Error::WrongDevice`](crate::Error::WrongDevice)).
     ///
     /// Worth its memory (1 byte a slot) if most lookups ([`contains_many`](Table::contains_many) and similar) are for vectors
     /// that are not stored, and vectors have 8 words or more. These lookups then take 0.2 to 0.3 of the time; a put of a new
@@ -289,10 +289,9 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// # Errors
     ///
-    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or errors that the device reports. For
-    /// compact tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
-    /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
+    /// [`OutOfRange`](crate::Error::OutOfRange), [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or
+    /// errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for one with a
+    /// [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table::of(Arc::new(RawTable::new(device, self.options)?)))
     }

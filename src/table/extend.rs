@@ -1,7 +1,8 @@
 //! Vectors from iterators, which are offered in batches.
 
 use super::{Key, Storage, Table, TableBuilder, Words};
-use crate::{Device, Result, Tally};
+use crate::core::table::WORDS;
+use crate::{Device, Error, Result, Tally};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Borrow;
 
@@ -36,9 +37,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`TableFull`](crate::Error::TableFull) if vectors of a batch were rejected; its numbers are those of that batch.
-    /// [`Rows`](crate::Error::Rows) if a vector does not have `width` words: no vector of its batch is put. Otherwise the errors
-    /// of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of later ones have not
-    /// been taken from the iterator.
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) if a vector does not have `width` words: no vector of its batch is put.
+    /// Otherwise the errors of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of
+    /// later ones have not been taken from the iterator.
     pub fn extend<I>(&self, vectors: I) -> Result<Tally>
     where
         I: IntoIterator,
@@ -48,14 +49,14 @@ impl<K: Key, S: Storage> Table<K, S> {
         let of_one = K::elements(self.width());
         let most = BATCH_BYTES / (4 * self.width()) * of_one;
         let mut batch: Vec<K::Element> = Vec::new();
-        batch.try_reserve((vectors.size_hint().0.saturating_mul(of_one)).min(most)).map_err(|error| {
-            crate::Error::Allocation { bytes: (most * size_of::<K::Element>()) as u64, reason: error.to_string() }
-        })?;
+        batch
+            .try_reserve((vectors.size_hint().0.saturating_mul(of_one)).min(most))
+            .map_err(|error| Error::no_host_memory((most * size_of::<K::Element>()) as u64, error.to_string()))?;
         let mut sum = Tally::default();
         for vector in vectors {
             let elements = K::as_elements(vector.borrow());
             if elements.len() != of_one {
-                return Err(crate::Error::Rows { what: "words of one vector", given: elements.len(), needed: of_one });
+                return Err(Error::LengthMismatch { what: WORDS, given: elements.len(), needed: of_one });
             }
             batch.extend_from_slice(elements);
             if batch.len() == most {

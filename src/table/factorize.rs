@@ -59,7 +59,7 @@ impl<K: Key> TableBuilder<Indexed, K> {
     ///
     /// # Errors
     ///
-    /// The errors of [`build`](Self::build); [`RaggedVectors`](crate::Error::RaggedVectors).
+    /// The errors of [`build`](Self::build); [`LengthMismatch`](crate::Error::LengthMismatch).
     /// [`TableFull`](crate::Error::TableFull) with its cause if the table cannot grow for lack of memory. Errors that the device
     /// reports, inside [`Stopped`](crate::Error::Stopped) if some vectors were already put.
     pub fn factorize_many(self, device: &Device, vectors: &[K::Element]) -> Result<Factors<K>> {

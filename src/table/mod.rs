@@ -302,11 +302,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows), [`KeyTooLarge`](crate::Error::KeyTooLarge)
-    /// and [`StaleReferences`](crate::Error::StaleReferences) before anything is put. Otherwise
-    /// [`Allocation`](crate::Error::Allocation), [`OutOfMemory`](crate::Error::OutOfMemory) or an error that the device reports;
-    /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
-    /// error.
+    /// [`LengthMismatch`](crate::Error::LengthMismatch), [`KeyTooLarge`](crate::Error::KeyTooLarge) and
+    /// [`StaleReferences`](crate::Error::StaleReferences) before anything is put. Otherwise
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or an error that the device reports; then some of the batch may be stored. A
+    /// full table is not an error but an outcome; [`Batch::complete`] turns it into an error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.raw.find_or_put(&words(vectors), Request::new().outcomes(true), None)
     }
@@ -446,10 +445,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory); [`Capacity`](crate::Error::Capacity)
-    /// if no table has that many slots. [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so little that a
-    /// vector finds no free slot in the larger one (in a cuckoo table: even after relocation). Otherwise errors that the device
-    /// reports. After an error the table is unchanged.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`OutOfRange`](crate::Error::OutOfRange) if no table has that many slots. [`TableFull`](crate::Error::TableFull) if a
+    /// nearly full table grows by so little that a vector finds no free slot in the larger one (in a cuckoo table: even after
+    /// relocation). Otherwise errors that the device reports. After an error the table is unchanged.
     pub fn reserve_total(&self, slots: u64) -> Result<()> {
         self.raw.reserve("reserve_total", slots)
     }
@@ -559,8 +558,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`reserve_total`](Self::reserve_total); [`Nodes`](crate::Error::Nodes) if a node table cannot have that many slots.
-    /// After an error the table is unchanged.
+    /// The errors of [`reserve_total`](Self::reserve_total); [`OutOfRange`](crate::Error::OutOfRange) if a node table cannot have
+    /// that many slots. After an error the table is unchanged.
     pub fn reserve_nodes(&self, nodes: u64) -> Result<()> {
         self.raw.reserve_nodes(nodes)
     }

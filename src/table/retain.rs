@@ -57,10 +57,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`Allocation`](crate::Error::Allocation), or errors that the device reports. [`TableFull`](crate::Error::TableFull) if the
-    /// table is nearly full and a vector that stays, put in another order than before, finds no free slot: grow it first. After
-    /// an error the table is as it was.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device
+    /// reports. [`TableFull`](crate::Error::TableFull) if the table is nearly full and a vector that stays, put in another order
+    /// than before, finds no free slot: grow it first. After an error the table is as it was.
     pub fn retain(&self, mut keep: impl FnMut(&K::Borrowed) -> bool) -> Result<u64> {
         let width = self.width();
         self.raw.retain(&mut |words, flags| {

@@ -93,7 +93,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
     pub fn values<V: Pod>(&self, initial: V) -> Result<Values<K, V>> {
         Ok(Values { array: Array::new(&self.raw, initial)?, keys: PhantomData })
     }
@@ -115,7 +115,7 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// # Errors
     ///
     /// [`StaleReferences`](Error::StaleReferences), [`InvalidReferences`](Error::InvalidReferences),
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<V>> {
         self.array.get(references)
     }
@@ -137,11 +137,11 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if the numbers of values and references differ; otherwise the errors of
+    /// [`LengthMismatch`](Error::LengthMismatch) if the numbers of values and references differ; otherwise the errors of
     /// [`get_many`](Self::get_many). If the GPU fails while values are written, some may have been written.
     pub fn set_many(&mut self, references: &[Reference], values: &[V]) -> Result<()> {
         if values.len() != references.len() {
-            return Err(Error::Rows { what: "values", given: values.len(), needed: references.len() });
+            return Err(Error::LengthMismatch { what: "values", given: values.len(), needed: references.len() });
         }
         self.array.change("Values::set_many", references, false, |at, value| *value = values[at])
     }
@@ -229,10 +229,10 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// # Errors
     ///
-    /// Before anything is put: [`Rows`](Error::Rows) if there are neither as many operands as keys nor one; [`RaggedVectors`](Error::RaggedVectors).
-    /// Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and [`get_many`](Self::get_many): some of the
-    /// keys may be stored, and their operands combined, so that the values are not those of the whole batch. An error after the
-    /// keys were put is in [`Batch::error`](crate::Batch::error).
+    /// Before anything is put: [`LengthMismatch`](Error::LengthMismatch) if the keys are not whole vectors, or there are neither
+    /// as many operands as keys nor one. Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and
+    /// [`get_many`](Self::get_many): some of the keys may be stored, and their operands combined, so that the values are not
+    /// those of the whole batch. An error after the keys were put is in [`Batch::error`](crate::Batch::error).
     pub fn upsert_many(&mut self, keys: &[K::Element], operands: &[V], combine: Combine) -> Result<Batch>
     where
         V: Number,
@@ -260,7 +260,7 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
     pub fn view(&self) -> Result<ValuesView<'_, V>> {
         Ok(ValuesView { values: self.array.view()? })
     }

@@ -451,7 +451,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
 #[track_caller]
 fn is_short<'a>(table: &BucketTable, stream: &'a CudaStream, batch: DeviceBatch<'a>, expected: (usize, usize)) {
     let error = table.find_or_put_device(stream, batch).expect_err("a short buffer");
-    let Error::BufferTooShort { given, needed, what } = &error else { panic!("{error:?}") };
+    let Error::LengthMismatch { given, needed, what } = &error else { panic!("{error:?}") };
     assert_eq!((*given, *needed), expected, "{what}");
     let message = error.to_string();
     assert!(message.contains(&given.to_string()) && message.contains(&needed.to_string()), "{message}");
@@ -535,7 +535,7 @@ fn kernels_compile_for_other_architectures(_device: &Device) {
     }
     assert!(matches!(
         compile(&VectorTable::<warpset::Bucket>::builder(257), Program::Table, (9, 0)),
-        Err(Error::Width { width: 257 })
+        Err(Error::OutOfRange { given: 257, .. })
     ));
 }
 
@@ -751,7 +751,7 @@ fn marked_vectors_are_retained<S: Kind>(device: &Device) {
             }
         }
         let short = stream(device).alloc_zeros::<u8>(2).unwrap();
-        assert!(matches!(table.retain_marked(&short), Err(Error::BufferTooShort { what: "marks", given: 2, .. })));
+        assert!(matches!(table.retain_marked(&short), Err(Error::LengthMismatch { what: "marks", given: 2, .. })));
         // Nodes that are not needed are gone.
         let fresh = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
         assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, (count - expected.len()) as u64);

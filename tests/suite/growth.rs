@@ -129,7 +129,7 @@ fn nodes_grow_alone<S: Kind>(device: &Device) {
         assert_eq!(table.len().unwrap(), 150, "width {width}");
         if nodes > 0 {
             let too_many = table.reserve_nodes(u64::MAX);
-            assert!(matches!(too_many, Err(Error::Nodes { nodes: u64::MAX, .. })), "width {width}: {too_many:?}");
+            assert!(matches!(too_many, Err(Error::OutOfRange { given: u64::MAX, .. })), "width {width}: {too_many:?}");
         }
     }
 }

@@ -214,7 +214,7 @@ fn parents_that_do_not_fit_the_batch<S: Kind>(device: &Device) {
     let place = table.find_or_put_many_with(&[5; 40], Request::new().references(true)).unwrap().references[0].unwrap();
     let refused = |request: Request<'_>| {
         let error = table.find_or_put_many_with(&[6; 120], request).unwrap_err();
-        let Error::Rows { given, needed, .. } = error else { panic!("{error:?}") };
+        let Error::LengthMismatch { given, needed, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&given.to_string()) && error.to_string().contains(&needed.to_string()), "{error}");
         assert_eq!(table.len().unwrap(), 1, "nothing is put");
         (given, needed)

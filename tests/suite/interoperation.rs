@@ -236,7 +236,7 @@ fn columns_that_do_not_fit(device: &Device) {
     let numbers = stream.clone_htod(&[1u64; 50]).unwrap();
     let short = stream.clone_htod(&[1u64; 49]).unwrap();
     let mut vectors = stream.clone_htod(&[7u32; 204]).unwrap();
-    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    let wrong = |what, given, needed| Error::LengthMismatch { what, given, needed };
     let one = DeviceColumns::new().column(&numbers);
     let error = table.from_columns_device(&stream, &one, &mut vectors).unwrap_err();
     assert_eq!(error, wrong("bytes of the fields of one vector", 8, 16));
@@ -248,7 +248,7 @@ fn columns_that_do_not_fit(device: &Device) {
     assert_eq!(error, wrong("fields of a column", 49, 50));
     let columns = DeviceColumns::new().column(&numbers).column(&numbers);
     let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(..199)).unwrap_err();
-    assert_eq!(error, Error::BufferTooShort { what: "vectors", given: 199, needed: 200 });
+    assert_eq!(error, Error::LengthMismatch { what: "vectors", given: 199, needed: 200 });
     let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(1..)).unwrap_err();
     assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
     // Another object for the same context knows nothing of this one's streams.
@@ -263,7 +263,7 @@ fn columns_that_do_not_fit(device: &Device) {
     {
         let host = BucketTable::new(&Device::cpu(), 4, 10).unwrap();
         let error = host.from_columns_device(&stream, &columns, &mut vectors).unwrap_err();
-        assert!(matches!(error, Error::NotOnGpu { operation: "from_columns_device", .. }), "{error:?}");
+        assert!(matches!(error, Error::WrongDevice { what: "from_columns_device", .. }), "{error:?}");
     }
     assert_eq!(stream.clone_dtoh(&vectors).unwrap(), [7; 204]);
 }
@@ -301,7 +301,7 @@ fn memory_of_others(device: &Device) {
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&odd, 499)).unwrap_err();
     assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&short, 500)).unwrap_err();
-    assert!(matches!(error, Error::BufferTooShort { what: "vectors", given: 1999, needed: 2000 }), "{error:?}");
+    assert!(matches!(error, Error::LengthMismatch { what: "vectors", given: 1999, needed: 2000 }), "{error:?}");
     assert_eq!(table.len().unwrap(), 500);
     stream.synchronize().unwrap();
 }
@@ -434,7 +434,7 @@ fn typed_keys_in_device_memory(device: &Device) {
     assert_eq!((outcomes[1], outcomes[3], outcomes[0] + outcomes[2]), (1, 1, 3));
     assert_eq!(table.contains_many(&[7, 8, 9, 1 << 40]).unwrap(), [true, true, false, true]);
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&keys, 5)).unwrap_err();
-    assert!(matches!(error, Error::BufferTooShort { given: 4, needed: 5, .. }), "{error:?}");
+    assert!(matches!(error, Error::LengthMismatch { given: 4, needed: 5, .. }), "{error:?}");
 }
 
 /// A captured graph could be launched after the table was dropped.

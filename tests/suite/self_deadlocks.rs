@@ -242,7 +242,7 @@ const GUARDS: &[Guard] = &[
             call();
             drop(rows);
         }
-        Err(error) => assert!(matches!(error, Error::NotOnGpu { .. }), "{error}"),
+        Err(error) => assert!(matches!(error, Error::WrongDevice { .. }), "{error}"),
     }),
     #[cfg(feature = "cuda")]
     ("Values::device", on_a_gpu, |_, values, _, call| match values.device() {
@@ -250,7 +250,7 @@ const GUARDS: &[Guard] = &[
             call();
             drop(values);
         }
-        Err(error) => assert!(matches!(error, Error::NotOnGpu { .. }), "{error}"),
+        Err(error) => assert!(matches!(error, Error::WrongDevice { .. }), "{error}"),
     }),
 ];
 

@@ -64,11 +64,11 @@ fn one_vector_at_a_time<S: Kind>(device: &Device) {
             }
         }
         assert_eq!(table.len(), Ok(places.len() as u64));
-        let wrong = Error::Rows { what: "words of one vector", given: 2 * width, needed: width };
+        let wrong = Error::LengthMismatch { what: "words of the last vector", given: 2 * width, needed: width };
         assert_eq!(table.insert(&words[..2 * width]), Err(wrong.clone()));
         assert_eq!(table.contains(&words[..2 * width]), Err(wrong.clone()));
         assert_eq!(table.locate(&words[..2 * width]), Err(wrong));
-        assert!(matches!(table.insert(&[]), Err(Error::Rows { given: 0, .. })));
+        assert!(matches!(table.insert(&[]), Err(Error::LengthMismatch { given: 0, .. })));
     }
 }
 
@@ -84,7 +84,10 @@ fn iterators_of_several_batches<S: Kind>(device: &Device) {
     // A vector of another width ends the call; its batch is not put.
     let more = distinct(width, count as u64, 3);
     let odd = more.chunks(width).chain([&more[1..]]);
-    assert_eq!(table.extend(odd), Err(Error::Rows { what: "words of one vector", given: 3 * width - 1, needed: width }));
+    assert_eq!(
+        table.extend(odd),
+        Err(Error::LengthMismatch { what: "words of the last vector", given: 3 * width - 1, needed: width })
+    );
     assert_eq!(table.len(), Ok(count as u64));
 }
 

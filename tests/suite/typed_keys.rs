@@ -71,7 +71,7 @@ fn keys_of_any_number_of_bytes(device: &Device) {
     check(device, bytes::<63>);
     check(device, bytes::<255>);
     check(device, bytes::<1021>);
-    assert!(matches!(TypedTable::<[u8; 1025]>::new(device, 10), Err(Error::Width { .. })));
+    assert!(matches!(TypedTable::<[u8; 1025]>::new(device, 10), Err(Error::OutOfRange { given: 257, .. })));
 }
 
 /// Rows and values of keys that are padded, single keys, and what stays of them.
@@ -130,7 +130,7 @@ fn columns_are_vectors(device: &Device) {
         words.from_columns(&columns).unwrap()
             == bytemuck::cast_slice::<Row, u8>(&rows).chunks(4).map(bytemuck::pod_read_unaligned).collect::<Vec<u32>>()
     );
-    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    let wrong = |what, given, needed| Error::LengthMismatch { what, given, needed };
     assert_eq!(
         words.from_columns(&columns.clone().column(&parts)).unwrap_err(),
         wrong("bytes of the fields of one vector", 22, 20)

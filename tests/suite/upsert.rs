@@ -232,12 +232,15 @@ impl<T> MapAll<T> for Vec<Option<T>> {
 fn wrong_operands_are_refused(device: &Device) {
     let table = TypedTable::<u64, Indexed>::new(device, 500).unwrap();
     let mut values = table.values(0u32).unwrap();
-    let wrong = |given| Err(Error::Rows { what: "operands", given, needed: 3 });
+    let wrong = |given| Err(Error::LengthMismatch { what: "operands", given, needed: 3 });
     assert_eq!(values.add_many(&[1, 2, 3], &[1, 2]), wrong(2));
     assert_eq!(values.add_many(&[1, 2, 3], &[]), wrong(0));
     let words = IndexedTable::new(device, 2, 100).unwrap();
     let mut beside = words.values(0u32).unwrap();
-    assert_eq!(beside.add_many(&[1, 2, 3], &[1]), Err(Error::RaggedVectors { words: 3, width: 2 }));
+    assert_eq!(
+        beside.add_many(&[1, 2, 3], &[1]),
+        Err(Error::LengthMismatch { what: "words of the last vector", given: 1, needed: 2 })
+    );
     assert_eq!((table.len(), words.len()), (Ok(0), Ok(0)));
 }
 

@@ -225,7 +225,7 @@ fn references_that_are_not_the_tables_are_refused(device: &Device) {
         assert_eq!(values.set_many(&given, &[4; 3]), Err(error.clone()));
         assert_eq!(values.update_many(&given, |_, value| *value = 5), Err(error));
     }
-    let error = Error::Rows { what: "values", given: 2, needed: 3 };
+    let error = Error::LengthMismatch { what: "values", given: 2, needed: 3 };
     assert_eq!(values.set_many(&references[..3], &[4; 2]), Err(error));
     assert!(values.view().unwrap()[..] == vec![3; count], "nothing is changed by what is refused");
 }

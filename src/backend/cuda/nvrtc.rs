@@ -173,7 +173,8 @@ fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     match supported.iter().filter(|known| **known <= wanted).max() {
         Some(nearest) => Ok((format!("compute_{nearest}"), false)),
         None => {
-            Err(Error::Cuda { what: "choosing an architecture", status: format!("NVRTC knows only {supported:?}, not {wanted}") })
+            let status = format!("NVRTC knows only {supported:?}, not {wanted}");
+            Err(Error::Cuda { what: "choosing an architecture", code: 0, status })
         }
     }
 }
@@ -293,11 +294,11 @@ fn check(what: &'static str, status: nvrtcResult) -> Result<()> {
     if status == nvrtcResult::NVRTC_SUCCESS {
         return Ok(());
     }
-    Err(Error::Cuda { what, status: text_of(status) })
+    Err(Error::Cuda { what, code: status as i32, status: text_of(status) })
 }
 
 fn no_zeros(name: &str) -> Error {
-    Error::Cuda { what: "creating a program", status: format!("{name} holds a zero byte") }
+    Error::Cuda { what: "creating a program", code: 0, status: format!("{name} holds a zero byte") }
 }
 
 #[cfg(test)]
