@@ -20,7 +20,7 @@ mod support;
 use std::time::Instant;
 use support::{Bench, Compression, Result, Vectors, median};
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable};
+use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable, Words};
 
 const REPEATS: usize = 3;
 
@@ -117,7 +117,7 @@ fn rows<S: Storage>(
     name: &str,
     width: usize,
     [log2, values]: [u32; 2],
-    builder: impl Fn(u64) -> TableBuilder<S>,
+    builder: impl Fn(u64) -> TableBuilder<Words, S>,
 ) -> Result<()> {
     let new = |slots| builder(slots).build(&bench.device);
     let growing_alone = |slots| builder(slots).grows(true).build(&bench.device);

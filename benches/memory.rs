@@ -15,7 +15,7 @@
 
 use cpu_time::ProcessTime;
 use warpset::{
-    Bucket, CompactTree, Device, Indexed, MemoryLimit, Outcome, Root, Stats, Storage, TableBuilder, Tree, VectorTable,
+    Bucket, CompactTree, Device, Indexed, MemoryLimit, Outcome, Root, Stats, Storage, TableBuilder, Tree, VectorTable, Words,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -78,7 +78,7 @@ fn compare<S: Storage>(
     name: &str,
     width: usize,
     limit: u64,
-    with_nodes: impl Fn(TableBuilder<S>, u64) -> TableBuilder<S>,
+    with_nodes: impl Fn(TableBuilder<Words, S>, u64) -> TableBuilder<Words, S>,
 ) -> Result<()> {
     let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
     if filters.peek().is_some() && !filters.any(|filter| format!("{name} {width}").starts_with(&filter)) {

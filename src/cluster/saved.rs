@@ -149,7 +149,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-impl<S: Storage, K: Key> Builder<S, K> {
+impl<K: Key, S: Storage> Builder<K, S> {
     /// Loads a set that was [saved](Table::save), on any devices. Each rank passes the part of the rank with its number. From
     /// this builder, the kind of table, its width, [`round`](Self::round) and [`deduplicate`](Self::deduplicate) are used;
     /// everything else is as it was when the set was saved. Collective.

@@ -159,7 +159,7 @@ impl Transport for Forging {
 fn with_forged<T: Send>(
     record: u64,
     forge: Forge,
-    table: TableBuilder<Bucket>,
+    table: TableBuilder<Words, Bucket>,
     work: impl Fn(&mut Table<Words, Bucket>, usize) -> Result<T, Error> + Sync,
 ) -> Result<T, Error> {
     std::thread::scope(|scope| {

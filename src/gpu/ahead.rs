@@ -65,7 +65,7 @@ impl Ahead {
     ///
     /// Errors of [`TableBuilder::build`] that depend on the builder alone; [`LibraryNotFound`](crate::Error::LibraryNotFound) if
     /// there is no CUDA driver. Errors of the compilation are reported by `build`.
-    pub fn table<S: Storage, K: Key>(&mut self, builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<()> {
+    pub fn table<K: Key, S: Storage>(&mut self, builder: &TableBuilder<K, S>, compute_capability: (u32, u32)) -> Result<()> {
         let spec = spec_of(builder, compute_capability)?;
         self.jobs.begin(&Job::table(spec, Some(Part::Put), compute_capability))
     }
@@ -76,9 +76,9 @@ impl Ahead {
     /// # Errors
     ///
     /// As [`table`](Self::table).
-    pub fn source<S: Storage, K: Key>(
+    pub fn source<K: Key, S: Storage>(
         &mut self,
-        builder: &TableBuilder<S, K>,
+        builder: &TableBuilder<K, S>,
         compute_capability: (u32, u32),
         name: &str,
         source: &str,
@@ -88,7 +88,7 @@ impl Ahead {
 }
 
 /// Spec of the table that a builder describes, on a GPU of this compute capability.
-pub(super) fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
+pub(super) fn spec_of<K: Key, S: Storage>(builder: &TableBuilder<K, S>, compute_capability: (u32, u32)) -> Result<Spec> {
     let options = builder.options();
     options.spec(chunk_bytes(compute_capability), options.size())
 }

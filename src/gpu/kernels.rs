@@ -191,8 +191,8 @@ pub enum Program<'a> {
 ///
 /// [`LibraryNotFound`](Error::LibraryNotFound); [`Compile`](Error::Compile) with NVRTC's log; the errors of
 /// [`TableBuilder::build`] for options that no table can have.
-pub fn compile<S: Storage, K: Key>(
-    builder: &TableBuilder<S, K>,
+pub fn compile<K: Key, S: Storage>(
+    builder: &TableBuilder<K, S>,
     program: Program<'_>,
     compute_capability: (u32, u32),
 ) -> Result<Vec<u8>> {
@@ -213,9 +213,9 @@ pub fn compile<S: Storage, K: Key>(
 ///
 /// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for
 /// options that no table can have.
-pub fn load<S: Storage, K: Key>(
+pub fn load<K: Key, S: Storage>(
     device: &Device,
-    builder: &TableBuilder<S, K>,
+    builder: &TableBuilder<K, S>,
     name: &str,
     source: &str,
 ) -> Result<Arc<CudaModule>> {

@@ -17,25 +17,25 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct TableBuilder<S = Bucket, K = Words> {
+pub struct TableBuilder<K = Words, S = Bucket> {
     options: Options,
     table: PhantomData<fn() -> (K, S)>,
 }
 
-impl<S, K> Clone for TableBuilder<S, K> {
+impl<K, S> Clone for TableBuilder<K, S> {
     fn clone(&self) -> Self {
         Self { options: self.options, table: PhantomData }
     }
 }
 
-impl<S, K> fmt::Debug for TableBuilder<S, K> {
+impl<K, S> fmt::Debug for TableBuilder<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.options.fmt(f)
     }
 }
 
 /// Options of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
-impl<S: Nodes, K> TableBuilder<S, K> {
+impl<K, S: Nodes> TableBuilder<K, S> {
     /// Sets the least number of slots of the node table, at most 2^32 - 2. Default: the number of slots for vectors.
     ///
     /// A vector that needs a node is [`Outcome::Full`](crate::Outcome::Full) if no free node slot lies within the probe limit.
@@ -56,7 +56,7 @@ impl<S: Nodes, K> TableBuilder<S, K> {
 }
 
 /// Options of a [`TreeTable`](crate::TreeTable) only.
-impl<K> TableBuilder<Tree, K> {
+impl<K> TableBuilder<K, Tree> {
     /// Sets how kernels build trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
     /// All strategies give the same results, except for the number of nodes that vectors share. No effect for vectors of one or
@@ -83,7 +83,7 @@ impl<K> TableBuilder<Tree, K> {
     }
 }
 
-impl<K> TableBuilder<Bucket, K> {
+impl<K> TableBuilder<K, Bucket> {
     /// Sets whether slots are as small as vectors, without padding. Default: no.
     ///
     /// Without this option, slots for 3 words or more are padded to a multiple of four words
@@ -133,7 +133,7 @@ impl<K> TableBuilder<Bucket, K> {
     }
 }
 
-impl<K> TableBuilder<Root, K> {
+impl<K> TableBuilder<K, Root> {
     /// Sets the number of bits of a key: 20 to 64. Default: 64. A key with more bits is an error.
     ///
     /// With fewer bits, a slot must hold less, and more hash functions are available (`slot_bits`).
@@ -185,7 +185,7 @@ impl<K> TableBuilder<Root, K> {
     }
 }
 
-impl<K> TableBuilder<CompactTree, K> {
+impl<K> TableBuilder<K, CompactTree> {
     /// Sets the number of bits of a slot of the root table: 16, 32 or 64. Default: the fewest with which it can be filled to
     /// 0.95, chosen again at each growth.
     ///
@@ -199,7 +199,7 @@ impl<K> TableBuilder<CompactTree, K> {
     }
 }
 
-impl<S: Storage, K: Key> TableBuilder<S, K> {
+impl<K: Key, S: Storage> TableBuilder<K, S> {
     #[allow(dead_code, reason = "for kernels that are compiled ahead, and ranks")]
     pub(crate) fn options(&self) -> &Options {
         &self.options

@@ -117,7 +117,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     }
 }
 
-impl<S: Storage, K: Key> TableBuilder<S, K> {
+impl<K: Key, S: Storage> TableBuilder<K, S> {
     /// Builds a table that grows, with capacity for the lower bound of the iterator's size, and puts its vectors.
     fn build_from_iter<I>(self, device: &Device, vectors: I) -> Result<Table<K, S>>
     where

@@ -36,7 +36,7 @@ impl<K: Key> fmt::Debug for Factors<K> {
     }
 }
 
-impl<K: Key> TableBuilder<Indexed, K> {
+impl<K: Key> TableBuilder<K, Indexed> {
     /// Numbers the distinct vectors of a batch 0, 1, 2, ... in the order of first occurrence, so that equal vectors get equal
     /// numbers. This corresponds to `factorize` of pandas, and to `unique` of NumPy with its inverse, except that NumPy sorts
     /// the values.

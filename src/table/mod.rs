@@ -72,7 +72,7 @@ impl<S: Storage> Table<Words, S> {
     }
 
     /// Returns a builder for a table of vectors of `width` words.
-    pub fn builder(width: usize) -> TableBuilder<S> {
+    pub fn builder(width: usize) -> TableBuilder<Words, S> {
         TableBuilder::of_width(width)
     }
 }
@@ -108,7 +108,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     /// assert_eq!(keys.width(), 3);
     /// # Ok(()) }
     /// ```
-    pub fn builder() -> TableBuilder<S, K> {
+    pub fn builder() -> TableBuilder<K, S> {
         TableBuilder::of_width(Self::WIDTH)
     }
 }

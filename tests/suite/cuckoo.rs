@@ -14,7 +14,7 @@ use crate::common::{fast, scaled, sized, tests};
 use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::thread;
-use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable};
+use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable, Words};
 
 tests![
     keys_of_every_width_in_slots_of_every_size,
@@ -39,7 +39,7 @@ fn pool(keys: &[u64]) -> Pool {
     Pool::new(2, words(keys).chunks(2).map(<[u32]>::to_vec))
 }
 
-fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Root> {
+fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Words, Root> {
     VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
 }
 

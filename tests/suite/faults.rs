@@ -17,7 +17,7 @@ use crate::common::{sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use warpset::{Batch, Device, Error, Outcome, Reference, Request, Result, Root, TableBuilder, VectorTable, faults};
+use warpset::{Batch, Device, Error, Outcome, Reference, Request, Result, Root, TableBuilder, VectorTable, Words, faults};
 
 tests_of_all_kinds!(
     batches,
@@ -120,7 +120,7 @@ fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch
     }
 }
 
-fn prepared<S: Kind>(device: &Device, builder: TableBuilder<S>) -> VectorTable<S> {
+fn prepared<S: Kind>(device: &Device, builder: TableBuilder<Words, S>) -> VectorTable<S> {
     let table = builder.build(device).unwrap();
     table.find_or_put_many(&stored()).unwrap().complete(&table).unwrap();
     table

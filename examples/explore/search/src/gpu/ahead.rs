@@ -6,7 +6,7 @@ use super::program::Sources;
 use crate::codegen::ensure_fits;
 use crate::table_kind::TableKind;
 use warpset::gpu::Ahead;
-use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable, Words};
 
 /// The search that is expected.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub fn begin(expected: Expected, sources: Sources) -> Option<Ahead> {
 
 fn table<S: Storage>(
     ahead: &mut Ahead,
-    builder: TableBuilder<S>,
+    builder: TableBuilder<Words, S>,
     capability: (u32, u32),
     text: Option<String>,
 ) -> warpset::Result<()> {
