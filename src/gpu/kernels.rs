@@ -1,6 +1,6 @@
 //! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
-use super::ahead::spec_of;
+use super::precompile::spec_of;
 use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
 use crate::layout::view::{AnyView, CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};

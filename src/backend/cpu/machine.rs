@@ -1,6 +1,6 @@
 //! The threads of this process as a machine.
 
-use super::claims::chunk_bytes;
+use super::cas_width::chunk_bytes;
 use super::kernels::geometry;
 use super::memory::{free_memory, name};
 use super::store::CpuStore;

@@ -19,7 +19,7 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use warpset::{BucketTable, Device, gpu::Ahead};
+/// use warpset::{BucketTable, Device, gpu::Precompile};
 ///
 /// const SOURCE: &str = r#"
 ///     #include "warpset/table.cuh"
@@ -28,11 +28,11 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 ///         warpset::table(view).find_or_put(warpset::WordVector{vector});
 ///     }"#;
 ///
-/// let mut ahead = Ahead::new();
+/// let mut kernels = Precompile::new();
 /// let builder = BucketTable::builder(2).capacity(1000);
 /// if let Some(gpu) = Device::gpus().unwrap_or_default().first() {
-///     ahead.table(&builder, gpu.compute_capability)?;
-///     ahead.source(&builder, gpu.compute_capability, "put_one.cu", SOURCE)?;
+///     kernels.table(&builder, gpu.compute_capability)?;
+///     kernels.source(&builder, gpu.compute_capability, "put_one.cu", SOURCE)?;
 ///     let table = builder.build(&Device::gpu(gpu.ordinal)?)?;
 ///     let put_one = table.compile("put_one.cu", SOURCE)?.load_function("put_one")?;
 /// #   let _ = put_one;
@@ -41,17 +41,17 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// ```
 #[must_use = "dropping this waits for the compilations that it started"]
 #[derive(Debug)]
-pub struct Ahead {
+pub struct Precompile {
     jobs: Jobs,
 }
 
-impl Default for Ahead {
+impl Default for Precompile {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Ahead {
+impl Precompile {
     /// Starts to load NVRTC, if there is a CUDA driver.
     pub fn new() -> Self {
         Self { jobs: Jobs::new() }
