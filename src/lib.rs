@@ -84,8 +84,8 @@
 //! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
-//! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
-//! platforms and the policy of versions; `benches/README.md` has the measurements.
+//! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports it.
+//! The README has the guarantees, the platforms and the policy of versions; `benches/README.md` has the measurements.
 
 mod backend;
 #[cfg(feature = "cluster")]
@@ -198,8 +198,5 @@ pub struct Readme;
 
 /// Traits that a key type must have, and their derives: [`bytemuck`] is part of the public interface.
 pub use bytemuck;
-/// GPU streams, buffers and modules, which [`gpu`] takes and returns: [`cudarc`] is part of the public interface.
-#[cfg(feature = "cuda")]
-pub use cudarc;
 #[cfg(feature = "cuda")]
 pub mod gpu;

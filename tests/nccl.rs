@@ -11,6 +11,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Builder, DeviceBatch, Nccl, Rendezvous, Request, Transport};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{BucketTable, Device, Error, Outcome, TreeTable};
 #[cfg(target_os = "linux")]
 use warpset_testing::simulated::Faults;

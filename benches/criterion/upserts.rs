@@ -175,7 +175,8 @@ impl Fill<'_> {
 mod marks {
     use super::Result;
     use std::time::Instant;
-    use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
     use warpset::{Storage, TypedTable};
 
     const SOURCE: &str = r#"

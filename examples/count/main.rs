@@ -313,7 +313,8 @@ mod on_device {
     use super::{BATCH, FILL};
     use anyhow::{Context, Result, ensure};
     use std::sync::Arc;
-    use warpset::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
     use warpset::gpu::{Counts, DeviceBatch};
     use warpset::{IndexedTable, Values, Words};
 

@@ -17,6 +17,8 @@ pub use machine::GpuInfo;
 pub(crate) use machine::{CuckooStore, HostBuffer, Machine, RootStore, RowStore, SearchBatch, Store, StoreBytes, Values};
 #[cfg(any(feature = "cuda", feature = "cluster"))]
 pub(crate) use machine::{Launch, Waves};
+#[cfg(all(feature = "cluster", feature = "cuda"))]
+pub use rank::GpuStream;
 #[cfg(feature = "cluster")]
 pub use rank::MemorySpace;
 #[cfg(feature = "cluster")]

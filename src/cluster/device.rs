@@ -5,8 +5,9 @@ use super::engine::{Answers, DeviceResults, Offer};
 use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
+pub use crate::backend::GpuStream;
 use crate::gpu::batch::check_buffer;
-use crate::gpu::{Buffer, BufferMut};
+use crate::gpu::{Buffer, BufferMut, Stream};
 use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
@@ -75,8 +76,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch) on the rank concerned, and [`Error::Rank`]
     /// on the others, before anything is put; otherwise as [`find_or_put_many`](Self::find_or_put_many).
-    pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream, batch)
+    pub fn find_or_put_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
     }
 
     /// Lookup of a batch in device memory; otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen or
@@ -85,8 +86,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
-    pub fn find_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream, batch)
+    pub fn find_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream.into().stream, batch)
     }
 
     fn search_device<'a>(

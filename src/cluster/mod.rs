@@ -154,7 +154,7 @@ mod view;
 pub use batch::{Batch, Reference, Request};
 pub use builder::{Builder, Shares};
 #[cfg(feature = "cuda")]
-pub use device::DeviceBatch;
+pub use device::{DeviceBatch, GpuStream};
 pub use local::Local;
 #[doc(hidden)] // for tests
 pub use local::{Fault, FaultKind};

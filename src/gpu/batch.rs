@@ -1,5 +1,6 @@
 //! Batches in device memory.
 
+use super::Stream;
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
 use crate::backend::cuda::{CudaStore, Gpu};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use warpset::gpu::cudarc_0_19::DeviceExt;
 /// use warpset::gpu::{Counts, DeviceBatch};
 /// use warpset::{BucketTable, Device};
 ///
@@ -134,17 +136,17 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// watch `counts.full`, or outcome 3, which a key with too many bits for a [`RootTable`](crate::RootTable) gets, too. Batches
     /// on several streams, and from the host, may overlap.
     ///
-    /// Streams and buffers must belong to the very [`CudaContext`](cudarc::driver::CudaContext) object that
-    /// [`Device::cuda_context`](crate::Device::cuda_context) returns: another object for the same driver context does not know
-    /// the first one's streams, and would not order work on them. [`Device::from_context`](crate::Device::from_context) makes a
-    /// device of your own object.
+    /// Streams and buffers of `cudarc` must belong to the very `CudaContext` object that
+    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns: another object for the same driver context does not
+    /// know the first one's streams, and would not order work on them.
+    /// [`from_context`](super::cudarc_0_19::DeviceExt::from_context) makes a device of your own object.
     ///
     /// # Errors
     ///
     /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch), [`Misaligned`](Error::Misaligned),
     /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver.
-    pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream, batch)
+    pub fn find_or_put_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
     }
 
     /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
@@ -153,8 +155,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
-    pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::Find, "find_device", stream, batch)
+    pub fn find_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(SearchMode::Find, "find_device", stream.into().stream, batch)
     }
 
     fn search_device<'a>(

@@ -1,5 +1,6 @@
 //! Columns in device memory, which a kernel makes vectors of.
 
+use super::Stream;
 use super::batch::{check_buffer, foreign_owners};
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::cuda::CudaStore;
@@ -96,6 +97,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::cudarc_0_19::DeviceExt;
     /// use warpset::gpu::{Counts, DeviceBatch, DeviceColumns};
     /// use warpset::{BucketTable, Device};
     ///
@@ -125,12 +127,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns_device<'a>(
         &self,
-        stream: &'a CudaStream,
+        stream: impl Into<Stream<'a>>,
         columns: &'a DeviceColumns<'_>,
         vectors: &'a mut dyn BufferMut<K::Element>,
     ) -> Result<usize> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
-        let name = "from_columns_device";
+        let (name, stream) = ("from_columns_device", stream.into().stream);
         let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();

@@ -1,14 +1,12 @@
 //! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
+use super::Module;
 use super::precompile::spec_of;
 use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::layout::view::{AnyView, CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder, VectorTable};
-use cudarc::driver::{CudaModule, DeviceRepr};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
@@ -77,24 +75,6 @@ pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32))
     Ok(nvrtc::definitions(spec_of(&VectorTable::<S>::builder(width), compute_capability)?))
 }
 
-// SAFETY: `repr(C)`, five u64, as on the device.
-unsafe impl DeviceRepr for Counts {}
-// SAFETY: as above; all zeros are valid counts.
-unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
-// SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket/table.cuh; sizes are compared when kernels are loaded.
-unsafe impl DeviceRepr for TableView {}
-// SAFETY: as above, of tree/table.cuh.
-unsafe impl DeviceRepr for TreeView {}
-// SAFETY: as above, of compact/table.cuh.
-unsafe impl DeviceRepr for CompactView {}
-// SAFETY: as above, of tree/table.cuh.
-unsafe impl DeviceRepr for CompactTreeView {}
-// SAFETY: as above, of indexed/table.cuh.
-unsafe impl DeviceRepr for IndexedView {}
-// SAFETY: `repr(C)`, whole u64, and begins with the view that the table's kernels take, as each of the views above does. A launch
-// copies as many bytes as the kernel's parameter has.
-unsafe impl DeviceRepr for AnyView {}
-
 impl<K: Key, S: Storage> Table<K, S> {
     /// Argument for your own kernels that use this table: a `warpset::View`, of the type `View` in [`gpu`](crate::gpu) that the
     /// table's kind has.
@@ -126,6 +106,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::cudarc_0_19::ModuleExt;
+    ///
     /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 2, 1000)?;
     /// let source = r#"
     ///     #include "warpset/table.cuh"
@@ -142,9 +124,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log.
-    pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
+    pub fn compile(&self, name: &str, source: &str) -> Result<Module> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
-        gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))
+        let module = gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))?;
+        Ok(Module { module })
     }
 
     pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
@@ -213,12 +196,8 @@ pub fn compile<K: Key, S: Storage>(
 ///
 /// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for
 /// options that no table can have.
-pub fn load<K: Key, S: Storage>(
-    device: &Device,
-    builder: &TableBuilder<K, S>,
-    name: &str,
-    source: &str,
-) -> Result<Arc<CudaModule>> {
+pub fn load<K: Key, S: Storage>(device: &Device, builder: &TableBuilder<K, S>, name: &str, source: &str) -> Result<Module> {
     let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("load", device))?;
-    gpu.load(&Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability()))
+    let job = Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability());
+    Ok(Module { module: gpu.load(&job)? })
 }

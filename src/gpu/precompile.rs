@@ -19,6 +19,7 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use warpset::gpu::cudarc_0_19::ModuleExt;
 /// use warpset::{BucketTable, Device, gpu::Precompile};
 ///
 /// const SOURCE: &str = r#"

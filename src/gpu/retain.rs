@@ -26,7 +26,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    /// use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+    /// use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
     /// use warpset::{BucketTable, Device};
     ///
     /// const SOURCE: &str = r#"

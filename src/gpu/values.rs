@@ -4,7 +4,7 @@ use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Error, Key, Result, Values};
 use bytemuck::Pod;
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
+use cudarc::driver::CudaStream;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub struct DeviceValues<'a, V> {
     /// Keeps the table unchanged.
     _sized: Shared<'a, Sized>,
-    address: u64,
-    len: usize,
+    pub(super) address: u64,
+    pub(super) len: usize,
     /// A stream of the GPU's context.
-    stream: Arc<CudaStream>,
+    pub(super) stream: Arc<CudaStream>,
     values: PhantomData<&'a mut V>,
 }
 
@@ -30,29 +30,6 @@ impl<V> DeviceValues<'_, V> {
 impl<V> fmt::Debug for DeviceValues<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceValues").field("address", &self.address).field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
-impl<V> DeviceSlice<V> for DeviceValues<'_, V> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
-    }
-}
-
-impl<V> DevicePtr<V> for DeviceValues<'_, V> {
-    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // The host waits for the GPU before it uses values itself. The caller orders its streams.
-        (self.address, SyncOnDrop::Sync(None))
-    }
-}
-
-impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
-    fn device_ptr_mut<'a>(&'a mut self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        (self.address, SyncOnDrop::Sync(None))
     }
 }
 
@@ -71,7 +48,8 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    /// use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+    /// use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
     /// use warpset::gpu::DeviceBatch;
     /// use warpset::{Device, IndexedTable};
     ///

@@ -9,6 +9,7 @@ use crate::common::spread::{Spread, small};
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests_of_all_kinds};
 use warpset::cluster::{Builder, DeviceBatch, Request};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Device, Error, Outcome};
 
 tests_of_all_kinds![

@@ -15,7 +15,8 @@ use crate::common::vectors::{Pool, distinct, keys};
 use crate::common::{fast, scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::gpu::{Counts, DeviceBatch, Program, TableView, compile};
 use warpset::{BucketTable, Device, Error, Indexed, Reference, Request, Root, RootTable, TreeTable, VectorTable, faults};
 

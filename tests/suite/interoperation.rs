@@ -14,8 +14,9 @@
 use crate::common::vectors::distinct;
 use crate::common::{scaled, simulated, tests};
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
-use warpset::gpu::{Counts, DeviceBatch, DeviceColumns, ForeignSlice};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+use warpset::gpu::{Counts, DeviceBatch, DeviceColumns, ForeignSlice, Stream};
 use warpset::{BucketTable, Columns, Device, Error, Request, TypedTable};
 
 tests![
@@ -35,6 +36,7 @@ tests![
     calls_leave_the_current_context,
     stages_that_are_replaced_leave_the_current_context,
     kernels_compiled_twice_leave_the_current_context,
+    handles_are_those_of_the_driver,
     tables_dropped_while_streams_work,
 ];
 
@@ -132,6 +134,19 @@ fn kernels_compiled_twice_leave_the_current_context(device: &Device) {
 }
 
 /// Batches that share a queue: each appends its new references to those of earlier batches.
+/// Handles of the library's own types, for programs that do not use `cudarc`.
+fn handles_are_those_of_the_driver(device: &Device) {
+    let table = table(device, 2);
+    let module = table.compile("kernels.cu", include_str!("kernels.cu")).unwrap();
+    let handle = module.function_handle("mark").unwrap();
+    assert_eq!(handle, module.load_function("mark").unwrap().cu_function().cast());
+    let error = module.function_handle("no such kernel").unwrap_err();
+    assert!(matches!(error, Error::Cuda { code, .. } if code == sys::CUresult::CUDA_ERROR_NOT_FOUND as i32), "{error:?}");
+    let stream = stream(device);
+    let of = |stream: Stream<'_>| stream.handle();
+    assert_eq!((of((&stream).into()), of((&*stream).into())), (stream.cu_stream().cast(), stream.cu_stream().cast()));
+}
+
 fn counts_that_are_not_zero_append(device: &Device) {
     let (table, stream) = (table(device, 3), stream(device));
     let words = distinct(3, 0, 1000);
@@ -275,7 +290,7 @@ fn memory_of_others(device: &Device) {
     let owner = stream.clone_htod(&words).unwrap();
     let mut results = stream.alloc_zeros::<u8>(500).unwrap();
     let (address, outcomes_at) = {
-        use warpset::cudarc::driver::DevicePtrMut;
+        use warpset::gpu::cudarc_0_19::cudarc::driver::DevicePtrMut;
         let (address, _read) = owner.device_ptr(&stream);
         let (outcomes_at, _write) = results.device_ptr_mut(&stream);
         (address, outcomes_at)
@@ -460,7 +475,7 @@ fn batches_are_not_captured(device: &Device) {
 fn errors_of_others_are_theirs(device: &Device) {
     let own = CudaContext::new_non_primary(context(device).ordinal(), 0).unwrap();
     let device = Device::from_context(own.clone()).unwrap();
-    let theirs = || Err::<(), _>(warpset::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
+    let theirs = || Err::<(), _>(warpset::gpu::cudarc_0_19::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
     own.record_err(theirs());
     let words = distinct(6, 0, 2000);
     // First use of this context: kernels are loaded, streams and buffers made.

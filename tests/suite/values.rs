@@ -18,6 +18,7 @@ use crate::common::{scaled, set::everything, tests};
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
 use std::fmt::Debug;
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, TypedTable, Values, faults};
 
 tests![
@@ -336,8 +337,8 @@ fn failures_change_no_other_value(device: &Device) {
 #[cfg(feature = "cuda")]
 pub mod on_gpu {
     use super::*;
-    use warpset::cudarc::driver::{DeviceSlice, LaunchConfig, PushKernelArg};
     use warpset::gpu::DeviceBatch;
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{DeviceSlice, LaunchConfig, PushKernelArg};
 
     tests![kernels_count_by_reference, values_of_kernels_are_taken_back];
 

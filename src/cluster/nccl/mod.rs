@@ -4,6 +4,7 @@ mod library;
 
 use super::rendezvous::Rendezvous;
 use super::transport::{MemorySpace, Region, Transport};
+use crate::backend::GpuStream;
 use crate::backend::cuda::memory::DeviceMemory;
 use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
@@ -232,7 +233,7 @@ impl Nccl {
     fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
         let mut known: Vec<sys::CUstream> = Vec::new();
         for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
-            if let MemorySpace::Gpu(stream) = &region.place {
+            if let MemorySpace::Gpu(GpuStream(stream)) = &region.place {
                 if known.contains(&stream.cu_stream()) {
                     continue;
                 }

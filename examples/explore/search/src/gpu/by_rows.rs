@@ -11,7 +11,7 @@ use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
-use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
 use warpset::{Indexed, Request, Storage, Values, VectorTable, Words};
 
 /// Parent of each row's state: the parent's row + 1; 0 if the row has no state.
