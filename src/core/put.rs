@@ -17,7 +17,7 @@ impl RawTable {
         let count = self.count(words)?;
         let sized = self.sized(FIND_OR_PUT)?;
         let rows = |what, given: Option<usize>, needed: usize| match given {
-            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
+            Some(given) if given != needed => Err(Error::LengthMismatch { what, given, needed }),
             _ => Ok(()),
         };
         rows("parents", request.parents.map(<[_]>::len), count)?;
@@ -25,7 +25,7 @@ impl RawTable {
         match (request.parents, request.changed) {
             (Some(parents), Some(_)) => sized.check_references(parents)?,
             (None, Some(_)) => {
-                return Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count });
+                return Err(Error::LengthMismatch { what: "parents (needed with masks of changes)", given: 0, needed: count });
             }
             // Parents are compared with the current contents: a stale reference does no harm.
             (_, None) => {}

@@ -97,8 +97,8 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Unless there is one parent for each vector, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
-    /// put.
+    /// Unless there is one parent for each vector, the batch is refused with [`LengthMismatch`](crate::Error::LengthMismatch),
+    /// before anything is put.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
         self.parents = Some(parents);
         self
