@@ -231,7 +231,8 @@ pub enum Error {
         fault: FileFault,
     },
     /// The connection between the ranks of a cluster has ended: a rank has ended or stalled, a message is wrong, or the ranks
-    /// have called different operations, or the same ones in different orders. All ranks get this. Each rank's table has all that was stored, including any part of a batch that was under way; see
+    /// have called different operations, or the same ones in different orders. All ranks get this. Each rank's table has all that
+    /// was stored, including any part of a batch that was under way; see
     /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
     Connection {
         /// The rank that failed, as far as is known.
@@ -261,7 +262,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the system said of a file.
+    /// Error of a file, with the answer of the system.
     pub(crate) fn io(doing: &'static str, at: u64, error: &io::Error) -> Self {
         Self::Io { doing, at, kind: error.kind(), reason: error.to_string() }
     }

@@ -26,9 +26,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Table`], [`Batch`], [`Request`], [`Reference`], [`Stats`] and [`DeviceBatch`] here are those of the set. The types of the same
-//! names in [`warpset`](crate) and [`gpu`](crate::gpu) are those of a single table: those of a rank, by [`Table::local`]. Name one
-//! of the two by its module: `cluster::Table`.
+//! [`Table`], [`Batch`], [`Request`], [`Reference`], [`Stats`] and [`DeviceBatch`] here are those of the set. The types of the
+//! same names in [`warpset`](crate) and [`gpu`](crate::gpu) are those of a single table: those of a rank, by [`Table::local`].
+//! Name one of the two by its module: `cluster::Table`.
 //!
 //! # What a find-or-put of a batch does
 //!

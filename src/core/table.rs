@@ -95,7 +95,7 @@ impl Sized {
     }
 }
 
-/// What a slice that is not whole vectors has too few of.
+/// Name, in errors, of the words of a slice.
 pub(crate) const WORDS: &str = "words of the last vector";
 
 /// Name of find-or-put of a host batch in errors.

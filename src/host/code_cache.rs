@@ -12,11 +12,10 @@
 //! - *Damage*: a file that is not exactly as above is ignored and written again. So files need not be flushed to the disk before
 //!   they are renamed: damage by a crash is noticed.
 //! - *Other users*: a file is read only if no other user can have written it. The folder and its files must belong to the user of
-//!   the process, must not be writable by others, and must not be links. A user must not choose a folder inside one in which
-//!   others may rename files. (On Windows this is not checked, because the access list of the default folder admits only its
-//!   user.)
-//! - *Bounded*: after each write, the files of this ending that were not used for longest are removed, down to `max_bytes`, and so
-//!   are unfinished files of killed processes. Files with other names are left alone.
+//! the process, must not be writable by others, and must not be links. A user must not choose a folder inside one in which others
+//! may rename files. (On Windows this is not checked, because the access list of the default folder admits only its user.) -
+//! *Bounded*: after each write, the files of this ending that were not used for longest are removed, down to `max_bytes`, and so
+//! are unfinished files of killed processes. Files with other names are left alone.
 //!
 //! If anything fails here, the code is compiled, and the failure is not reported.
 
