@@ -15,9 +15,9 @@
 //! errors only. A dropped guard releases exactly what it acquired, so memory safety rests on `state` alone, even if a guard is
 //! forgotten, or is dropped so late in the life of its thread that the list is gone.
 //!
-//! Cost: a compare-and-swap, a decrement, and a push and a pop of the thread's own list, 11 ns in all without contention (least of
-//! 303 rounds on a cloud machine of 2 cores), as much as `std::sync::RwLock` takes. A batch takes one guard and keeps it until its
-//! last search. With five guards, of 27 ns each before they were inlined, an empty batch took 174 ns; it takes 98 ns now.
+//! Cost: a compare-and-swap, a decrement, and a push and a pop of the thread's own list, 11 ns in all without contention (least
+//! of 303 rounds on a cloud machine of 2 cores), as much as `std::sync::RwLock` takes. A batch takes one guard and keeps it until
+//! its last search. With five guards, of 27 ns each before they were inlined, an empty batch took 174 ns; it takes 98 ns now.
 
 use crate::{Error, Result};
 use std::cell::{RefCell, UnsafeCell};

@@ -101,8 +101,8 @@ impl CpuStore {
     ///
     /// # Safety
     ///
-    /// `table` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no other
-    /// thread writes to it, except for the data that is changed atomically:
+    /// `table` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no
+    /// other thread writes to it, except for the data that is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
     ///
