@@ -14,9 +14,9 @@ use std::io;
 pub enum Error {
     /// A size, width or number that no table or device has.
     OutOfRange {
-        /// What was asked for.
+        /// The things that were asked for.
         what: &'static str,
-        /// How many of it.
+        /// Their number.
         given: u64,
         /// The least that is supported.
         least: u64,
@@ -25,11 +25,11 @@ pub enum Error {
     },
     /// No strategy, device or rendezvous has this name.
     UnknownName {
-        /// What the text should name.
+        /// The kind of name.
         what: &'static str,
         /// The text.
         name: String,
-        /// The names that there are.
+        /// The names to choose from.
         known: String,
     },
     /// The part of a key that its bucket does not imply is larger than a slot.
@@ -55,9 +55,9 @@ pub enum Error {
     /// A slice or buffer has the wrong length: the words given are not whole vectors, what is given beside the vectors of a batch
     /// does not have one for each, or a buffer is too short.
     LengthMismatch {
-        /// What was counted.
+        /// The things that were counted.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         given: usize,
         /// How many there must be; of a buffer, at least.
         needed: usize,
@@ -231,7 +231,8 @@ pub enum Error {
         fault: FileFault,
     },
     /// The connection between the ranks of a cluster has ended: a rank has ended or stalled, a message is wrong, or the ranks
-    /// have called different operations, or the same ones in different orders. All ranks get this. Each rank's table has all that was stored, including any part of a batch that was under way; see
+    /// have called different operations, or the same ones in different orders. All ranks get this. Each rank's table has all that
+    /// was stored, including any part of a batch that was under way; see
     /// [`cluster::Table::reconnect`](crate::cluster::Table::reconnect).
     Connection {
         /// The rank that failed, as far as is known.
@@ -261,7 +262,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the system said of a file.
+    /// The system's answer about a file.
     pub(crate) fn io(doing: &'static str, at: u64, error: &io::Error) -> Self {
         Self::Io { doing, at, kind: error.kind(), reason: error.to_string() }
     }

@@ -37,9 +37,9 @@
 //! [`Buffers`] are results in memory that is used again. [`Device`] is where tables live, [`Error`] lists what can go wrong,
 //! `gpu` has what exists for GPUs only.
 //!
-//! The module `cluster` has types of the same names for sets over several tables: its `Table`, `Batch`, `Request`, `Reference` and
-//! `Stats` are those of the set, and the ones here those of a single table. So import one of the two, and name the other by its
-//! module: `use warpset::cluster; cluster::Table`.
+//! The module `cluster` has types of the same names for sets over several tables: its `Table`, `Batch`, `Request`, `Reference`
+//! and `Stats` are those of the set, and the ones here those of a single table. So import one of the two, and name the other by
+//! its module: `use warpset::cluster; cluster::Table`.
 //!
 //! # Is it right?
 //!
@@ -84,8 +84,8 @@
 //! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
-//! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports it.
-//! The README has the guarantees, the platforms and the policy of versions; `benches/README.md` has the measurements.
+//! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports
+//! it. The README has the guarantees, the platforms and the policy of versions; `benches/README.md` has the measurements.
 
 mod backend;
 #[cfg(feature = "cluster")]

@@ -69,8 +69,8 @@ impl<'a, E> DeviceBatch<'a, E> {
 impl<K: Key, S: Storage> Table<K, S> {
     /// Find-or-put of a [batch in device memory](DeviceBatch). Waits for `stream` first, and returns when the batches of all
     /// ranks are put, and the results are in their buffers. The [`Batch`] has the tallies. Tables do not grow by themselves here:
-    /// if `total.full` is not 0, all ranks may [`reserve_total`](Self::reserve_total) more. Collective: a rank without vectors passes an
-    /// empty batch.
+    /// if `total.full` is not 0, all ranks may [`reserve_total`](Self::reserve_total) more. Collective: a rank without vectors
+    /// passes an empty batch.
     ///
     /// # Errors
     ///

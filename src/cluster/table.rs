@@ -215,13 +215,13 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
-    /// Grows every rank's table to at least `slots` slots in all; the number may differ between ranks. Makes references stale. Shares
-    /// stay as they were. Collective.
+    /// Grows every rank's table to at least `slots` slots in all; the number may differ between ranks. Makes references stale.
+    /// Shares stay as they were. Collective.
     ///
     /// # Errors
     ///
-    /// As for [`warpset::Table::reserve_total`](crate::Table::reserve_total) on the rank concerned, and [`Error::Rank`] on the others. Then
-    /// some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
+    /// As for [`warpset::Table::reserve_total`](crate::Table::reserve_total) on the rank concerned, and [`Error::Rank`] on the
+    /// others. Then some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
     pub fn reserve_total(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
         let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve_total") };

@@ -95,7 +95,7 @@ impl Sized {
     }
 }
 
-/// What a slice that is not whole vectors has too few of.
+/// Words that a slice lacks to be whole vectors.
 pub(crate) const WORDS: &str = "words of the last vector";
 
 /// Name of find-or-put of a host batch in errors.

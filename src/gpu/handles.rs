@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A stream of a GPU, which its owner lends to a call that enqueues work. [`cudarc_0_19`](super::cudarc_0_19) makes one of a stream
-/// of `cudarc`.
+/// A stream of a GPU, which its owner lends to a call that enqueues work. [`cudarc_0_19`](super::cudarc_0_19) makes one of a
+/// stream of `cudarc`.
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     pub(crate) stream: &'a CudaStream,
@@ -27,8 +27,8 @@ impl fmt::Debug for Stream<'_> {
     }
 }
 
-/// CUDA C++ of yours, compiled and loaded: see [`Table::compile`](crate::Table::compile). It stays loaded as long as a clone of this
-/// value, or a kernel of it, exists.
+/// CUDA C++ of yours, compiled and loaded: see [`Table::compile`](crate::Table::compile). It stays loaded as long as a clone of
+/// this value, or a kernel of it, exists.
 #[derive(Clone)]
 pub struct Module {
     pub(crate) module: Arc<CudaModule>,

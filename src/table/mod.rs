@@ -243,8 +243,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Stores the vectors of a slice that are not stored yet. Returns how many were new and how many seen: all of them are stored
     /// now.
     ///
-    /// This is [`find_or_put_many`](Self::find_or_put_many) without outcomes, which is [complete](Batch::complete). Build the table
-    /// with [`grows(true)`](TableBuilder::grows) and it makes room for them.
+    /// This is [`find_or_put_many`](Self::find_or_put_many) without outcomes, which is [complete](Batch::complete). Build the
+    /// table with [`grows(true)`](TableBuilder::grows) and it makes room for them.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -268,8 +268,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// - [`TableFull`](crate::Error::TableFull): some of the vectors found no free slot, and are not stored; all others of the
-    ///   slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause if
-    ///   a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
+    ///   slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause
+    ///   if a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
     /// - [`Stopped`](crate::Error::Stopped), from a table that grows: an error ended the call after `offered` of the `given`
     ///   vectors. These are stored; some of the others may be.
     /// - The errors of [`find_or_put_many`](Self::find_or_put_many). Those of arguments come before anything is stored. After
@@ -421,10 +421,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.clear()
     }
 
-    /// Ensures that the table has at least `slots` slots in all, occupied ones included: a total, not an addition, as `reserve` of
-    /// the standard library's collections takes. If it has as many, this does nothing; so threads that request the same number at
-    /// once make it grow once. For n vectors, 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors may
-    /// be [`Full`](crate::Outcome::Full).
+    /// Ensures that the table has at least `slots` slots in all, occupied ones included: a total, not an addition, as `reserve`
+    /// of the standard library's collections takes. If it has as many, this does nothing; so threads that request the same number
+    /// at once make it grow once. For n vectors, 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors
+    /// may be [`Full`](crate::Outcome::Full).
     ///
     /// Growth moves every vector into a larger table and makes all references stale. (An [`IndexedTable`] moves no vector and
     /// keeps its references: it only builds a new index.) It waits for running operations (on a GPU, for all its streams), and
@@ -693,10 +693,10 @@ impl<K: Key> Table<K, Indexed> {
     /// dropped; `rows_device` gives access without a copy.
     ///
     /// Until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds): calls of other
-    /// threads that need the table alone, such as `clear`, `reserve_total` and `truncate`, wait. The same calls of this thread return the
-    /// error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the rows, or copy
-    /// what is needed, before a batch for which the table may have to grow. While holding them, do not wait for another thread
-    /// that uses the table.
+    /// threads that need the table alone, such as `clear`, `reserve_total` and `truncate`, wait. The same calls of this thread
+    /// return the error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the
+    /// rows, or copy what is needed, before a batch for which the table may have to grow. While holding them, do not wait for
+    /// another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -21,10 +21,10 @@ use std::sync::Arc;
 /// vector takes effect at one point between its call and its return. Of all calls that ever offer a vector, exactly one gets
 /// [`Outcome::New`](crate::Outcome::New). A lookup that overlaps with the put of the same vector may or may not see it.
 ///
-/// No operation waits for another, with these exceptions. [`clear`](Self::clear), a
-/// [`reserve_total`](Self::reserve_total) that grows, [`relocate`](Self::relocate), [`retain`](Self::retain), [`save`](Self::save) and
-/// [`truncate`](Self::truncate) wait for running operations and block new ones. On a GPU, reading back, iterating and statistics
-/// free buffers at their end, for which the driver waits until all submitted work is done.
+/// No operation waits for another, with these exceptions. [`clear`](Self::clear), a [`reserve_total`](Self::reserve_total) that
+/// grows, [`relocate`](Self::relocate), [`retain`](Self::retain), [`save`](Self::save) and [`truncate`](Self::truncate) wait for
+/// running operations and block new ones. On a GPU, reading back, iterating and statistics free buffers at their end, for which
+/// the driver waits until all submitted work is done.
 ///
 /// A call that would wait for its own thread is the error [`SelfDeadlock`](crate::Error::SelfDeadlock); for example, if the
 /// thread holds [rows](Self::rows) or runs a callback: [what a thread holds](crate::threads_and_streams#what-a-thread-holds).

@@ -11,8 +11,9 @@ use std::ops::Deref;
 /// Values associated with the vectors of an [`IndexedTable`](crate::IndexedTable): one for each reference; see
 /// [`Table::values`](crate::Table::values). A table and such an array form a map.
 ///
-/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is the initial
-/// one, given to [`values`](crate::Table::values), until it is set. It belongs to the vector as long as its reference is valid:
+/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is the
+/// initial one, given to [`values`](crate::Table::values), until it is set. It belongs to the vector as long as its reference is
+/// valid:
 ///
 /// | the table | its values |
 /// |---|---|
@@ -69,8 +70,8 @@ const _: () = {
 };
 
 impl<K: Key> Table<K, Indexed> {
-    /// Makes a new array of values, one for each vector: [`Values`]. The value of a vector is `initial` until it is set: 0, or the
-    /// largest number if the smallest of several is wanted, for example. A table may have any number of independent arrays.
+    /// Makes a new array of values, one for each vector: [`Values`]. The value of a vector is `initial` until it is set: 0, or
+    /// the largest number if the smallest of several is wanted, for example. A table may have any number of independent arrays.
     ///
     /// If `initial` is not all zero bytes, it is written to the array as numbers are used; [`Values::upsert_many`] and
     /// `Values::device` write it for all numbers that the table can give. On a GPU it is copied there from the host.
@@ -205,10 +206,11 @@ impl<K: Key, V: Pod> Values<K, V> {
         self.upsert_many(keys, amounts, Combine::Add)
     }
 
-    /// Puts keys into the values' table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a segment.
+    /// Puts keys into the values' table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a
+    /// segment.
     ///
-    /// `keys`: any number of vectors of `width` words, or keys, one after another; duplicates are allowed. `operands`: one for each key, in the same order, or a single one for all keys. A key that is new
-    /// combines its operand with the initial value.
+    /// `keys`: any number of vectors of `width` words, or keys, one after another; duplicates are allowed. `operands`: one for
+    /// each key, in the same order, or a single one for all keys. A key that is new combines its operand with the initial value.
     ///
     /// Each operand counts exactly once, also if the table grows during the call. The order is unspecified: sums of
     /// floating-point numbers may differ in the last bits from call to call, and [`Combine::Set`] leaves one of the operands of

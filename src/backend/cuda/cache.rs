@@ -1,8 +1,8 @@
 //! Compiled kernels, kept on disk between processes.
 //!
-//! The key of a kernel (`Job::key`) has the source, the options with the architecture, the versions of NVRTC, of the driver and of
-//! this library. Only the library's own headers are in it as a digest, of 128 bits: 200 KiB in every file would be a waste, and
-//! only the library's authors choose the headers. A source that may depend on another file is always compiled, because the
+//! The key of a kernel (`Job::key`) has the source, the options with the architecture, the versions of NVRTC, of the driver and
+//! of this library. Only the library's own headers are in it as a digest, of 128 bits: 200 KiB in every file would be a waste,
+//! and only the library's authors choose the headers. A source that may depend on another file is always compiled, because the
 //! contents of that file are not in the key.
 
 use crate::Result;
