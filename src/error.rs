@@ -262,7 +262,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The system's answer about a file.
+    /// Error of a file, with the answer of the system.
     pub(crate) fn io(doing: &'static str, at: u64, error: &io::Error) -> Self {
         Self::Io { doing, at, kind: error.kind(), reason: error.to_string() }
     }

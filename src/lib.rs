@@ -70,6 +70,7 @@
 //! - [Searches in kernels](searches_in_kernels): a loop that meets a full table, and blocks that gather vectors.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
+//! - [Platforms](platforms): what is needed to build and to run, systems and GPUs, what a version promises.
 //!
 //! # Features
 //!
@@ -85,7 +86,7 @@
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
 //! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports
-//! it. The README has the guarantees, the platforms and the policy of versions; `benches/README.md` has the measurements.
+//! it. The README has the guarantees, `benches/README.md` the measurements.
 
 mod backend;
 #[cfg(feature = "cluster")]
@@ -178,6 +179,9 @@ pub mod model_checking {}
 
 #[doc = include_str!("docs/build_strategies.md")]
 pub mod build_strategies {}
+
+#[doc = include_str!("docs/platforms.md")]
+pub mod platforms {}
 
 #[doc = include_str!("docs/how_it_is_checked.md")]
 pub mod how_it_is_checked {}

@@ -112,15 +112,9 @@ pub(crate) trait Store:
 
 /// Searches of batches from host slices.
 pub(crate) trait SearchBatch {
-    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
+    /// Searches for the vectors of a batch, or puts them. `tag`: upper bits of references, in results and of
     /// parents; a parent with other bits is ignored.
-    fn search_batch(
-        &self,
-        search: SearchMode,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<Counts>;
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
 }
 
 /// Rows of an indexed table. Other tables have none.

@@ -10,9 +10,8 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl RawTable {
-    /// Begins a call of an indexed table; none for other tables.
-    pub(super) fn begin_call(&self, call: &'static str) -> Result<Option<Call<'_>>> {
-        let sized = self.sized(call)?;
+    /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
+    pub(super) fn begin_call(&self, sized: &Sized) -> Result<Option<Call<'_>>> {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
@@ -166,7 +165,7 @@ mod tests {
         for (look, moves) in looks {
             let (table, references) = with_a_hole();
             table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
-            let mut call = table.raw.begin_call(FIND_OR_PUT).unwrap().unwrap();
+            let mut call = table.raw.begin_call(&table.raw.look()).unwrap().unwrap();
             // As if rows 3 and 4 were its own.
             call.alone = call.alone.map(|(number, _)| (number, 3));
             look(&table, &references);

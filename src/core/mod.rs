@@ -3,7 +3,7 @@
 mod arrays;
 pub(crate) mod batch;
 mod calls;
-mod first_error;
+mod ending;
 pub(crate) mod growth;
 pub(crate) mod indexed;
 pub(crate) mod lock;

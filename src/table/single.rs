@@ -54,7 +54,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`LengthMismatch`](Error::LengthMismatch) if `vector` does not have `width` words; the errors of
     /// [`contains_many`](Self::contains_many).
     pub fn contains(&self, vector: &K::Borrowed) -> Result<bool> {
-        Ok(self.raw.contains(&self.words_of_one(vector)?)?[0])
+        self.raw.contains_one(&self.words_of_one(vector)?)
     }
 
     /// Returns the reference to a vector, or `None` if it is not stored: a [`locate_many`](Self::locate_many) of one, at the cost

@@ -39,9 +39,9 @@ impl CuckooStore for CpuStore {
             });
             moved += counts.taken - (counts.left_over - left);
             let displaced = counts.left_over as usize;
-            let back = HostBatch::of(bytemuck::cast_slice(&keys[..displaced]));
-            let mut back = HostBatch { outcomes: Some(&mut outcomes[..displaced]), ..back };
-            self.search_batch(SearchMode::PutBack, 0, &mut back, &mut BatchProgress::none())?;
+            let back = HostBatch::new(SearchMode::PutBack, bytemuck::cast_slice(&keys[..displaced]));
+            let mut back = HostBatch { outcomes: &mut outcomes[..displaced], ..back };
+            self.search_batch(0, &mut back, &mut BatchProgress::none())?;
             left = 0;
             for at in 0..displaced {
                 if outcomes[at] == Outcome::Full as u8 {
