@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_first_error_counts_unless_a_later_one_is_worse() {
         let (full, keys) = (Error::ChangedDuringIteration, Error::KeysWithoutSlot { keys: vec![7] });
-        let other = |asked| Error::OutOfMemory { device: String::new(), asked, free: 0 };
+        let other = |asked| Error::no_host_memory(asked, "");
         let mut ending = Ending::default();
         assert_eq!((ending.keep(Ok(7)), ending.is_good()), (Some(7), true));
         ending.end(Ok(()));

@@ -222,14 +222,6 @@ impl RawTable {
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
     }
 
-    pub(crate) fn grow(&self, capacity: u64) -> Result<()> {
-        let slots = self.slots();
-        if capacity <= slots {
-            return Err(Error::NotLarger { capacity, slots });
-        }
-        self.reserve("grow", capacity)
-    }
-
     pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
         // Another thread may grow the table first, and to a smaller size than this.
         loop {

@@ -102,8 +102,8 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Unless there is one parent for each vector, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
-    /// put.
+    /// Unless there is one parent for each vector, the batch is refused with [`LengthMismatch`](crate::Error::LengthMismatch),
+    /// before anything is put.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
         self.parents = Some(parents);
         self
@@ -163,14 +163,16 @@ impl<'a> Request<'a> {
     /// stale.
     pub(super) fn check(&self, sized: &Sized, count: usize) -> Result<()> {
         let rows = |what, given: Option<usize>, needed: usize| match given {
-            Some(given) if given != needed => Err(Error::Rows { what, given, needed }),
+            Some(given) if given != needed => Err(Error::LengthMismatch { what, given, needed }),
             _ => Ok(()),
         };
         rows("parents", self.parents.map(<[_]>::len), count)?;
         rows("words of masks of changes", self.changed.map(<[_]>::len), count * sized.spec.mask_words())?;
         match (self.parents, self.changed) {
             (Some(parents), Some(_)) => sized.check_references(parents),
-            (None, Some(_)) => Err(Error::Rows { what: "parents (needed with masks of changes)", given: 0, needed: count }),
+            (None, Some(_)) => {
+                Err(Error::LengthMismatch { what: "parents (needed with masks of changes)", given: 0, needed: count })
+            }
             // Parents are compared with the current contents: a stale reference does no harm.
             (_, None) => Ok(()),
         }

@@ -100,6 +100,9 @@ impl Sized {
     }
 }
 
+/// Name, in errors, of the words of a slice.
+pub(crate) const WORDS: &str = "words of the last vector";
+
 /// Name of find-or-put of a host batch in errors.
 pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
 
@@ -111,7 +114,8 @@ impl RawTable {
 
     pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
         if options.filter && device.machine.is_gpu() {
-            return Err(Error::Filter { device: device.to_string() });
+            let what = "a table with a filter (leave out `filter(true)`)";
+            return Err(Error::WrongDevice { what, given: device.to_string(), needed: "a CPU".into() });
         }
         let size = options.size();
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
@@ -257,7 +261,7 @@ impl RawTable {
     pub(crate) fn count(&self, words: &[u32]) -> Result<usize> {
         let width = self.width();
         if !words.len().is_multiple_of(width) {
-            return Err(Error::RaggedVectors { words: words.len(), width });
+            return Err(Error::LengthMismatch { what: WORDS, given: words.len() % width, needed: width });
         }
         if let Some(key_bits) = self.options.key_bits() {
             check_keys(words, key_bits)?;

@@ -51,6 +51,11 @@ impl Kind {
         matches!(self, Self::Root | Self::CompactTree)
     }
 
+    /// Words of a key, if all keys have the same.
+    pub(crate) const fn key_words(self) -> Option<usize> {
+        if matches!(self, Self::Root) { Some(2) } else { None }
+    }
+
     /// Kind of the table of roots that a table of trees begins with; any other kind itself.
     pub(crate) const fn of_roots(self) -> Self {
         match self {

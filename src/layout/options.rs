@@ -112,7 +112,7 @@ impl Options {
         let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
             // An unsupported width is reported in preference.
-            return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));
+            return Spec::bucket(width, chunk_bytes).and(Err(size::slots_out_of_range(size.slots)));
         }
         let slot_bits_for = |key_bits| -> Result<u32> {
             // Checked first, because the following code computes with them.
@@ -125,7 +125,9 @@ impl Options {
                 Ok(if self.dense { spec.dense() } else { spec })
             }
             Kind::Tree => Spec::tree(width, self.strategy, chunk_bytes),
-            Kind::Root if width != 2 => Err(Error::KeyWords { width }),
+            Kind::Root if width != 2 => {
+                Err(Error::OutOfRange { what: "words of a key of a compact table", given: width as u64, least: 2, most: 2 })
+            }
             Kind::Root => Spec::compact(self.key_bits, slot_bits_for(self.key_bits)?, self.cuckoo, chunk_bytes),
             Kind::Indexed => {
                 // Rows are a few more than slots, which are a few more than requested: 25 bits for their numbers, so 7 for tags.

@@ -100,6 +100,14 @@ pub type TreeTable = VectorTable<Tree>;
 /// assert_eq!(table.contains_many(&[5])?, [false]);
 /// # Ok(()) }
 /// ```
+///
+/// Other keys of 8 bytes may be used: `TypedTable<[u32; 2], Root>`. Keys of another size are an error of the compiler:
+///
+/// ```compile_fail
+/// use warpset::{Device, Root, TypedTable};
+///
+/// let table = TypedTable::<u32, Root>::new(&Device::cpu(), 100);
+/// ```
 pub type RootTable = Table<u64, Root>;
 
 /// A [`TreeTable`] whose roots are stored in a compact table: 2 or 4 bytes per vector for its root, if there are not too many
@@ -152,7 +160,7 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 /// let batch = table.find_or_put_many_with(&[7, 7, 8, 8, 7, 7], Request::new().references(true))?;
 /// let mut numbers: Vec<u64> = batch.references.iter().flatten().map(|reference| reference.slot()).collect();
 /// assert_eq!((numbers[0], numbers[1]), (numbers[2], 1 - numbers[0]));
-/// table.reserve(10_000)?;
+/// table.reserve_total(10_000)?;
 /// assert_eq!(table.get_many(&[batch.references[1].unwrap()])?, [8, 8]); // still valid
 /// # Ok(()) }
 /// ```
@@ -163,6 +171,10 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// Kind of a table with this storage.
     #[doc(hidden)]
     const KIND: Kind;
+
+    /// Words of a key, if the storage has keys of one size only.
+    #[doc(hidden)]
+    const KEY_WORDS: Option<usize> = Self::KIND.key_words();
 
     /// Kernel argument that represents such a table.
     #[doc(hidden)]
@@ -202,6 +214,7 @@ pub enum Erased {}
 
 impl Storage for Erased {
     const KIND: Kind = panic!("such a table is not built or loaded as one: it is made from a table of a kind");
+    const KEY_WORDS: Option<usize> = None;
     type View = AnyView;
 }
 

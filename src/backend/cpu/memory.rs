@@ -14,7 +14,7 @@ pub(super) fn name(threads: usize) -> String {
 pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     let free = free_memory();
     if bytes > free || faults::should_fail() {
-        return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free });
+        return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free: Some(free), reason: String::new() });
     }
     Ok(())
 }
@@ -31,7 +31,7 @@ pub(super) fn free_memory() -> u64 {
 
 /// Memory for slots, or nodes.
 pub(super) fn allocate(bytes: u64) -> Result<MmapMut> {
-    let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
+    let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
     // wrong.

@@ -9,12 +9,12 @@ use super::memory::DeviceMemory;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument};
 use super::{Gpu, cuda, pass};
+use crate::Result;
 use crate::backend::{RowStore, Store};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::rows::{HoleClosing, MORE_ROWS, RowCounts};
 use crate::layout::view::{Counts, RowMove};
-use crate::{Error, Result};
 use cudarc::driver::result;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -61,7 +61,7 @@ impl CudaRows {
         }
         let free = gpu.free_memory()?;
         if bytes > free {
-            return Err(Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free });
+            return Err(gpu.out_of_memory(bytes, free));
         }
         let spares = DeviceMemory::new(gpu, (u64::from(SPARE_CELLS) + 1) * 8)?;
         let words = ReservedMemory::new(gpu, 0)?;

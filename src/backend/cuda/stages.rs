@@ -77,9 +77,7 @@ impl<'a> Taken<'a> {
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
                 // Out of pinned memory, or of the GPU's.
-                Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
-                    if taken.segment > FEWEST_VECTORS =>
-                {
+                Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if taken.segment > FEWEST_VECTORS => {
                     taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
                 }
                 Err(error) => return Err(error),
