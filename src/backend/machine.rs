@@ -8,7 +8,7 @@ use crate::layout::options::Parameters;
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::search::ProbeLengths;
 use crate::layout::view::{Counts, Geometry};
-use crate::layout::{BatchProgress, HostBatch, Part, SearchMode, Spec};
+use crate::layout::{BatchProgress, HostBatch, Part, Spec};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -80,7 +80,7 @@ pub(crate) trait Store:
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
     #[cfg(feature = "cluster")]
-    fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
+    fn prepare(&self, _search: crate::layout::SearchMode, _is_exchanged: bool) -> Result<()> {
         Ok(())
     }
 

@@ -728,7 +728,7 @@ impl<'a, K: Key, S: Storage> IntoIterator for &'a Table<K, S> {
 
 impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(S::NAME)
+        f.debug_struct(self.raw.options.kind.table())
             .field("width", &self.width())
             .field("slots", &self.slots())
             .field("device", self.device())

@@ -12,7 +12,7 @@ use crate::backend::{RowStore, Store};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::rows::{HoleClosing, RowCounts};
-use crate::layout::view::{Counts, View};
+use crate::layout::view::Counts;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,10 +35,10 @@ impl CpuRows {
 
 impl RowStore for CpuStore {
     fn row_counts(&self) -> Result<RowCounts> {
-        let (Some(rows), View::Indexed { view, .. }) = (&self.rows, &self.view) else { return Ok(RowCounts::default()) };
+        let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
         let spares = rows.spares[1..].iter().filter_map(|cell| cell.load(Ordering::Relaxed).checked_sub(1)).collect();
-        Ok(RowCounts { stored, given: given.min(view.rows.capacity), spares })
+        Ok(RowCounts { stored, given: given.min(view.capacity), spares })
     }
 
     fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
