@@ -33,10 +33,6 @@ impl DeviceMemory {
         self.address
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Copies `data` to byte `offset`, in order with the work of `stream`. Pageable `data` is copied before the call returns.
     ///
     /// # Safety
