@@ -16,7 +16,8 @@
 
 use std::time::Instant;
 use warpset::cluster::{Builder, DeviceBatch, Local, MemorySpace, Region, Table, Transport};
-use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
+use warpset::gpu::cudarc_0_19::DeviceExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaContext, CudaSlice, CudaStream, result};
 use warpset::{Bucket, BucketTable, Device, Words};
 use warpset_random::mix;
 
@@ -122,7 +123,7 @@ fn put(table: &mut Table<Words, Bucket>, input: &mut Input, count: usize) -> Res
         Input::Gpu(stream, vectors, outcomes) => {
             let batch = DeviceBatch::new(vectors, count);
             let batch = outcomes.iter_mut().fold(batch, |batch, outcomes| batch.outcomes(outcomes));
-            table.find_or_put_device(stream, batch)?
+            table.find_or_put_device(&*stream, batch)?
         }
     };
     if batch.total.full > 0 { Err(format!("{} vectors were rejected", batch.total.full).into()) } else { Ok(()) }
@@ -151,7 +152,7 @@ fn alone(width: usize, count: usize, device: &Device) -> Result<f64> {
             None => drop(table.find_or_put_many(&words)?),
             Some((stream, vectors, outcomes)) => {
                 let batch = warpset::gpu::DeviceBatch::new(vectors, count).outcomes(outcomes);
-                table.find_or_put_device(stream, batch)?;
+                table.find_or_put_device(&*stream, batch)?;
                 stream.synchronize()?;
             }
         }
@@ -197,7 +198,7 @@ fn transport_alone(transport: &mut dyn Transport, bytes: u64, device: &Device) -
             let (out, back) = (Plain::new(context, ranks * each)?, Plain::new(context, ranks * each)?);
             let addresses = [out.0, back.0];
             on_gpu = Some((out, back));
-            (addresses, MemorySpace::Gpu(context.new_stream()?))
+            (addresses, MemorySpace::Gpu(context.new_stream()?.into()))
         }
     };
     let regions = |start: u64| -> Vec<Region> {

@@ -20,7 +20,7 @@ mod support;
 use std::time::Instant;
 use support::{Bench, Compression, Result, Vectors, median};
 use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable};
+use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable, Words};
 
 const REPEATS: usize = 3;
 
@@ -61,7 +61,7 @@ fn one_growth<S: Storage>(bench: &Bench, new: New<S>, vectors: &mut Vectors, dis
     medians(|| {
         let table = new(slots)?;
         assert_eq!(bench.find_or_put(&table, &mut once)?.1.hits, distinct);
-        let grown = time(|| Ok(table.grow(2 * slots)?))?;
+        let grown = time(|| Ok(table.reserve_total(2 * slots)?))?;
         assert_eq!(table.len()?, distinct);
         larger.clear()?;
         let put = time(|| {
@@ -83,7 +83,7 @@ fn fill_from_device<S: Storage>(bench: &Bench, new: New<S>, vectors: &Vectors, d
             for first in (0..vectors.count).step_by(PIECE) {
                 let count = PIECE.min(vectors.count - first);
                 if (table.len()? + count as u64) as f64 > 0.85 * table.slots() as f64 {
-                    table.reserve(4 * table.slots())?;
+                    table.reserve_total(4 * table.slots())?;
                 }
                 let words = vectors.words.slice(first * vectors.width..(first + count) * vectors.width);
                 table.find_or_put_device(&bench.stream, DeviceBatch::new(&words, count).counts(&mut counts))?;
@@ -117,7 +117,7 @@ fn rows<S: Storage>(
     name: &str,
     width: usize,
     [log2, values]: [u32; 2],
-    builder: impl Fn(u64) -> TableBuilder<S>,
+    builder: impl Fn(u64) -> TableBuilder<Words, S>,
 ) -> Result<()> {
     let new = |slots| builder(slots).build(&bench.device);
     let growing_alone = |slots| builder(slots).grows(true).build(&bench.device);
@@ -155,7 +155,7 @@ fn index_growth(bench: &Bench, width: usize, log2: u32, copies: f64) -> Result<(
     let [grown] = medians(|| {
         let table = new((rows as f64 / 0.8) as u64)?;
         assert_eq!(bench.find_or_put(&table, &mut vectors)?.1.hits, rows);
-        let grown = time(|| Ok(table.grow(2 * table.slots())?))?;
+        let grown = time(|| Ok(table.reserve_total(2 * table.slots())?))?;
         (slots, slot_bytes) = (table.slots(), u64::from(table.spec().index_slot_bits()) / 8);
         assert_eq!(bench.find_or_put(&table, &mut vectors)?.1.hits, 0, "all rows are in the new index");
         Ok([grown])

@@ -15,7 +15,7 @@
 
 use cpu_time::ProcessTime;
 use warpset::{
-    Bucket, CompactTree, Device, Indexed, MemoryLimit, Outcome, Root, Stats, Storage, TableBuilder, Tree, VectorTable,
+    Bucket, CompactTree, Device, Indexed, MemoryLimit, Outcome, Root, Stats, Storage, TableBuilder, Tree, VectorTable, Words,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -78,7 +78,7 @@ fn compare<S: Storage>(
     name: &str,
     width: usize,
     limit: u64,
-    with_nodes: impl Fn(TableBuilder<S>, u64) -> TableBuilder<S>,
+    with_nodes: impl Fn(TableBuilder<Words, S>, u64) -> TableBuilder<Words, S>,
 ) -> Result<()> {
     let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
     if filters.peek().is_some() && !filters.any(|filter| format!("{name} {width}").starts_with(&filter)) {
@@ -91,7 +91,7 @@ fn compare<S: Storage>(
         let doubling = builder(slots, nodes).build(&device)?;
         let doubled = fill(&doubling, u64::MAX, |table| {
             while 3 * table.bytes() <= limit && (table.len()? + BATCH) as f64 > 0.85 * table.slots() as f64 {
-                table.grow(2 * table.slots())?;
+                table.reserve_total(2 * table.slots())?;
             }
             let has_nodes = table.node_slots() > 0;
             let nodes = table.nodes()? + 2 * BATCH;

@@ -19,7 +19,8 @@ mod support;
 
 use std::time::Instant;
 use support::{Bench, FILL, PlacementOnly, Result, Vectors, median};
-use warpset::cudarc::driver::PushKernelArg;
+use warpset::gpu::cudarc_0_19::ModuleExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::PushKernelArg;
 use warpset::gpu::{Counts, load};
 use warpset::{BucketTable, Root, Storage, VectorTable};
 

@@ -21,8 +21,10 @@
 
 mod support;
 
+use std::sync::Arc;
 use support::{Bench, FILL as EVERYWHERE, Result};
-use warpset::cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::ModuleExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaModule, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch};
 use warpset::{BucketTable, CompactTree, Nodes, Request, Storage, Tree, TreeTable, VectorTable};
 
@@ -313,7 +315,7 @@ fn walk<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, offe
 fn walk_in_blocks<S: Storage>(bench: &Bench, system: &System, table: &VectorTable<S>, by_level: &[u64]) -> Result<f64> {
     const THREADS: u32 = 128;
     let stream = &bench.stream;
-    let module = table.compile("system.cu", include_str!("kernels/system.cu"))?;
+    let module: Arc<CudaModule> = table.compile("system.cu", include_str!("kernels/system.cu"))?.into();
     let expand = module.load_function("expand")?;
     let mut bytes = [0u8; 4];
     stream.memcpy_dtoh(&module.get_global("expand_bytes", stream)?, &mut bytes)?;

@@ -4,6 +4,7 @@ use crate::backend::cpu::CpuMachine;
 use crate::layout::limits::MAX_THREADS;
 use crate::{Error, Result};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -122,6 +123,22 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
+/// Equal devices have equal hashes.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use warpset::Device;
+///
+/// let devices: HashSet<Device> = [2, 3, 2].map(Device::cpu_with_threads).into();
+/// assert_eq!(devices.len(), 2);
+/// ```
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two contexts of one GPU have one text, and are told apart by `eq` alone.
+        self.to_string().hash(state);
+    }
+}
+
 /// `best`; `cpu`, `cpu:THREADS`; `gpu` (which is `gpu:0`), `gpu:NUMBER`.
 ///
 /// ```
@@ -129,15 +146,19 @@ impl Eq for Device {}
 ///
 /// let device: Device = "cpu:2".parse()?;
 /// assert_eq!(device, Device::cpu_with_threads(2));
-/// assert!(matches!("cpu:100000".parse::<Device>(), Err(Error::Threads { threads: 100_000 })));
-/// assert!(matches!("tpu".parse::<Device>(), Err(Error::UnknownDevice { .. })));
+/// assert!(matches!("cpu:100000".parse::<Device>(), Err(Error::OutOfRange { given: 100_000, .. })));
+/// assert!(matches!("tpu".parse::<Device>(), Err(Error::UnknownName { .. })));
 /// # Ok::<(), Error>(())
 /// ```
 impl FromStr for Device {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let unknown = || Error::UnknownDevice { name: text.into() };
+        let unknown = || Error::UnknownName {
+            what: "device",
+            name: text.into(),
+            known: format!("cpu, cpu:THREADS (1 to {MAX_THREADS}), gpu, gpu:NUMBER or best"),
+        };
         let (kind, number) = match text.split_once(':') {
             Some((kind, number)) => (kind, Some(number.parse::<u64>().map_err(|_| unknown())?)),
             None => (text, None),

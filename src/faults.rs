@@ -1,8 +1,8 @@
 //! Faults on purpose, for tests: calls that may fail (allocations, launches, copies, waits, compilations, starts of threads) ask
 //! here first.
 //!
-//! The plan is the calling thread's own, so that tests may run side by side. Without a plan a call costs a look at a thread-local
-//! number.
+//! Builds without debug assertions ask nothing: no call of theirs fails on purpose, and none costs more. The plan is the calling
+//! thread's own, so that tests may run side by side.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,7 +19,12 @@ thread_local! {
 }
 
 /// Whether the call that is about to be made must fail.
+#[inline]
 pub(crate) fn should_fail() -> bool {
+    cfg!(debug_assertions) && planned()
+}
+
+fn planned() -> bool {
     PLAN.with(|plan| {
         let FaultPlan { calls, fail_first, fail_end } = plan.get();
         plan.set(FaultPlan { calls: calls + 1, fail_first, fail_end });
@@ -31,6 +36,10 @@ pub(crate) fn should_fail() -> bool {
 pub(crate) const ON_PURPOSE: &str = "made to fail by a test";
 
 /// Runs `run`, in which the calls with these numbers fail, counted from 0. Also returns the number of calls.
+///
+/// # Panics
+///
+/// In a build without debug assertions, where a test that needs faults would prove nothing.
 #[doc(hidden)]
 pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
     struct Restore(FaultPlan);
@@ -39,6 +48,7 @@ pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
             PLAN.set(self.0);
         }
     }
+    assert!(cfg!(debug_assertions), "faults need a build with debug assertions");
     let before = PLAN.replace(FaultPlan { calls: 0, fail_first: calls.start, fail_end: calls.end });
     let _restore = Restore(before);
     let result = run();

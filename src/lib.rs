@@ -9,15 +9,14 @@
 //!
 //! # fn main() -> Result<(), warpset::Error> {
 //! let device = Device::best()?; // a GPU if there is one, else all cores of the CPU
-//! let table = TypedTable::<[u32; 4]>::new(&device, 1_000_000)?; // a million slots or more; one built with `grows(true)` grows
+//! let table = TypedTable::<[u32; 4]>::builder().grows(true).build(&device)?;
 //!
-//! let states = [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]];
-//! let batch = table.find_or_put_many(&states)?;
-//! batch.complete(&table)?; // an error, with the numbers, if the table was too full for some of them
+//! let tally = table.insert_many(&[[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]])?; // all are stored, or this is an error
+//! assert_eq!((tally.new, tally.seen), (2, 1));
 //!
-//! assert_eq!((batch.tally.new, batch.tally.seen), (2, 1));
-//! assert_eq!(batch.outcomes[1], Outcome::New);
-//! assert_eq!(table.contains_many(&[[5, 6, 7, 8]])?, [true]);
+//! let batch = table.find_or_put_many(&[[5, 6, 7, 8], [9, 9, 9, 9]])?; // which of them are new?
+//! assert_eq!(batch.outcomes, [Outcome::Seen, Outcome::New]);
+//! batch.complete(&table)?; // an error, with the numbers, if some found no slot
 //! # Ok(()) }
 //! ```
 //!
@@ -37,6 +36,10 @@
 //! [`TableBuilder`] has the options of a table, [`Request`] selects what a batch reports, [`Batch`] has the results, and
 //! [`Buffers`] are results in memory that is used again. [`Device`] is where tables live, [`Error`] lists what can go wrong,
 //! `gpu` has what exists for GPUs only.
+//!
+//! The module `cluster` has types of the same names for sets over several tables: its `Table`, `Batch`, `Request`, `Reference`
+//! and `Stats` are those of the set, and the ones here those of a single table. So import one of the two, and name the other by
+//! its module: `use warpset::cluster; cluster::Table`.
 //!
 //! # Is it right?
 //!
@@ -67,6 +70,7 @@
 //! - [Searches in kernels](searches_in_kernels): a loop that meets a full table, and blocks that gather vectors.
 //! - [Interoperation](interoperation): memory and streams of other libraries.
 //! - [Build strategies](build_strategies): how the kernels of a tree table build trees.
+//! - [Platforms](platforms): what is needed to build and to run, systems and GPUs, what a version promises.
 //!
 //! # Features
 //!
@@ -81,8 +85,8 @@
 //! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
-//! [`bytemuck`] 1 and `cudarc` 0.19 are part of the public interface, and re-exported. The README has the guarantees, the
-//! platforms and the policy of versions; `benches/README.md` has the measurements.
+//! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports
+//! it. The README has the guarantees, `benches/README.md` the measurements.
 
 mod backend;
 #[cfg(feature = "cluster")]
@@ -100,6 +104,8 @@ mod table;
 pub use backend::GpuInfo;
 pub use device::Device;
 pub use error::{Error, FileFault, Result};
+#[doc(hidden)] // for the model checker
+pub use host::CodeCache;
 pub use layout::memory::MemoryLimit;
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;
@@ -174,6 +180,9 @@ pub mod model_checking {}
 #[doc = include_str!("docs/build_strategies.md")]
 pub mod build_strategies {}
 
+#[doc = include_str!("docs/platforms.md")]
+pub mod platforms {}
+
 #[doc = include_str!("docs/how_it_is_checked.md")]
 pub mod how_it_is_checked {}
 
@@ -193,8 +202,5 @@ pub struct Readme;
 
 /// Traits that a key type must have, and their derives: [`bytemuck`] is part of the public interface.
 pub use bytemuck;
-/// GPU streams, buffers and modules, which [`gpu`] takes and returns: [`cudarc`] is part of the public interface.
-#[cfg(feature = "cuda")]
-pub use cudarc;
 #[cfg(feature = "cuda")]
 pub mod gpu;

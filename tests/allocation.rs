@@ -77,7 +77,7 @@ fn tables_need_no_more_alignment_than_they_ask_for() {
         assert_eq!(batch.tally.new, 1000, "width {width}");
         let references: Vec<_> = batch.references.iter().map(|reference| reference.expect("it fits")).collect();
         assert!(table.get_many(&references).unwrap() == vectors, "width {width}");
-        table.grow(5000).unwrap();
+        table.reserve_total(5000).unwrap();
         assert!(table.contains_many(&vectors).unwrap().iter().all(|contained| *contained), "width {width}");
         assert_eq!((table.iter().count(), table.stats().unwrap().stored), (1000, 1000), "width {width}");
     }

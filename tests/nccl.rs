@@ -11,6 +11,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Builder, DeviceBatch, Nccl, Rendezvous, Request, Transport};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{BucketTable, Device, Error, Outcome, TreeTable};
 #[cfg(target_os = "linux")]
 use warpset_testing::simulated::Faults;
@@ -52,7 +53,7 @@ fn offers(rank: usize, ranks: usize) {
     // In device memory.
     let stream = device.cuda_context().unwrap().new_stream().unwrap();
     let vectors = stream.clone_htod(&words(rank * COUNT / 2, 2 * COUNT)).unwrap();
-    set.reserve(8 * COUNT as u64).unwrap();
+    set.reserve_total(8 * COUNT as u64).unwrap();
     let mut outcomes = stream.alloc_zeros::<u8>(2 * COUNT).unwrap();
     let batch = set.find_or_put_device(&stream, DeviceBatch::new(&vectors, 2 * COUNT).outcomes(&mut outcomes)).unwrap();
     let new = stream.clone_dtoh(&outcomes).unwrap().iter().filter(|outcome| **outcome == 1).count() as u64;

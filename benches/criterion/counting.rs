@@ -32,8 +32,8 @@ fn largest(counts: &[u64]) -> u64 {
 fn add_many(keys: &[u64], distinct: usize) -> (Duration, u64, u64) {
     let start = Instant::now();
     let table = table(distinct);
-    let mut counts = table.by_reference::<u64>().expect("memory for values");
-    counts.add_many(&table, keys, &[1]).and_then(|batch| batch.complete(&table)).expect("room for all keys");
+    let mut counts = table.values(0u64).expect("memory for values");
+    counts.add_many(keys, &[1]).and_then(|batch| batch.complete(&table)).expect("room for all keys");
     let time = start.elapsed();
     (time, table.len().expect("a CPU"), largest(&counts.view().expect("a CPU")))
 }
@@ -41,7 +41,7 @@ fn add_many(keys: &[u64], distinct: usize) -> (Duration, u64, u64) {
 fn three_calls(keys: &[u64], distinct: usize) -> (Duration, u64, u64) {
     let start = Instant::now();
     let table = table(distinct);
-    let mut counts = table.by_reference::<u64>().expect("memory for values");
+    let mut counts = table.values(0u64).expect("memory for values");
     let batch = table.find_or_put_many_with(keys, Request::new().references(true)).expect("memory for references");
     batch.complete(&table).expect("room for all keys");
     let references: Vec<_> = batch.references.into_iter().flatten().collect();

@@ -66,11 +66,11 @@ struct Fill<'a> {
 
 impl Fill<'_> {
     /// Puts all keys into the indexed table, which is empty, and changes a value of each. Returns the sum of all values.
-    fn put(&self, change: impl FnOnce(&mut Values<u32>) -> Result<()>) -> Result<(f64, u64)> {
+    fn put(&self, change: impl FnOnce(&mut Values<u64, u32>) -> Result<()>) -> Result<(f64, u64)> {
         self.table.clear()?;
-        let mut values = self.table.by_reference::<u32>()?;
+        let mut values = self.table.values(0u32)?;
         // Memory for all values, which the first call takes.
-        values.add_many(&self.table, &self.keys[..1], &[0])?.complete(&self.table)?;
+        values.add_many(&self.keys[..1], &[0])?.complete(&self.table)?;
         self.table.clear()?;
         let seconds = time(self.device, || change(&mut values))?;
         assert_eq!(self.table.len()?, self.distinct, "every key is stored once");
@@ -89,7 +89,7 @@ impl Fill<'_> {
 
     fn upsert(&self) -> Result<f64> {
         let (seconds, sum) = self.put(|values| {
-            values.upsert_many(&self.table, self.keys, self.operands, Combine::Max)?.complete(&self.table)?;
+            values.upsert_many(self.keys, self.operands, Combine::Max)?.complete(&self.table)?;
             Ok(())
         })?;
         assert!(sum > 0);
@@ -98,7 +98,7 @@ impl Fill<'_> {
 
     fn add(&self) -> Result<f64> {
         let (seconds, sum) = self.put(|values| {
-            values.add_many(&self.table, self.keys, &[1])?.complete(&self.table)?;
+            values.add_many(self.keys, &[1])?.complete(&self.table)?;
             Ok(())
         })?;
         assert_eq!(sum, self.keys.len() as u64, "each key counts once");
@@ -175,7 +175,8 @@ impl Fill<'_> {
 mod marks {
     use super::Result;
     use std::time::Instant;
-    use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
     use warpset::{Storage, TypedTable};
 
     const SOURCE: &str = r#"

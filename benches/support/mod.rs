@@ -8,9 +8,10 @@ pub mod thesis_tree;
 
 use std::sync::Arc;
 use std::time::Instant;
-use warpset::cudarc::driver::{
-    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
+use warpset::gpu::cudarc_0_19::cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys::CUevent_flags,
 };
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::gpu::{Counts, DeviceBatch, PinnedVec, load};
 use warpset::{BucketTable, Device, Storage, VectorTable};
 
@@ -216,7 +217,7 @@ impl<'a> PlacementOnly<'a> {
     /// For vectors that `table` has just been given, with their outcomes in `vectors`. Each vector must be stored whole in
     /// one slot.
     pub fn new<S: Storage>(bench: &'a Bench, table: &VectorTable<S>, vectors: &Vectors) -> Result<Self> {
-        let module: Arc<CudaModule> = table.compile("placement.cu", include_str!("../kernels/placement.cu"))?;
+        let module = table.compile("placement.cu", include_str!("../kernels/placement.cu"))?;
         let data = table.compile("data.cu", KERNELS)?;
         let mut placement = Self {
             bench,

@@ -4,7 +4,8 @@ use super::{Bench, FILL, Result, Vectors, median};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::fmt;
 use warpset::BucketTable;
-use warpset::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
+use warpset::gpu::cudarc_0_19::ModuleExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
 
 /// Hash functions that a vector is tried with before it is rejected. With n slots, one per bucket, filled to f, about n f^512 /
 /// 512 vectors are rejected: none at 0.95 (with 256 functions, one in two tables of 2^26).

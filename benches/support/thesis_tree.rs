@@ -3,7 +3,8 @@
 use super::{Bench, Result, Vectors, median};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use warpset::TreeTable;
-use warpset::cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::ModuleExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
 
 /// Hash functions that a node is tried with before its vector is rejected.
 const FUNCTIONS: usize = 512;

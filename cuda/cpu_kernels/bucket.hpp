@@ -20,7 +20,7 @@ struct BucketTablesOf {
 template <u32 first_width, u32 last_width>
 struct NarrowShapes {
     // Calls `use(shape)` with the shape for a width. Lines are those of `Spec::bucket`. Slots of 3 to 16 words are claimed by 8
-    // bytes (src/backend/cpu/claims.rs).
+    // bytes (src/backend/cpu/cas_width.rs).
     template <u32 width_words = first_width, class Use>
     static void with_shape(u32 width, SlotsOf slots, Use use)
     {

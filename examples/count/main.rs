@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use warpset::{IndexedTable, Reference, Request, Spec, Values};
+use warpset::{IndexedTable, Reference, Request, Spec, Values, Words};
 use warpset_support::{device, escaping, exit, npy_rows, printing, program};
 
 /// Vectors per batch.
@@ -107,7 +107,7 @@ fn run(options: &Options) -> Result<u8> {
     let width = items.width(&data).with_context(|| options.file.display().to_string())?;
     let device = options.device.open()?;
     let table = IndexedTable::builder(width).capacity(1 << 16).grows(true).build(&device)?;
-    let mut counts = table.by_reference::<u64>()?;
+    let mut counts = table.values(0u64)?;
     let on_device = cfg!(feature = "cuda") && device.is_gpu() && !options.host;
 
     let start = Instant::now();
@@ -297,7 +297,7 @@ fn in_batches(items: &Items, data: &[u8], mut count: impl FnMut(&[u32]) -> Resul
 }
 
 /// Counts the vectors of a batch through the host API. The table grows by itself, and the counts with it.
-fn on_host(table: &IndexedTable, counts: &mut Values<u64>, words: &[u32]) -> Result<()> {
+fn on_host(table: &IndexedTable, counts: &mut Values<Words, u64>, words: &[u32]) -> Result<()> {
     let batch = table.find_or_put_many_with(words, Request::new().references(true))?;
     batch.complete(table)?;
     let references: Vec<Reference> = batch.references.into_iter().flatten().collect();
@@ -313,9 +313,10 @@ mod on_device {
     use super::{BATCH, FILL};
     use anyhow::{Context, Result, ensure};
     use std::sync::Arc;
-    use warpset::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+    use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
     use warpset::gpu::{Counts, DeviceBatch};
-    use warpset::{IndexedTable, Values};
+    use warpset::{IndexedTable, Values, Words};
 
     /// Equal vectors have the same reference: their threads add to the same value.
     const ADD_ONES: &str = r#"
@@ -340,7 +341,7 @@ mod on_device {
         }
 
         /// Counts the vectors of a batch.
-        pub fn count(&self, table: &IndexedTable, counts: &mut Values<u64>, words: &[u32]) -> Result<()> {
+        pub fn count(&self, table: &IndexedTable, counts: &mut Values<Words, u64>, words: &[u32]) -> Result<()> {
             let vectors = words.len() / table.width();
             if vectors == 0 {
                 return Ok(());
@@ -348,7 +349,7 @@ mod on_device {
             // A batch in device memory does not make a table grow: the table must have room for it even if every vector is new.
             let needed = ((table.len()? + vectors as u64) as f64 / FILL) as u64;
             if needed > table.slots() {
-                table.reserve(needed.max(2 * table.slots()))?;
+                table.reserve_total(needed.max(2 * table.slots()))?;
             }
             let words = self.stream.clone_htod(words)?;
             let mut references = self.stream.alloc_zeros::<u64>(vectors)?;

@@ -203,10 +203,11 @@ mod device {
     use anyhow::{Context, Result};
     use std::sync::Arc;
     use warpset::TypedTable;
-    use warpset::cudarc::driver::{
+    use warpset::gpu::TableView;
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{
         CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
     };
-    use warpset::gpu::TableView;
+    use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 
     /// Successors that a state has at most: `directions` in puzzle.cu.
     const DIRECTIONS: usize = 4;

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CString, c_char, c_void};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::{Counts, DeviceBatch, ForeignSlice};
 use warpset::{BucketTable, Device};
 

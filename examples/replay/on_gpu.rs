@@ -5,6 +5,7 @@
 use super::table::{ReplayKind, make_another};
 use super::vectors::Vectors;
 use anyhow::{Result, anyhow};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Error, VectorTable};
 
 #[path = "../../benches/support/mod.rs"]

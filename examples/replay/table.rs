@@ -7,7 +7,7 @@ use super::vectors::Vectors;
 use anyhow::{Context, Result, ensure};
 use std::ops::ControlFlow;
 use warpset::{
-    Bucket, CompactTree, Device, Error, Indexed, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable,
+    Bucket, CompactTree, Device, Error, Indexed, Request, Root, Spec, Storage, Strategy, TableBuilder, Tree, VectorTable, Words,
 };
 
 /// Fill of a node table, unless --nodes is given: equal to the default of --fill, and well below 90 %, up to which no node is
@@ -20,12 +20,12 @@ const MOST_NODES: u64 = (1 << 32) - 2;
 /// Functions that differ between kinds of tables.
 pub trait ReplayKind: Storage + Sized {
     /// Sets the number of slots of the node table, if the kind has one.
-    fn with_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, _: u64) -> TableBuilder<Words, Self> {
         builder
     }
 
     /// Sets the build strategy of trees, if the kind has one.
-    fn with_strategy(builder: TableBuilder<Self>, _: Strategy) -> TableBuilder<Self> {
+    fn with_strategy(builder: TableBuilder<Words, Self>, _: Strategy) -> TableBuilder<Words, Self> {
         builder
     }
 
@@ -38,13 +38,13 @@ pub trait ReplayKind: Storage + Sized {
     fn slot_bytes(width: usize) -> u64;
 
     /// Sets the bits of keys, if vectors are keys.
-    fn with_keys_of(builder: TableBuilder<Self>, _: &Options, _: &Vectors) -> Result<TableBuilder<Self>> {
+    fn with_keys_of(builder: TableBuilder<Words, Self>, _: &Options, _: &Vectors) -> Result<TableBuilder<Words, Self>> {
         Ok(builder)
     }
 
     /// Sets the bits of keys and slots to those of a table of this spec, if slots hold parts of vectors.
     #[cfg(feature = "cuda")]
-    fn with_bits_of(builder: TableBuilder<Self>, _: Spec) -> TableBuilder<Self> {
+    fn with_bits_of(builder: TableBuilder<Words, Self>, _: Spec) -> TableBuilder<Words, Self> {
         builder
     }
 }
@@ -66,11 +66,11 @@ impl ReplayKind for Indexed {
 }
 
 impl ReplayKind for Tree {
-    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, nodes: u64) -> TableBuilder<Words, Self> {
         builder.nodes(nodes)
     }
 
-    fn with_strategy(builder: TableBuilder<Self>, strategy: Strategy) -> TableBuilder<Self> {
+    fn with_strategy(builder: TableBuilder<Words, Self>, strategy: Strategy) -> TableBuilder<Words, Self> {
         builder.strategy(strategy)
     }
 
@@ -84,7 +84,7 @@ impl ReplayKind for Tree {
 }
 
 impl ReplayKind for CompactTree {
-    fn with_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, nodes: u64) -> TableBuilder<Words, Self> {
         builder.nodes(nodes)
     }
 
@@ -97,7 +97,7 @@ impl ReplayKind for CompactTree {
     }
 
     #[cfg(feature = "cuda")]
-    fn with_bits_of(builder: TableBuilder<Self>, spec: Spec) -> TableBuilder<Self> {
+    fn with_bits_of(builder: TableBuilder<Words, Self>, spec: Spec) -> TableBuilder<Words, Self> {
         spec.key_and_slot_bits().map_or(builder.clone(), |(_, slot_bits)| builder.slot_bits(slot_bits))
     }
 }
@@ -107,7 +107,11 @@ impl ReplayKind for Root {
         LEAST_SLOT_BYTES
     }
 
-    fn with_keys_of(builder: TableBuilder<Self>, options: &Options, vectors: &Vectors) -> Result<TableBuilder<Self>> {
+    fn with_keys_of(
+        builder: TableBuilder<Words, Self>,
+        options: &Options,
+        vectors: &Vectors,
+    ) -> Result<TableBuilder<Words, Self>> {
         let width = vectors.width;
         ensure!(width == 2, "the keys of a root table have at most 64 bits: vectors of 2 words, not of {width}");
         let all = vectors.words.chunks_exact(2).fold(0, |all, key| all | u64::from(key[0]) | u64::from(key[1]) << 32);
@@ -116,7 +120,7 @@ impl ReplayKind for Root {
     }
 
     #[cfg(feature = "cuda")]
-    fn with_bits_of(builder: TableBuilder<Self>, spec: Spec) -> TableBuilder<Self> {
+    fn with_bits_of(builder: TableBuilder<Words, Self>, spec: Spec) -> TableBuilder<Words, Self> {
         let (key_bits, slot_bits) = spec.key_and_slot_bits().expect("slots hold parts of keys");
         builder.key_bits(key_bits).slot_bits(slot_bits)
     }
@@ -129,7 +133,7 @@ pub fn make<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device
 }
 
 /// The builder that the options describe, without slots; and the number of slots.
-pub fn builder<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<S>, u64)> {
+pub fn builder<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<Words, S>, u64)> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
     let nodes = options.nodes.map_or_else(|| node_slots::<S>(vectors, strategy, device, options.memory), Ok)?;
@@ -241,6 +245,6 @@ mod tests {
         assert_eq!(names(&full(3, 0)), [true, false]);
         assert_eq!(names(&full(3, 3)), [false, true]);
         assert_eq!(names(&full(3, 1)), [true, true]);
-        assert_eq!(advice(&Error::Width { width: 0 }), None);
+        assert_eq!(advice(&Error::Capturing), None);
     }
 }

@@ -38,7 +38,11 @@ impl Vectors {
 /// Converts a width; an error if no table can have it.
 pub fn check_width(width: u64) -> warpset::Result<usize> {
     let width = usize::try_from(width).unwrap_or(usize::MAX);
-    if (1..=Spec::MAX_WIDTH).contains(&width) { Ok(width) } else { Err(warpset::Error::Width { width }) }
+    if (1..=Spec::MAX_WIDTH).contains(&width) {
+        Ok(width)
+    } else {
+        Err(warpset::Error::OutOfRange { what: "words of a vector", given: width as u64, least: 1, most: Spec::MAX_WIDTH as u64 })
+    }
 }
 
 /// Allocates zeroed words of `count` vectors. Returns an error, instead of aborting, if memory is short: `memory` bytes, by

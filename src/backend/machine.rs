@@ -195,15 +195,9 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
 
 /// Searches of batches from host slices.
 pub(crate) trait SearchBatch {
-    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
+    /// Searches for the vectors of a batch, or puts them. `tag`: upper bits of references, in results and of
     /// parents; a parent with other bits is ignored.
-    fn search_batch(
-        &self,
-        search: SearchMode,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<Counts>;
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
 }
 
 /// Host memory that a machine copies from and to directly. Aligned to 16 bytes.

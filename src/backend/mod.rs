@@ -20,6 +20,8 @@ pub(crate) use machine::{HostBuffer, Machine, SearchBatch, Store};
 #[cfg(any(feature = "cuda", feature = "cluster"))]
 pub(crate) use machine::{Launch, Waves};
 pub(crate) use memory::{Displaced, Memory, Region, RowWords, RowsMemory, TableMemory};
+#[cfg(all(feature = "cluster", feature = "cuda"))]
+pub use rank::GpuStream;
 #[cfg(feature = "cluster")]
 pub use rank::MemorySpace;
 #[cfg(feature = "cluster")]
@@ -39,7 +41,7 @@ pub(crate) fn best() -> Result<Arc<dyn Machine>> {
     #[cfg(all(feature = "cuda", feature = "cpu"))]
     return Ok(gpu.unwrap_or_else(|_| cpu::CpuMachine::whole()));
     #[cfg(all(feature = "cuda", not(feature = "cpu")))]
-    return gpu.map_err(|reason| crate::Error::NoDevice { reason: reason.to_string() });
+    return gpu;
     #[cfg(not(feature = "cuda"))]
     Ok(cpu::CpuMachine::whole())
 }

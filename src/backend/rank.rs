@@ -10,12 +10,26 @@ use std::any::Any;
 
 /// Memory that a region of a transport is in.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum MemorySpace {
     /// Host memory.
     Host,
     /// Memory of a GPU, used in the order of this stream.
     #[cfg(feature = "cuda")]
-    Gpu(super::cuda::SharedStream),
+    Gpu(GpuStream),
+}
+
+/// A stream of a GPU that a region is used on.
+#[cfg(feature = "cuda")]
+#[derive(Clone)]
+pub struct GpuStream(pub(crate) super::cuda::SharedStream);
+
+#[cfg(feature = "cuda")]
+impl GpuStream {
+    /// The driver's handle, a `CUstream`.
+    pub fn handle(&self) -> *mut std::ffi::c_void {
+        self.0.cu_stream().cast()
+    }
 }
 
 /// Memory of a rank's machine. Kernels and transports know it by its address.

@@ -56,8 +56,8 @@ pub enum Shares {
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder<S = crate::Bucket, K = Words> {
-    table: TableBuilder<S, K>,
+pub struct Builder<K = Words, S = crate::Bucket> {
+    table: TableBuilder<K, S>,
     shares: Shares,
     round: Option<usize>,
     deduplicate: bool,
@@ -67,9 +67,9 @@ pub struct Builder<S = crate::Bucket, K = Words> {
 /// Largest number of vectors of a round, whatever memory is available.
 const MOST_A_ROUND: usize = 1 << 26;
 
-impl<S: Storage, K: Key> Builder<S, K> {
+impl<K: Key, S: Storage> Builder<K, S> {
     /// Builder of a cluster whose tables this table builder makes, one on each rank. Its capacity is that of one rank.
-    pub fn new(table: TableBuilder<S, K>) -> Self {
+    pub fn new(table: TableBuilder<K, S>) -> Self {
         Self { table, shares: Shares::Equal, round: None, deduplicate: false, hash_mask: u64::MAX }
     }
 
@@ -123,7 +123,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     /// # Errors
     ///
     /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
-    /// tables do not match. [`Error::Connection`], [`Error::OutOfStep`].
+    /// tables do not match. [`Error::Connection`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let ranks = link.ranks();

@@ -5,8 +5,9 @@ use super::engine::{Answers, DeviceResults, Offer};
 use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
+pub use crate::backend::GpuStream;
 use crate::gpu::batch::check_buffer;
-use crate::gpu::{Buffer, BufferMut};
+use crate::gpu::{Buffer, BufferMut, Stream};
 use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
@@ -68,16 +69,15 @@ impl<'a, E> DeviceBatch<'a, E> {
 impl<K: Key, S: Storage> Table<K, S> {
     /// Find-or-put of a [batch in device memory](DeviceBatch). Waits for `stream` first, and returns when the batches of all
     /// ranks are put, and the results are in their buffers. The [`Batch`] has the tallies. Tables do not grow by themselves here:
-    /// if `total.full` is not 0, all ranks may [`reserve`](Self::reserve) more. Collective: a rank without vectors passes an
-    /// empty batch.
+    /// if `total.full` is not 0, all ranks may [`reserve_total`](Self::reserve_total) more. Collective: a rank without vectors
+    /// passes an empty batch.
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort) on the rank
-    /// concerned, and [`Error::Rank`] on the others, before anything is put; otherwise as
-    /// [`find_or_put_many`](Self::find_or_put_many).
-    pub fn find_or_put_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream, batch)
+    /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch) on the rank concerned, and [`Error::Rank`]
+    /// on the others, before anything is put; otherwise as [`find_or_put_many`](Self::find_or_put_many).
+    pub fn find_or_put_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
     }
 
     /// Lookup of a batch in device memory; otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen or
@@ -86,8 +86,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
-    pub fn find_device<'a>(&mut self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
-        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream, batch)
+    pub fn find_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
+        self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream.into().stream, batch)
     }
 
     fn search_device<'a>(
@@ -103,7 +103,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let wanted = [outcomes.is_some(), references.is_some(), owners.is_some()];
         let stored_capacity = stored_here.as_ref().map_or(0, |buffer| buffer.len() as u64);
         let refused = match raw.device.as_gpu() {
-            None => Some(Error::NotOnGpu { operation: name, device: raw.device.to_string() }),
+            None => Some(Error::needs_gpu(name, &raw.device)),
             Some(gpu) => (|| {
                 gpu.check_own("stream", stream)?;
                 check_buffer(gpu, "vectors", vectors, count.saturating_mul(K::elements(raw.width())))?;

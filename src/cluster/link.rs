@@ -58,7 +58,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`], [`Error::OutOfStep`]: the connection has ended.
+    /// [`Error::Connection`]: the connection has ended.
     pub(super) fn exchange_records(&mut self, operation: Operation, record: Record) -> Result<Vec<Record>> {
         self.ended.clone().map_or(Ok(()), Err)?;
         self.sequence += 1;

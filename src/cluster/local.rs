@@ -404,7 +404,7 @@ unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
             Ok(())
         }
         #[cfg(feature = "cuda")]
-        (_, MemorySpace::Gpu(stream)) | (MemorySpace::Gpu(stream), _) => {
+        (_, MemorySpace::Gpu(crate::backend::GpuStream(stream))) | (MemorySpace::Gpu(crate::backend::GpuStream(stream)), _) => {
             reach(from, to);
             // SAFETY: the caller guarantees the contract.
             unsafe { crate::backend::cuda::copy_anywhere(from.address, to.address, to.bytes, stream) }
@@ -476,7 +476,7 @@ impl Local {
         let _ = waits; // copies within the host's memory are not enqueued
         #[cfg(feature = "cuda")]
         for (from, to) in receive.iter().enumerate().filter(|(_, to)| !waits && to.bytes > 0) {
-            if let (MemorySpace::Gpu(stream), None) = (&to.place, &self.copied[from]) {
+            if let (MemorySpace::Gpu(crate::backend::GpuStream(stream)), None) = (&to.place, &self.copied[from]) {
                 // Without an event, the copy is waited for.
                 self.copied[from] = crate::backend::cuda::new_event(stream).ok().map(Arc::new);
             }
@@ -488,7 +488,8 @@ impl Local {
                     #[cfg(feature = "cuda")]
                     if let (Content::Memory(source), false, Some(copied)) = (content, waits, &self.copied[from])
                         && source.bytes == to.bytes
-                        && let (MemorySpace::Gpu(_), MemorySpace::Gpu(stream)) = (&source.place, &to.place)
+                        && let (MemorySpace::Gpu(_), MemorySpace::Gpu(crate::backend::GpuStream(stream))) =
+                            (&source.place, &to.place)
                     {
                         reach(source, to);
                         // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`order_copies`).
@@ -557,7 +558,7 @@ impl Local {
 fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
     let mut streams: Vec<SharedStream> = Vec::new();
     for region in regions.iter().filter(|region| region.bytes > 0) {
-        if let MemorySpace::Gpu(stream) = &region.place
+        if let MemorySpace::Gpu(crate::backend::GpuStream(stream)) = &region.place
             && !streams.iter().any(|known| Arc::ptr_eq(known, stream))
         {
             streams.push(stream.clone());
@@ -569,7 +570,9 @@ fn streams_of(regions: &[Region]) -> Vec<SharedStream> {
 /// Gives two GPUs access to each other's memory, if they support it.
 #[cfg(feature = "cuda")]
 fn reach(from: &Region, to: &Region) {
-    if let (MemorySpace::Gpu(one), MemorySpace::Gpu(other)) = (&from.place, &to.place) {
+    if let (MemorySpace::Gpu(crate::backend::GpuStream(one)), MemorySpace::Gpu(crate::backend::GpuStream(other))) =
+        (&from.place, &to.place)
+    {
         crate::backend::cuda::enable_peer_access(one, other);
     }
 }

@@ -26,6 +26,10 @@
 //! # Ok(()) }
 //! ```
 //!
+//! [`Table`], [`Batch`], [`Request`], [`Reference`], [`Stats`] and [`DeviceBatch`] here are those of the set. The types of the
+//! same names in [`warpset`](crate) and [`gpu`](crate::gpu) are those of a single table: those of a rank, by [`Table::local`].
+//! Name one of the two by its module: `cluster::Table`.
+//!
 //! # What a find-or-put of a batch does
 //!
 //! Batches are cut into *rounds*, of a size that all ranks agree on. A rank that has no more vectors takes part with an empty
@@ -110,8 +114,7 @@
 //!   were put are stored, but are not reported as new to any rank.
 //! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. Vectors
 //!   that were put are stored, but are not reported as new to any rank.
-//! - Ranks call different operations: [`Error::OutOfStep`], or an [`Error::Connection`] that mentions it, on all ranks. The
-//!   connection ends.
+//! - Ranks call different operations: an [`Error::Connection`] that says so, on all ranks. The connection ends.
 //! - A rank ends, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or not the expected
 //!   one: [`Error::Connection`] on all ranks that wait for it, each within the time-out. The connection ends.
 //! - A record has its right checksum, and says what cannot be: more rows than a round has, more hits than rows, or a table
@@ -151,7 +154,7 @@ mod view;
 pub use batch::{Batch, Reference, Request};
 pub use builder::{Builder, Shares};
 #[cfg(feature = "cuda")]
-pub use device::DeviceBatch;
+pub use device::{DeviceBatch, GpuStream};
 pub use local::Local;
 #[doc(hidden)] // for tests
 pub use local::{Fault, FaultKind};

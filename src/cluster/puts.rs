@@ -88,16 +88,16 @@ impl Puts {
         let (vectors, outcomes, references) = unsafe {
             (
                 std::slice::from_raw_parts(run.vectors as *const u32, count * buffers.width),
-                (run.outcomes != 0).then(|| std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count)),
-                (run.references != 0).then(|| std::slice::from_raw_parts_mut(run.references as *mut u64, count)),
+                if run.outcomes == 0 { &mut [] } else { std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count) },
+                if run.references == 0 { &mut [] } else { std::slice::from_raw_parts_mut(run.references as *mut u64, count) },
             )
         };
         let wanted = search == SearchMode::FindOrPut && self.fresh == Fresh::Host;
         let before = fresh.len();
         fresh.resize(before + if wanted { count } else { 0 }, 0);
-        let mut batch =
-            HostBatch { outcomes, references, new_references: wanted.then(|| &mut fresh[before..]), ..HostBatch::of(vectors) };
-        let counts = raw.search_once(search, &mut batch);
+        let new_references = &mut fresh[before..];
+        let mut batch = HostBatch { outcomes, references, new_references, ..HostBatch::new(search, vectors) };
+        let counts = raw.search_once(&mut batch);
         let new = counts.as_ref().map_or(0, |counts| counts.new_references);
         fresh.truncate(before + new as usize);
         let (at, mut sum) = (rank as u64 * size_of::<Counts>() as u64, [Counts::default()]);

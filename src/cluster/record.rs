@@ -156,7 +156,7 @@ impl Record {
     pub(super) fn failed(mut self, error: Option<&Error>) -> Self {
         if let Some(error) = error {
             self.head.failed = 1;
-            let (text, capacity) = (error.to_string(), self.head.text.len());
+            let (text, capacity) = (error.with_causes(), self.head.text.len());
             let end = (0..=text.len().min(capacity)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             self.head.text[..end].copy_from_slice(&text.as_bytes()[..end]);
         }
@@ -198,7 +198,8 @@ impl Record {
         let at = |operation, sequence| format!("`{}` (exchange {sequence})", Operation::name(operation));
         if (head.operation, head.sequence) != (operation as u32, sequence) {
             let (own, other) = (at(operation as u32, sequence), at(head.operation, head.sequence));
-            return Err(Error::OutOfStep { rank, own, other });
+            let reason = format!("is out of step: it is in its operation {other}, and this rank in {own}");
+            return Err(Error::Connection { rank, reason });
         }
         // Places of answers are laid out for these requests.
         if head.flags & !FLAGS != 0 || head.flags & (OUTCOMES | REFERENCES) == REFERENCES {
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     fn bytes() -> Vec<u8> {
-        let error = Error::Allocation { bytes: 5, reason: "ä".repeat(200) };
+        let error = Error::no_host_memory(5, "ä".repeat(200));
         let wants = Wants { outcomes: true, references: false };
         let mut record = Record::new(3).flags(wants, true, false).failed(Some(&error));
         (record.rows, record.answered[2]) = (vec![7, 8, 9], [4, 2, 1]);
@@ -315,7 +316,7 @@ mod tests {
         let flags = (record.wants().outcomes, record.wants().references, record.has_more(), record.is_in_turn());
         assert_eq!(flags, (true, false, true, false));
         let text = record.failure().unwrap();
-        assert!(text.starts_with("the system refused 5 bytes") && text.ends_with('ä'), "{text}");
+        assert!(text.starts_with("the host has no memory for 5 bytes") && text.ends_with('ä'), "{text}");
         assert_eq!(Record::new(1).failure(), None);
     }
 

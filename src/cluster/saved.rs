@@ -106,8 +106,7 @@ fn read_all(from: &mut impl Read, bytes: &mut [u8], at: u64, needed: u64) -> Res
             Ok(count) => done += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
-                let (at, reason) = (at + done as u64, error.to_string());
-                return Err(Error::Io { doing: "reading a rank's part", at, reason });
+                return Err(Error::io("reading a rank's part", at + done as u64, &error));
             }
         }
     }
@@ -122,7 +121,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As for [`warpset::Table::save`](crate::Table::save) on the rank concerned, [`Error::Rank`] on the others. Then the parts
     /// that were written do not make a set. After [`Error::SelfDeadlock`] on a rank no rank has written anything.
-    /// [`Error::Connection`], [`Error::OutOfStep`].
+    /// [`Error::Connection`].
     pub fn save(&mut self, mut to: impl Write) -> Result<()> {
         // No rank writes anything if the calling thread of any rank holds its table.
         let held = self.local.raw.check_not_held("save").err();
@@ -132,7 +131,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let Config { seed, hash_mask, shares, .. } = self.config;
         let bounds = self.engine.device.partition.bounds().to_vec();
         let head = Head { rank: self.rank() as u64, save: records[0].head.values[0], seed, hash_mask, shares, bounds };
-        let refused = |error: std::io::Error| Error::Io { doing: "writing a rank's part", at: 0, reason: error.to_string() };
+        let refused = |error: std::io::Error| Error::io("writing a rank's part", 0, &error);
         let saved = to.write_all(&head.to_bytes()).map_err(refused).and_then(|()| self.local.save(to));
         self.engine.agree(Operation::Save, saved).map(drop)
     }
@@ -144,13 +143,13 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// As for [`warpset::Table::loaded_references`](crate::Table::loaded_references), for all references that this rank passes;
     /// the other ranks get their results. [`InvalidReferences`](Error::InvalidReferences) if a reference names a rank that does
-    /// not exist, and then [`Error::Rank`] on the others. [`Error::Connection`], [`Error::OutOfStep`].
+    /// not exist, and then [`Error::Rank`] on the others. [`Error::Connection`].
     pub fn loaded_references(&mut self, saved: &[Reference]) -> Result<Vec<Reference>> {
         self.engine.loaded_references(&self.local.raw, saved)
     }
 }
 
-impl<S: Storage, K: Key> Builder<S, K> {
+impl<K: Key, S: Storage> Builder<K, S> {
     /// Loads a set that was [saved](Table::save), on any devices. Each rank passes the part of the rank with its number. From
     /// this builder, the kind of table, its width, [`round`](Self::round) and [`deduplicate`](Self::deduplicate) are used;
     /// everything else is as it was when the set was saved. Collective.
@@ -161,7 +160,7 @@ impl<S: Storage, K: Key> Builder<S, K> {
     ///
     /// [`Error::File`], [`Error::Io`] and the errors of [`warpset::Table::load`](crate::Table::load) on the rank concerned, and
     /// [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts belong to other ranks, to another number of ranks, or to
-    /// different saves. [`Error::Connection`], [`Error::OutOfStep`]. Then no rank has a table.
+    /// different saves. [`Error::Connection`]. Then no rank has a table.
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let (rank, ranks) = (link.rank(), link.ranks());

@@ -82,7 +82,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::RaggedVectors`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
+    /// [`Error::LengthMismatch`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
     /// anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be stored. The
     /// same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
     /// error.
@@ -215,18 +215,18 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
 
-    /// Grows every rank's table to at least `slots` slots; the number may differ between ranks. Makes references stale. Shares
-    /// stay as they were. Collective.
+    /// Grows every rank's table to at least `slots` slots in all; the number may differ between ranks. Makes references stale.
+    /// Shares stay as they were. Collective.
     ///
     /// # Errors
     ///
-    /// As for [`warpset::Table::reserve`](crate::Table::reserve) on the rank concerned, and [`Error::Rank`] on the others. Then
-    /// some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
-    pub fn reserve(&mut self, slots: u64) -> Result<()> {
+    /// As for [`warpset::Table::reserve_total`](crate::Table::reserve_total) on the rank concerned, and [`Error::Rank`] on the
+    /// others. Then some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
+    pub fn reserve_total(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
-        let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve") };
+        let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve_total") };
         self.engine.agree(Operation::Reserve, ready)?;
-        self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve", slots)).map(drop)
+        self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve_total", slots)).map(drop)
     }
 
     /// Sums, over all ranks, of the numbers that each passes, at most 16. Searches use it to agree between batches. Wraps around
@@ -234,7 +234,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`], [`Error::OutOfStep`].
+    /// [`Error::Connection`].
     pub fn sum<const N: usize>(&mut self, own: [u64; N]) -> Result<[u64; N]> {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))

@@ -159,7 +159,7 @@ impl Transport for Forging {
 fn with_forged<T: Send>(
     record: u64,
     forge: Forge,
-    table: TableBuilder<Bucket>,
+    table: TableBuilder<Words, Bucket>,
     work: impl Fn(&mut Table<Words, Bucket>, usize) -> Result<T, Error> + Sync,
 ) -> Result<T, Error> {
     std::thread::scope(|scope| {
@@ -261,7 +261,7 @@ fn wrong_requests_for_references_end_the_connection() {
         });
         let is_right = match (&got, what) {
             // Some systems grant memory that is never touched, and others do not.
-            (Err(Error::Allocation { .. }), "more references than memory") => true,
+            (Err(Error::OutOfMemory { .. }), "more references than memory") => true,
             (got, _) => matches!(got, Err(Error::Connection { rank: 0, .. })),
         };
         assert!(is_right, "{what}: {got:?}");

@@ -1,10 +1,11 @@
 //! Batches from host slices: their vectors, offered in parts, and their results.
 
 use super::memory::HostMemory;
+use super::request::Request;
 use crate::host::Workers;
-use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
 use crate::layout::rows::HoleClosing;
+use crate::layout::{HostBatch, SearchMode, Upsert};
 use crate::{Device, Error, Outcome, Reference, Result, Tally};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -66,13 +67,11 @@ impl Batch {
     }
 }
 
-/// Results of a batch whose vectors are offered in parts, in the caller's [`Buffers`] or in new ones.
+/// Results of a batch whose vectors may be offered in parts, in the caller's [`Buffers`] or in new ones.
 pub(crate) struct Results<'a> {
     buffers: &'a mut Buffers,
-    count: usize,
-    wanted: Wanted,
-    /// Rejected vectors are offered again, so outcomes are needed in any case.
-    retries: bool,
+    /// Whether outcomes are reported: those of a table that offers rejected vectors again are needed in any case.
+    reports_outcomes: bool,
     finished: bool,
 }
 
@@ -84,49 +83,40 @@ impl Drop for Results<'_> {
     }
 }
 
-/// Results that a request asks for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
-    pub outcomes: bool,
-    pub references: bool,
-    pub new_references: bool,
-}
-
 impl<'a> Results<'a> {
-    /// Allocates memory for the results that a request asks for.
-    pub(crate) fn new(buffers: &'a mut Buffers, count: usize, wanted: Wanted, retries: bool) -> Result<Self> {
+    /// Allocates memory for the results of `count` vectors that a request asks for, and for the outcomes if `retries`.
+    pub(crate) fn new(buffers: &'a mut Buffers, count: usize, request: &Request<'_>, retries: bool) -> Result<Self> {
         let if_wanted = |wanted| if wanted { count } else { 0 };
-        let results = Self { buffers, count, wanted, retries, finished: false };
-        results.buffers.outcomes.make(if_wanted(wanted.outcomes || retries))?;
-        results.buffers.references.make(if_wanted(wanted.references))?;
-        results.buffers.new_references.make(if_wanted(wanted.new_references))?;
+        let results = Self { buffers, reports_outcomes: request.outcomes, finished: false };
+        results.buffers.outcomes.make(if_wanted(request.outcomes || retries))?;
+        results.buffers.references.make(if_wanted(request.references))?;
+        results.buffers.new_references.make(if_wanted(request.new_references))?;
         Ok(results)
     }
 
-    /// Batch of these vectors that writes its results here.
-    pub(crate) fn batch<'b>(
+    /// Find-or-put of these vectors that writes its results here.
+    pub(crate) fn batch<'b, 'r: 'b>(
         &'b mut self,
         vectors: &'b [u32],
-        parents: Option<&'b [Reference]>,
-        changed: Option<&'b [u32]>,
+        request: &Request<'r>,
+        upsert: Option<Upsert<'b>>,
     ) -> HostBatch<'b> {
-        let (count, wanted, retries) = (self.count, self.wanted, self.retries);
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         HostBatch {
-            upsert: None,
+            search: if request.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut },
             vectors,
-            parents,
-            changed,
-            outcomes: (wanted.outcomes || retries).then(|| &mut outcomes[..count]),
-            references: wanted.references.then(|| &mut references[..count]),
-            new_references: wanted.new_references.then(|| &mut new_references[..count]),
-            leaves_holes: false,
+            parents: request.parents.unwrap_or_default(),
+            changed: request.changed.unwrap_or_default(),
+            outcomes,
+            references,
+            new_references,
+            upsert,
         }
     }
 
     /// Whether references are reported.
     pub(crate) fn has_references(&self) -> bool {
-        self.wanted.references || self.wanted.new_references
+        !self.buffers.references.is_empty() || !self.buffers.new_references.is_empty()
     }
 
     /// Corrects the references of the first vectors, which have been moved since: `now` has their locations. `new` of them were
@@ -160,12 +150,11 @@ impl<'a> Results<'a> {
 
     /// Leaves the results in the buffers, shortened to the vectors that were offered.
     pub(crate) fn finish(mut self, tally: Tally) {
-        let wanted = self.wanted;
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
-        let offered = |wanted: bool| if wanted { tally.offered() as usize } else { 0 };
-        outcomes.truncate(offered(wanted.outcomes));
-        references.truncate(offered(wanted.references));
-        new_references.truncate(if wanted.new_references { tally.new as usize } else { 0 });
+        let offered = tally.offered() as usize;
+        outcomes.truncate(if self.reports_outcomes { offered } else { 0 });
+        references.truncate(offered);
+        new_references.truncate(tally.new as usize);
         // A sum, which compilers make fast, by several threads: one thread would need a tenth of the time of a whole batch.
         let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
@@ -296,26 +285,25 @@ mod tests {
     use super::*;
     use crate::Spec;
 
-    const ALL: Wanted = Wanted { outcomes: true, references: true, new_references: true };
-
     const VECTORS: [u32; 10] = [1, 1, 2, 2, 1, 1, 3, 3, 2, 2];
 
     /// Two parts, filled in as a table would do.
     fn filled(buffers: &mut Buffers, generation: Generation) -> Results<'_> {
         let spec = Spec::bucket(2, 8).unwrap();
-        let mut results = Results::new(buffers, 5, ALL, true).unwrap();
-        let mut batch = results.batch(&VECTORS, None, None);
+        let all = Request::new().outcomes(true).references(true).new_references(true);
+        let mut results = Results::new(buffers, 5, &all, true).unwrap();
+        let mut batch = results.batch(&VECTORS, &all, None);
         assert_eq!(batch.count(spec), 5);
         let bits = |slot| generation.reference(slot).to_bits();
         let part = batch.part(&(0..3), 0, spec);
         assert_eq!(part.vectors, [1, 1, 2, 2, 1, 1]);
-        part.outcomes.unwrap().copy_from_slice(&[1, 1, 2]);
-        part.references.unwrap().copy_from_slice(&[bits(7), bits(8), bits(7)]);
-        part.new_references.unwrap()[..2].copy_from_slice(&[bits(8), bits(7)]);
+        part.outcomes.copy_from_slice(&[1, 1, 2]);
+        part.references.copy_from_slice(&[bits(7), bits(8), bits(7)]);
+        part.new_references[..2].copy_from_slice(&[bits(8), bits(7)]);
         let part = batch.part(&(3..5), 2, spec);
-        assert_eq!((part.vectors, part.new_references.as_ref().map(|free| free.len())), (&[3, 3, 2, 2][..], Some(3)));
-        part.outcomes.unwrap().copy_from_slice(&[3, 2]);
-        part.references.unwrap().copy_from_slice(&[0, bits(8)]);
+        assert_eq!((part.vectors, part.new_references.len()), (&[3, 3, 2, 2][..], 3));
+        part.outcomes.copy_from_slice(&[3, 2]);
+        part.references.copy_from_slice(&[0, bits(8)]);
         results
     }
 
@@ -380,8 +368,8 @@ mod tests {
     #[test]
     fn outcomes_that_are_needed_but_not_asked_for_are_not_reported() {
         let mut buffers = Buffers::new();
-        let mut results = Results::new(&mut buffers, 1, Wanted::default(), true).unwrap();
-        results.batch(&[5, 6], None, None).outcomes.unwrap()[0] = 1;
+        let mut results = Results::new(&mut buffers, 1, &Request::new(), true).unwrap();
+        results.batch(&[5, 6], &Request::new(), None).outcomes[0] = 1;
         results.finish(Tally { new: 1, ..Tally::default() });
         assert!(buffers.outcomes().is_empty() && buffers.references().is_empty());
     }

@@ -95,8 +95,8 @@ impl dyn Store {
         let mut put = |keys: &[u8]| {
             let keys: &[u64] = bytemuck::cast_slice(keys);
             let mut outcomes = zeroed::<u8>(keys.len())?;
-            let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(bytemuck::cast_slice(keys)) };
-            self.search_batch(SearchMode::PutBack, 0, &mut batch, &mut BatchProgress::none())?;
+            let batch = HostBatch::new(SearchMode::PutBack, bytemuck::cast_slice(keys));
+            self.search_batch(0, &mut HostBatch { outcomes: &mut outcomes, ..batch }, &mut BatchProgress::none())?;
             let full = keys.iter().zip(outcomes).filter(|(_, outcome)| *outcome == Outcome::Full as u8);
             without_slot.extend(full.map(|(key, _)| *key));
             Ok(())

@@ -1,6 +1,6 @@
 //! Growth of tables: every vector moves into a larger table.
 
-use super::first_error::FirstError;
+use super::ending::Ending;
 use super::relocation::move_by_relocation;
 use super::schedule::nodes_of_next;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
@@ -29,14 +29,33 @@ pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 /// Limit of an automatic growth: the table's size, as a multiple of what must be stored in it.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
+/// The room that a table has for vectors that are offered.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// Number of them that are to be put now.
+    vectors: usize,
+    size: Size,
+    /// Numbers of vectors and nodes before they are put.
+    pub before: [u64; 2],
+    /// Growth that should come first.
+    wanted: Option<Growth>,
+}
+
+impl Room {
+    /// Whether `offered` vectors can be put at once, without a growth.
+    pub(super) fn is_enough_for(&self, offered: usize) -> bool {
+        self.wanted.is_none() && self.vectors >= offered
+    }
+}
+
 /// Rejected vectors of a batch, and memory for their results when they are offered again.
 pub(super) struct Rejected {
     positions: Vec<u64>,
     words: Vec<u32>,
     outcomes: Vec<u8>,
-    /// References, if the batch reports them.
-    references: Option<Vec<u64>>,
-    new_references: Option<Vec<u64>>,
+    /// References, if the batch reports them; otherwise empty.
+    references: Vec<u64>,
+    new_references: Vec<u64>,
     /// Bytes of the operands, if the batch changes values.
     operands: Vec<u8>,
 }
@@ -44,58 +63,63 @@ pub(super) struct Rejected {
 impl Rejected {
     /// Rejected vectors of a batch that has outcomes.
     pub(super) fn of(batch: &HostBatch<'_>, width: usize) -> Result<Self> {
-        let outcomes = batch.outcomes.as_deref().unwrap_or_default();
-        let rejected = || (0u64..).zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
+        let rejected =
+            || (0u64..).zip(&*batch.outcomes).filter(|(_, outcome)| **outcome == Outcome::Full as u8).map(|(at, _)| at);
         let count = rejected().count();
         let (mut positions, mut words) = (zeroed(count)?, zeroed(count * width)?);
         for ((position, row), at) in positions.iter_mut().zip(words.chunks_exact_mut(width)).zip(rejected()) {
             *position = at;
             row.copy_from_slice(&batch.vectors[at as usize * width..][..width]);
         }
-        let if_wanted = |wanted: bool| wanted.then(|| zeroed(count)).transpose();
-        let references = if_wanted(batch.references.is_some())?;
-        let new_references = if_wanted(batch.new_references.is_some())?;
+        let if_wanted = |all: &[u64]| if all.is_empty() { Ok(Vec::new()) } else { zeroed(count) };
+        let (references, new_references) = (if_wanted(batch.references)?, if_wanted(batch.new_references)?);
         let operands = batch.upsert.map_or_else(Vec::new, |upsert| upsert.at(&positions));
         Ok(Self { positions, words, outcomes: zeroed(count)?, references, new_references, operands })
     }
 }
 
 impl RawTable {
-    /// Returns how many of `offered` vectors may be put without passing the fill at which the table grows, if all are new, and
-    /// the numbers of vectors and nodes before they are put. Grows until that is a fair share, as far as the memory permits. How
-    /// many nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too. While it
-    /// may grow, fewer vectors are put if nodes would run out otherwise, by the number that the last vectors needed.
-    pub(super) fn grow_for(&self, offered: usize, first_error: &mut FirstError) -> (usize, Option<[u64; 2]>) {
-        let mut before = None;
+    /// Returns the room of a table that grows for `offered` vectors, if all are new, below the fill at which it grows. How many
+    /// nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too. While it may
+    /// grow, fewer vectors are put if nodes would run out otherwise, by the number that the last vectors needed.
+    pub(super) fn room_for(&self, sized: &Sized, offered: usize) -> Result<Room> {
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
-        while first_error.error.is_none() {
-            let size = self.size();
-            before = first_error.keep(self.stored(FIND_OR_PUT));
-            let Some([stored, nodes]) = before else { break };
-            let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
-            let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
-            let growth = if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
-                Growth::of_nodes(size)
-            } else if free >= (offered as u64).min(size.slots / least_part).max(1) {
-                let with_nodes = if may_double { self.vectors_with_nodes(size, [stored, nodes]) } else { u64::MAX };
-                return ((offered as u64).min(free).min(with_nodes) as usize, before);
-            } else {
-                Growth::of_slots(size)
-            };
+        let (size, before) = (self.size_of(sized), self.stored_of(sized)?);
+        let [stored, nodes] = before;
+        let may_double = size.nodes > 0 && size.nodes <= MAX_NODES / 2;
+        let free = ((size.slots as f64 * grow_at_fill) as u64).saturating_sub(stored);
+        if may_double && nodes as f64 > size.nodes as f64 * GROW_AT_FILL {
+            return Ok(Room { vectors: offered, size, before, wanted: Some(Growth::of_nodes(size)) });
+        }
+        if free < (offered as u64).min(size.slots / least_part).max(1) {
+            return Ok(Room { vectors: offered, size, before, wanted: Some(Growth::of_slots(size)) });
+        }
+        let with_nodes = if may_double { self.vectors_with_nodes(size, before) } else { u64::MAX };
+        Ok(Room { vectors: (offered as u64).min(free).min(with_nodes) as usize, size, before, wanted: None })
+    }
+
+    /// Grows until `room` is a fair share of `offered` vectors, as far as the memory permits. Returns how many of them are to be
+    /// put now, and the room for them if it is known.
+    pub(super) fn grow_for(&self, offered: usize, mut room: Option<Room>, ending: &mut Ending) -> (usize, Option<Room>) {
+        while let Some(Room { size, wanted: Some(growth), .. }) = room {
             // Relaxed: a number of its own. A thread that does not see the newest one asks again in vain.
             if self.cannot_grow_at.load(Ordering::Relaxed) == size.slots {
                 break;
             }
             let grown = self.grow_within(FIND_OR_PUT, self.memory(), growth.at_least(WORTH_WHILE));
-            // The slots that are left are filled. Only a vector that finds none is worth an error.
-            if let Some(false) = first_error.keep(grown) {
+            // If it has not grown, the slots that are left are filled. Only a vector that finds none is worth an error.
+            match ending.keep(grown) {
+                Some(true) => room = ending.keep(self.ready(FIND_OR_PUT).and_then(|sized| self.room_for(&sized, offered))),
                 // The batches to come need not find that out.
-                self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
-                break;
+                Some(false) => {
+                    self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
+                    break;
+                }
+                None => break,
             }
         }
-        (offered, before)
+        (room.map_or(offered, |room| room.vectors), room)
     }
 
     /// Number of vectors that leave some nodes free, if each needs as many nodes as the last ones, or the most if there are none.
@@ -114,22 +138,22 @@ impl RawTable {
 
     /// Offers the rejected vectors of a batch again, after relocating keys or growing. `tally` is the sum of the outcomes so far.
     /// `before`: numbers of vectors and nodes before the batch.
+    #[cold]
     pub(super) fn retry_rejected(
         &self,
         mut batch: HostBatch<'_>,
         mut tally: Tally,
         before: Option<[u64; 2]>,
         beside: Option<&dyn Beside>,
-        first_error: &mut FirstError,
+        ending: &mut Ending,
     ) -> Result<Tally> {
-        let outcomes = batch.outcomes.expect("a table that retries has memory for outcomes");
         // A batch that was stopped has no further outcomes.
-        batch.outcomes = Some(&mut outcomes[..tally.offered() as usize]);
+        batch.outcomes = &mut batch.outcomes[..tally.offered() as usize];
         if self.options.is_cuckoo() {
-            tally = self.relocate_and_retry(&mut batch, tally, first_error)?;
+            tally = self.relocate_and_retry(&mut batch, tally, ending)?;
         }
         if self.options.grows {
-            tally = self.grow_and_retry(&mut batch, tally, before, beside, first_error)?;
+            tally = self.grow_and_retry(&mut batch, tally, before, beside, ending)?;
         }
         Ok(tally)
     }
@@ -143,12 +167,12 @@ impl RawTable {
         mut tally: Tally,
         before: Option<[u64; 2]>,
         beside: Option<&dyn Beside>,
-        first_error: &mut FirstError,
+        ending: &mut Ending,
     ) -> Result<Tally> {
         while tally.full > 0 {
             let size = self.size();
             let for_slots = tally.full - tally.full_nodes;
-            let Some([stored, nodes]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([stored, nodes]) = ending.keep(self.stored(FIND_OR_PUT)) else { break };
             let needed = Size { slots: stored + for_slots, nodes: nodes + tally.full_nodes * self.width() as u64 };
             let lacks_slots = for_slots > 0 && size.slots < GROW_AT_MOST * needed.slots;
             let lacks_nodes = tally.full_nodes > 0 && size.nodes < GROW_AT_MOST * needed.nodes && size.nodes < MAX_NODES;
@@ -156,7 +180,7 @@ impl RawTable {
             let growth = growth.at_least(LEAST_GROWTH).after(before);
             let ready = self.grow_or_say_why(FIND_OR_PUT, self.memory(), growth);
             let ready = ready.and_then(|()| Rejected::of(batch, self.width()));
-            let Some(rejected) = first_error.keep(ready) else { break };
+            let Some(rejected) = ending.keep(ready) else { break };
             tally = self.retry(rejected, batch, tally, beside)?;
         }
         Ok(tally)
@@ -175,37 +199,27 @@ impl RawTable {
     ) -> Result<Tally> {
         let Rejected { positions, words, mut outcomes, mut references, mut new_references, operands } = rejected;
         let mut again = HostBatch {
-            outcomes: Some(&mut outcomes),
-            references: references.as_deref_mut(),
-            new_references: new_references.as_deref_mut(),
-            leaves_holes: batch.leaves_holes,
+            outcomes: &mut outcomes,
+            references: &mut references,
+            new_references: &mut new_references,
             upsert: batch.upsert.map(|upsert| Upsert { operands: &operands, ..upsert }),
-            ..HostBatch::of(&words)
+            ..HostBatch::new(batch.search, &words)
         };
         let found = {
-            let (sized, search) = (self.ready(FIND_OR_PUT)?, again.put_search());
+            let sized = self.ready(FIND_OR_PUT)?;
             beside.map_or(Ok(()), |array| array.make_all(&sized))?;
-            sized.store.search_batch(search, sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
+            sized.store.search_batch(sized.generation.tag(), &mut again, &mut BatchProgress::none())?.tally()
         };
-        fn write<T: Copy>(positions: &[u64], all: Option<&mut [T]>, again: &[T]) {
-            let Some(all) = all else { return };
+        fn write<T: Copy>(positions: &[u64], all: &mut [T], again: &[T]) {
             positions.iter().zip(again).for_each(|(at, again)| all[*at as usize] = *again);
         }
-        write(&positions, batch.outcomes.as_deref_mut(), &outcomes);
-        write(&positions, batch.references.as_deref_mut(), references.as_deref().unwrap_or_default());
-        if let (Some(all), Some(again)) = (batch.new_references.as_deref_mut(), new_references) {
+        write(&positions, batch.outcomes, &outcomes);
+        write(&positions, batch.references, &references);
+        if !new_references.is_empty() {
             let new = found.new as usize;
-            all[tally.new as usize..][..new].copy_from_slice(&again[..new]);
+            batch.new_references[tally.new as usize..][..new].copy_from_slice(&new_references[..new]);
         }
         Ok(Tally { new: tally.new + found.new, seen: tally.seen + found.seen, ..found })
-    }
-
-    pub(crate) fn grow(&self, capacity: u64) -> Result<()> {
-        let slots = self.slots();
-        if capacity <= slots {
-            return Err(Error::NotLarger { capacity, slots });
-        }
-        self.reserve("grow", capacity)
     }
 
     pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {

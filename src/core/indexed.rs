@@ -10,9 +10,8 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl RawTable {
-    /// Begins a call of an indexed table; none for other tables.
-    pub(super) fn begin_call(&self, call: &'static str) -> Result<Option<Call<'_>>> {
-        let sized = self.sized(call)?;
+    /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
+    pub(super) fn begin_call(&self, sized: &Sized) -> Result<Option<Call<'_>>> {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
@@ -145,7 +144,7 @@ mod tests {
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
         // The number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
-        table.grow(200).unwrap();
+        table.reserve_total(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();
         assert_eq!((rows(&table), table.len().unwrap()), (vec![(0, 0), (1, 10), (3, 30)], 3));
@@ -159,13 +158,13 @@ mod tests {
         let looks: [(Look, bool); 4] = [
             (|_, _| (), true),
             (|table, _| drop(table.rows().unwrap()), false),
-            (|table, _| drop(table.by_reference::<u32>().unwrap().view().unwrap()), false),
-            (|table, all| drop(table.by_reference::<u32>().unwrap().get_many(all).unwrap()), false),
+            (|table, _| drop(table.values(0u32).unwrap().view().unwrap()), false),
+            (|table, all| drop(table.values(0u32).unwrap().get_many(all).unwrap()), false),
         ];
         for (look, moves) in looks {
             let (table, references) = with_a_hole();
             table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
-            let mut call = table.raw.begin_call(FIND_OR_PUT).unwrap().unwrap();
+            let mut call = table.raw.begin_call(&table.raw.look()).unwrap().unwrap();
             // As if rows 3 and 4 were its own.
             call.alone = call.alone.map(|(number, _)| (number, 3));
             look(&table, &references);
@@ -178,7 +177,7 @@ mod tests {
     #[test]
     fn values_pass_over_holes() {
         let (table, references) = with_a_hole();
-        let mut values = table.by_reference::<u32>().unwrap();
+        let mut values = table.values(0u32).unwrap();
         values.set_many(&references, &[1, 2, 3, 4]).unwrap();
         assert_eq!((values.len().unwrap(), &values.view().unwrap()[..]), (5, &[1, 2][..]));
         assert_eq!(values.update(|values| values.len()).unwrap(), 2);

@@ -40,6 +40,7 @@ impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
     /// # Errors
     ///
     /// If there is no memory for it. Then the slice is unchanged.
+    #[inline]
     pub(crate) fn make(&mut self, len: usize) -> Result<()> {
         match &mut self.memory {
             Memory::Plain(memory) => {
@@ -66,6 +67,7 @@ impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
     }
 
     /// Converts to a vector. Plain memory is reused, pinned memory is copied.
+    #[inline]
     pub(crate) fn into_vec(self) -> Vec<T> {
         match self.memory {
             Memory::Plain(mut memory) => {

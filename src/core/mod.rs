@@ -4,7 +4,7 @@ mod arrays;
 pub(crate) mod batch;
 mod calls;
 mod displaced;
-mod first_error;
+mod ending;
 pub(crate) mod growth;
 pub(crate) mod indexed;
 pub(crate) mod lock;

@@ -19,10 +19,10 @@ impl RawTable {
 
     /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates; that is up to
     /// the caller.
-    pub(crate) fn search_once(&self, search: SearchMode, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        let _call = self.begin_call(CLUSTER_BATCH)?;
+    pub(crate) fn search_once(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
         let sized = self.ready(CLUSTER_BATCH)?;
-        sized.store.search_batch(search, sized.generation.tag(), batch, &mut BatchProgress::none())
+        let _call = self.begin_call(&sized)?;
+        sized.store.search_batch(sized.generation.tag(), batch, &mut BatchProgress::none())
     }
 
     /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References have the table's

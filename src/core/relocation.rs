@@ -1,6 +1,6 @@
 //! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
-use super::first_error::FirstError;
+use super::ending::Ending;
 use super::growth::Rejected;
 use super::table::{FIND_OR_PUT, RawTable, Sized};
 use crate::layout::HostBatch;
@@ -103,12 +103,7 @@ impl RawTable {
 
     /// Relocates keys, and offers rejected ones again, until none is rejected, or until that makes hardly any difference. A key
     /// that is still rejected is not stored, and all slots of its walk hold other keys, no matter how often the batch offers it.
-    pub(super) fn relocate_and_retry(
-        &self,
-        batch: &mut HostBatch<'_>,
-        mut tally: Tally,
-        first_error: &mut FirstError,
-    ) -> Result<Tally> {
+    pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, ending: &mut Ending) -> Result<Tally> {
         while tally.full > 0 {
             let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
                 let rejected = Rejected::of(batch, self.width())?;
@@ -118,12 +113,12 @@ impl RawTable {
             if let Err(Error::KeysWithoutSlot { keys }) = relocated {
                 return Err(Error::KeysWithoutSlot { keys });
             }
-            let Some((before, rejected, relocated)) = first_error.keep(relocated) else { break };
+            let Some((before, rejected, relocated)) = ending.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally, None)?;
             // The count includes keys that other callers have put meanwhile: they may have taken the freed slots, or freed some.
             // After an error the vectors put so far are reported.
-            let Some([now, _]) = first_error.keep(self.stored(FIND_OR_PUT)) else { break };
+            let Some([now, _]) = ending.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
             // Each key may be offered many times.
             if self.look().relocation_ends(freed, wanted, wanted - tally.full, relocated) {

@@ -1,6 +1,7 @@
-use super::batch::{Buffers, Wanted};
-use crate::Reference;
+use super::batch::Buffers;
+use super::table::Sized;
 use crate::layout::batch::Callback;
+use crate::{Error, Reference, Result};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -20,7 +21,9 @@ use std::ops::ControlFlow;
 #[derive(Default)]
 #[must_use]
 pub struct Request<'a> {
-    pub(crate) wanted: Wanted,
+    pub(crate) outcomes: bool,
+    pub(crate) references: bool,
+    pub(crate) new_references: bool,
     /// Destination of the results; none: vectors of the batch.
     pub(crate) buffers: Option<&'a mut Buffers>,
     pub(crate) parents: Option<&'a [Reference]>,
@@ -32,7 +35,9 @@ pub struct Request<'a> {
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
-            .field("wanted", &self.wanted)
+            .field("outcomes", &self.outcomes)
+            .field("references", &self.references)
+            .field("new_references", &self.new_references)
             .field("buffers", &self.buffers)
             .field("parents", &self.parents.map(<[_]>::len))
             .field("changed", &self.changed.map(<[_]>::len))
@@ -50,19 +55,19 @@ impl<'a> Request<'a> {
 
     /// Requests the outcome of each vector: 1 byte each.
     pub fn outcomes(mut self, wanted: bool) -> Self {
-        self.wanted.outcomes = wanted;
+        self.outcomes = wanted;
         self
     }
 
     /// Requests the location of each vector: 8 bytes each.
     pub fn references(mut self, wanted: bool) -> Self {
-        self.wanted.references = wanted;
+        self.references = wanted;
         self
     }
 
     /// Requests the locations of the new vectors only, for example as the next level of a breadth-first search.
     pub fn new_references(mut self, wanted: bool) -> Self {
-        self.wanted.new_references = wanted;
+        self.new_references = wanted;
         self
     }
 
@@ -97,8 +102,8 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Unless there is one parent for each vector, the batch is refused with [`Rows`](crate::Error::Rows), before anything is
-    /// put.
+    /// Unless there is one parent for each vector, the batch is refused with [`LengthMismatch`](crate::Error::LengthMismatch),
+    /// before anything is put.
     pub fn parents(mut self, parents: &'a [Reference]) -> Self {
         self.parents = Some(parents);
         self
@@ -152,5 +157,24 @@ impl<'a> Request<'a> {
     pub fn progress(mut self, callback: &'a mut (dyn FnMut(u64, u64) -> ControlFlow<()> + 'a)) -> Self {
         self.progress = Some(callback);
         self
+    }
+
+    /// Returns an error unless every slice has the length that `count` vectors need, and no reference that must be current is
+    /// stale.
+    pub(super) fn check(&self, sized: &Sized, count: usize) -> Result<()> {
+        let rows = |what, given: Option<usize>, needed: usize| match given {
+            Some(given) if given != needed => Err(Error::LengthMismatch { what, given, needed }),
+            _ => Ok(()),
+        };
+        rows("parents", self.parents.map(<[_]>::len), count)?;
+        rows("words of masks of changes", self.changed.map(<[_]>::len), count * sized.spec.mask_words())?;
+        match (self.parents, self.changed) {
+            (Some(parents), Some(_)) => sized.check_references(parents),
+            (None, Some(_)) => {
+                Err(Error::LengthMismatch { what: "parents (needed with masks of changes)", given: 0, needed: count })
+            }
+            // Parents are compared with the current contents: a stale reference does no harm.
+            (_, None) => Ok(()),
+        }
     }
 }

@@ -78,8 +78,8 @@ impl RawTable {
         let mut seeds = table.generation.number()..;
         let mut put_all = |words: Vec<u32>| -> Result<()> {
             let mut put = || {
-                let mut batch = HostBatch::of(&words);
-                table.store.search_batch(SearchMode::FindOrPut, table.generation.tag(), &mut batch, &mut BatchProgress::none())
+                let mut batch = HostBatch::new(SearchMode::FindOrPut, &words);
+                table.store.search_batch(table.generation.tag(), &mut batch, &mut BatchProgress::none())
             };
             let counts = put()?;
             if counts.full > 0 && !(self.options.is_cuckoo() && put_by_relocation(&table, counts.full, &mut seeds, &mut put)?) {

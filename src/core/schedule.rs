@@ -198,6 +198,9 @@ pub(super) fn nodes_of_next(earlier: &[[u64; 2]], now: [u64; 2]) -> Option<f64> 
 /// other. [`RunningOut`] is used instead if it fits all counts between those far better. With fewer counts, nodes grow as a power
 /// of vectors, with the exponent, at most 1, between now and the last size that is far, or the first size if none is. Without an
 /// earlier size nodes are in proportion.
+///
+/// Tried: a power in place of [`Law`], with 45 lines less. Of at.6 within 128 MiB a tree table then stored 10.34 million states
+/// instead of 11.01, and a compact one 10.17 instead of 10.86.
 pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) -> f64 {
     let now = now.map(|count| (count as f64).max(1.0));
     let known = earlier.iter().rev().filter(|of| of[0] >= 64 && of[1] > 0).map(|of| of.map(|count| count as f64));

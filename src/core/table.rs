@@ -17,7 +17,7 @@ use crate::layout::size::{self, Size, node_bytes};
 use crate::layout::spec::Spec;
 use crate::layout::view::{Counts, Geometry};
 use crate::layout::{BatchProgress, HostBatch};
-use crate::{Device, Error, Reference, Result};
+use crate::{Device, Error, Outcome, Reference, Result};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
@@ -82,9 +82,14 @@ impl Sized {
         }
     }
 
+    /// Looks for vectors. Their outcomes are seen or absent.
+    fn find_outcomes(&self, words: &[u32], outcomes: &mut [u8]) -> Result<Counts> {
+        self.find(&mut HostBatch { outcomes, ..HostBatch::new(SearchMode::Find, words) })
+    }
+
     /// Looks for the vectors of a batch.
     fn find(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        self.store.search_batch(SearchMode::Find, self.generation.tag(), batch, &mut BatchProgress::none())
+        self.store.search_batch(self.generation.tag(), batch, &mut BatchProgress::none())
     }
 
     /// Numbers of stored vectors and nodes.
@@ -94,6 +99,9 @@ impl Sized {
         Ok([vectors, if self.spec.is_tree() { nodes } else { 0 }])
     }
 }
+
+/// Name, in errors, of the words of a slice.
+pub(crate) const WORDS: &str = "words of the last vector";
 
 /// Name of find-or-put of a host batch in errors.
 pub(super) const FIND_OR_PUT: &str = "find_or_put_many";
@@ -106,7 +114,8 @@ impl RawTable {
 
     pub(crate) fn with_seeds(device: &Device, options: Options, seeds: Seeds) -> Result<Self> {
         if options.filter && device.machine.is_gpu() {
-            return Err(Error::Filter { device: device.to_string() });
+            let what = "a table with a filter (leave out `filter(true)`)";
+            return Err(Error::WrongDevice { what, given: device.to_string(), needed: "a CPU".into() });
         }
         let size = options.size();
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
@@ -140,6 +149,7 @@ impl RawTable {
     }
 
     /// Shares the table with every key in a slot, to look at slots; otherwise as `sized`.
+    #[inline]
     pub(crate) fn ready(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
         loop {
             let sized = self.sized(call)?;
@@ -147,8 +157,13 @@ impl RawTable {
                 return Ok(sized);
             }
             drop(sized);
-            self.sized_exclusively(call)?.store.put_displaced_back()?;
+            self.put_displaced_back(call)?;
         }
+    }
+
+    #[cold]
+    fn put_displaced_back(&self, call: &'static str) -> Result<()> {
+        self.sized_exclusively(call)?.store.put_displaced_back()
     }
 
     /// Exclusive access, if no thread has the table now.
@@ -214,8 +229,13 @@ impl RawTable {
     /// Numbers of stored vectors and nodes. Remembers them for forecasts.
     pub(crate) fn stored(&self, call: &'static str) -> Result<[u64; 2]> {
         let sized = self.ready(call)?;
+        self.stored_of(&sized)
+    }
+
+    /// As [`stored`](Self::stored), of a table that the caller shares.
+    pub(super) fn stored_of(&self, sized: &Sized) -> Result<[u64; 2]> {
         let counts = sized.stored()?;
-        let Size { slots, nodes } = self.size_of(&sized);
+        let Size { slots, nodes } = self.size_of(sized);
         // A full table may have rejected vectors, whose nodes belong to no stored vector.
         let is_free = |taken: u64, of: u64| taken as f64 <= NEARLY_FULL * of as f64;
         if sized.spec.is_tree() && is_free(counts[0], slots) && is_free(counts[1], nodes) {
@@ -237,10 +257,11 @@ impl RawTable {
     }
 
     /// Number of vectors in `words`. In a table of keys, checks the keys.
+    #[inline]
     pub(crate) fn count(&self, words: &[u32]) -> Result<usize> {
         let width = self.width();
         if !words.len().is_multiple_of(width) {
-            return Err(Error::RaggedVectors { words: words.len(), width });
+            return Err(Error::LengthMismatch { what: WORDS, given: words.len() % width, needed: width });
         }
         if let Some(key_bits) = self.options.key_bits() {
             check_keys(words, key_bits)?;
@@ -251,18 +272,25 @@ impl RawTable {
     /// Location of each vector.
     pub(crate) fn locate(&self, call: &'static str, words: &[u32]) -> Result<Vec<Option<Reference>>> {
         let mut references = zeroed(self.count(words)?)?;
-        let _call = self.begin_call(call)?;
-        let mut batch = HostBatch { references: Some(&mut references), ..HostBatch::of(words) };
-        self.ready(call)?.find(&mut batch)?;
+        let sized = self.ready(call)?;
+        let _call = self.begin_call(&sized)?;
+        sized.find(&mut HostBatch { references: &mut references, ..HostBatch::new(SearchMode::Find, words) })?;
         Ok(bytemuck::allocation::cast_vec(references))
     }
 
     /// Whether each vector is stored.
     pub(crate) fn contains(&self, words: &[u32]) -> Result<Vec<bool>> {
         let mut outcomes = zeroed::<u8>(self.count(words)?)?;
-        let mut batch = HostBatch { outcomes: Some(&mut outcomes), ..HostBatch::of(words) };
-        self.ready("contains_many")?.find(&mut batch)?;
+        self.ready("contains_many")?.find_outcomes(words, &mut outcomes)?;
         Ok(are_seen(outcomes))
+    }
+
+    /// Whether one vector, of as many words as the table's have, is stored.
+    pub(crate) fn contains_one(&self, words: &[u32]) -> Result<bool> {
+        let mut outcome = [0u8];
+        self.count(words)?;
+        self.ready("contains_many")?.find_outcomes(words, &mut outcome)?;
+        Ok(outcome == [Outcome::Seen as u8])
     }
 
     pub(crate) fn get(&self, call: &'static str, references: &[Reference]) -> Result<Vec<u32>> {
@@ -306,8 +334,8 @@ impl RawTable {
 
     /// Returns the vectors stored in a range of slots, and their locations, if the table still has this generation.
     pub(crate) fn export(&self, generation: Generation, slots: Range<u64>) -> Result<(Vec<u32>, Vec<Reference>)> {
-        let _call = self.begin_call("iter")?;
         let sized = self.ready("iter")?;
+        let _call = self.begin_call(&sized)?;
         if sized.generation != generation {
             return Err(Error::ChangedDuringIteration);
         }

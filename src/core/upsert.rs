@@ -6,14 +6,13 @@
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
-use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::table::{FIND_OR_PUT, Sized};
 use super::values::{Array, Memory};
 use crate::layout::Upsert;
 use crate::layout::rows::HoleClosing;
 use crate::layout::upsert::{Combine, Number};
 use crate::{Batch, Error, Result};
 use bytemuck::Pod;
-use std::sync::Arc;
 
 /// Values that a batch changes beside its rows.
 #[derive(Clone, Copy)]
@@ -75,23 +74,13 @@ impl<V: Pod> Beside for Array<V> {
 impl<V: Number> Array<V> {
     /// Puts vectors into the array's table, and combines operands with the values of the stored ones: one for each, or
     /// one for all.
-    pub(crate) fn upsert(
-        &mut self,
-        table: &Arc<RawTable>,
-        words: &[u32],
-        operands: &[V],
-        combine: Combine,
-        request: Request<'_>,
-    ) -> Result<Batch> {
-        if !Arc::ptr_eq(table, &self.table) {
-            return Err(Error::ForeignValues);
-        }
-        let count = table.count(words)?;
+    pub(crate) fn upsert(&mut self, words: &[u32], operands: &[V], combine: Combine, request: Request<'_>) -> Result<Batch> {
+        let count = self.table.count(words)?;
         let is_one = operands.len() == 1;
         if !is_one && operands.len() != count {
-            return Err(Error::Rows { what: "operands", given: operands.len(), needed: count });
+            return Err(Error::LengthMismatch { what: "operands", given: operands.len(), needed: count });
         }
         let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
-        table.find_or_put(words, request, Some(Changes { upsert, array: self }))
+        self.table.find_or_put(words, request, Some(Changes { upsert, array: self }))
     }
 }

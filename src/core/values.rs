@@ -62,7 +62,7 @@ impl<V: Pod> Array<V> {
             assert!(size_of::<V>() > 0, "a value has at least one byte");
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
         }
-        let sized = table.sized("by_reference")?;
+        let sized = table.sized("values")?;
         let values = ValueMemory::new(&table.device.machine, Self::bytes_of(table.references_of(&sized)))?;
         // While the table's lock is held: numbers taken back later are then taken back in this array, too.
         let renumbering = table.arrays.add();

@@ -223,7 +223,7 @@ impl RawTable {
             let Some(mut to) = schedule.next(by_four, &by_two, |to| growth.helps(to)) else { return Ok(false) };
             loop {
                 match self.grow_by_itself_within(call, growth.from, to, &|to| schedule.spare(to)) {
-                    Err(error @ (Error::OutOfMemory { .. } | Error::Allocation { .. })) => {
+                    Err(error @ Error::OutOfMemory { .. }) => {
                         to = growth.halfway(to);
                         if !growth.helps(to) {
                             return Err(error);
@@ -243,8 +243,8 @@ impl RawTable {
         let Budget { limit, held: taken, is_of_device, .. } = self.budget(limit)?;
         let needed = self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
         if is_of_device {
-            let (device, free) = (self.device.to_string(), self.device.free_memory()?);
-            return Err(Error::OutOfMemory { device, asked: needed, free });
+            let (device, free) = (self.device.to_string(), Some(self.device.free_memory()?));
+            return Err(Error::OutOfMemory { device, asked: needed, free, reason: String::new() });
         }
         Err(Error::MemoryLimit { taken, needed, limit })
     }

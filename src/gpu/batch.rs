@@ -1,5 +1,6 @@
 //! Batches in device memory.
 
+use super::Stream;
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
 use crate::backend::cuda::{CudaStore, Gpu};
@@ -7,6 +8,7 @@ use crate::layout::SearchMode;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
+use std::fmt;
 use std::sync::Arc;
 
 /// A batch in device memory: the buffers that kernels read and write, each of at least `count` elements or rows, on the table's
@@ -14,6 +16,7 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use warpset::gpu::cudarc_0_19::DeviceExt;
 /// use warpset::gpu::{Counts, DeviceBatch};
 /// use warpset::{BucketTable, Device};
 ///
@@ -110,6 +113,22 @@ impl<'a, E> DeviceBatch<'a, E> {
     }
 }
 
+/// The number of vectors, and which buffers there are.
+impl<E> fmt::Debug for DeviceBatch<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBatch")
+            .field("count", &self.count)
+            .field("parents", &self.parents.is_some())
+            .field("changed", &self.changed.is_some())
+            .field("outcomes", &self.outcomes.is_some())
+            .field("references", &self.references.is_some())
+            .field("new_references", &self.new_references.is_some())
+            .field("counts", &self.counts.is_some())
+            .field("leaves_holes", &self.leaves_holes)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<K: Key, S: Storage> Table<K, S> {
     /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns. Nothing is copied or waited for.
     ///
@@ -117,18 +136,17 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// watch `counts.full`, or outcome 3, which a key with too many bits for a [`RootTable`](crate::RootTable) gets, too. Batches
     /// on several streams, and from the host, may overlap.
     ///
-    /// Streams and buffers must belong to the very [`CudaContext`](cudarc::driver::CudaContext) object that
-    /// [`Device::cuda_context`](crate::Device::cuda_context) returns: another object for the same driver context does not know
-    /// the first one's streams, and would not order work on them. [`Device::from_context`](crate::Device::from_context) makes a
-    /// device of your own object.
+    /// Streams and buffers of `cudarc` must belong to the very `CudaContext` object that
+    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns: another object for the same driver context does not
+    /// know the first one's streams, and would not order work on them.
+    /// [`from_context`](super::cudarc_0_19::DeviceExt::from_context) makes a device of your own object.
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`WrongDevice`](Error::WrongDevice), [`BufferTooShort`](Error::BufferTooShort),
-    /// [`Misaligned`](Error::Misaligned), [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the
-    /// driver.
-    pub fn find_or_put_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream, batch)
+    /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch), [`Misaligned`](Error::Misaligned),
+    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver.
+    pub fn find_or_put_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
     }
 
     /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
@@ -137,8 +155,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// As [`find_or_put_device`](Self::find_or_put_device).
-    pub fn find_device<'a>(&self, stream: &'a CudaStream, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::Find, "find_device", stream, batch)
+    pub fn find_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
+        self.search_device(SearchMode::Find, "find_device", stream.into().stream, batch)
     }
 
     fn search_device<'a>(
@@ -162,14 +180,14 @@ impl<K: Key, S: Storage> Table<K, S> {
         parents.map_or(Ok(()), |buffer| check_buffer(gpu, "parents", buffer, count))?;
         changed.map_or(Ok(()), |buffer| check_buffer(gpu, "changed", buffer, count.saturating_mul(sized.spec.mask_words())))?;
         if changed.is_some() && parents.is_none() {
-            return Err(Error::BufferTooShort { what: "parents (needed with changed)", given: 0, needed: count });
+            return Err(Error::LengthMismatch { what: "parents (needed with changed)", given: 0, needed: count });
         }
         outcomes.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "outcomes", buffer, count))?;
         references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "references", buffer, count))?;
         new_references.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "new_references", buffer, count))?;
         counts.as_deref().map_or(Ok(()), |buffer| check_buffer(gpu, "counts", buffer, 1))?;
         if new_references.is_some() && counts.is_none() {
-            return Err(Error::BufferTooShort { what: "counts (needed with new_references)", given: 0, needed: 1 });
+            return Err(Error::LengthMismatch { what: "counts (needed with new_references)", given: 0, needed: 1 });
         }
         gpu.check_not_capturing(stream)?;
         let owners = foreign_owners(
@@ -255,7 +273,7 @@ pub(crate) fn check_buffer<T>(
 ) -> Result<()> {
     gpu.check_own(what, buffer.stream())?;
     let given = buffer.len();
-    if given < needed { Err(Error::BufferTooShort { what, given, needed }) } else { Ok(()) }
+    if given < needed { Err(Error::LengthMismatch { what, given, needed }) } else { Ok(()) }
 }
 
 fn some<A, B>((first, second): (A, B)) -> (A, Option<B>) {

@@ -1,56 +1,37 @@
 //! Device memory that batches are read from and written to.
 
 use crate::{Device, Error, Result};
-use cudarc::driver::{
-    CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, SyncOnDrop,
-};
+use bytemuck::{AnyBitPattern, NoUninit};
+use cudarc::driver::CudaStream;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Device memory that a kernel may read: a `CudaSlice`, a `CudaView` or a `CudaViewMut` of [`cudarc`], or a [`ForeignSlice`].
+/// Device memory that a kernel may read: a [`ForeignSlice`], [rows](super::DeviceRows), or a buffer of `cudarc`
+/// ([`cudarc_0_19`](super::cudarc_0_19)).
 ///
 /// Sealed, because its statements about itself are trusted.
-pub trait Buffer<T>: DevicePtr<T> + sealed::Buffer {}
+pub trait Buffer<T>: sealed::Buffer<T> {}
 
-/// Device memory that a kernel may write: a `CudaSlice`, a `CudaViewMut` or a [`ForeignSlice`].
-pub trait BufferMut<T>: DevicePtrMut<T> + sealed::Buffer {}
+/// Device memory that a kernel may write: a [`ForeignSlice`], or a buffer of `cudarc`.
+pub trait BufferMut<T>: sealed::BufferMut<T> {}
 
-impl<T> Buffer<T> for CudaSlice<T> {}
-impl<T> Buffer<T> for CudaView<'_, T> {}
-impl<T> Buffer<T> for CudaViewMut<'_, T> {}
 impl<T> Buffer<T> for ForeignSlice<T> {}
-impl<T> BufferMut<T> for CudaSlice<T> {}
-impl<T> BufferMut<T> for CudaViewMut<'_, T> {}
 impl<T> BufferMut<T> for ForeignSlice<T> {}
 
 pub(super) mod sealed {
-    use super::{CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceSlice, ForeignSlice};
-    use std::sync::Arc;
+    use super::{Arc, CudaStream, ForeignSlice};
+    use cudarc::driver::{DevicePtr, DevicePtrMut};
 
-    pub trait Buffer {
+    /// Memory in the order of streams, as `cudarc` describes it.
+    pub trait Buffer<T>: DevicePtr<T> {
         /// Stream on which the memory is freed; none for foreign memory.
         fn owner(&self) -> Option<&Arc<CudaStream>>;
     }
 
-    impl<T> Buffer for CudaSlice<T> {
-        fn owner(&self) -> Option<&Arc<CudaStream>> {
-            Some(self.stream())
-        }
-    }
+    pub trait BufferMut<T>: Buffer<T> + DevicePtrMut<T> {}
+    impl<T, B: Buffer<T> + DevicePtrMut<T>> BufferMut<T> for B {}
 
-    impl<T> Buffer for CudaView<'_, T> {
-        fn owner(&self) -> Option<&Arc<CudaStream>> {
-            Some(self.stream())
-        }
-    }
-
-    impl<T> Buffer for CudaViewMut<'_, T> {
-        fn owner(&self) -> Option<&Arc<CudaStream>> {
-            Some(self.stream())
-        }
-    }
-
-    impl<T> Buffer for ForeignSlice<T> {
+    impl<T> Buffer<T> for ForeignSlice<T> {
         fn owner(&self) -> Option<&Arc<CudaStream>> {
             None
         }
@@ -63,9 +44,9 @@ pub(super) mod sealed {
 /// Nothing is copied, freed or waited for. The chapter [interoperation](crate::interoperation) has examples.
 #[derive(Clone, Debug)]
 pub struct ForeignSlice<T> {
-    address: u64,
-    len: usize,
-    stream: Arc<CudaStream>,
+    pub(super) address: u64,
+    pub(super) len: usize,
+    pub(super) stream: Arc<CudaStream>,
     elements: PhantomData<*mut T>,
 }
 
@@ -74,12 +55,13 @@ unsafe impl<T: Send> Send for ForeignSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for ForeignSlice<T> {}
 
-impl<T: DeviceRepr> ForeignSlice<T> {
+impl<T: NoUninit + AnyBitPattern> ForeignSlice<T> {
     /// `len` elements from `address` on, in the memory of the GPU `device`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let (address, rows) = (0u64, 1usize);
+    /// use warpset::gpu::cudarc_0_19::DeviceExt;
     /// use warpset::gpu::{DeviceBatch, ForeignSlice};
     ///
     /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 4, 1_000_000)?;
@@ -94,20 +76,19 @@ impl<T: DeviceRepr> ForeignSlice<T> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice) if the driver
-    /// knows that the address belongs to another GPU or context, or is not device memory.
+    /// [`Misaligned`](Error::Misaligned), or [`WrongDevice`](Error::WrongDevice): the device is no GPU, or the driver knows that
+    /// the address belongs to another GPU or context, or is not device memory.
     ///
     /// # Safety
     ///
     /// Until the last kernel that uses it has ended:
     ///
     /// - the memory belongs to the device's context: the primary one, unless the device was made by
-    ///   [`from_context`](Device::from_context);
+    ///   [`from_context`](super::cudarc_0_19::DeviceExt::from_context);
     /// - the memory holds `len` valid elements, and stays allocated;
     /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
-        let gpu =
-            device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "ForeignSlice::new", device: device.to_string() })?;
+        let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("ForeignSlice::new", device))?;
         let alignment = align_of::<T>() as u64;
         if !address.is_multiple_of(alignment) {
             return Err(Error::Misaligned { what: "a foreign slice", address, alignment });
@@ -116,27 +97,5 @@ impl<T: DeviceRepr> ForeignSlice<T> {
             gpu.check_address("a foreign slice", address)?;
         }
         Ok(Self { address, len, stream: gpu.context().default_stream(), elements: PhantomData })
-    }
-}
-
-impl<T> DeviceSlice<T> for ForeignSlice<T> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
-    }
-}
-
-impl<T> DevicePtr<T> for ForeignSlice<T> {
-    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        (self.address, SyncOnDrop::Sync(None))
-    }
-}
-
-impl<T> DevicePtrMut<T> for ForeignSlice<T> {
-    fn device_ptr_mut<'a>(&'a mut self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        (self.address, SyncOnDrop::Sync(None))
     }
 }

@@ -1,5 +1,6 @@
 //! Columns in device memory, which a kernel makes vectors of.
 
+use super::Stream;
 use super::batch::{check_buffer, foreign_owners};
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::cuda::CudaStore;
@@ -96,6 +97,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::cudarc_0_19::DeviceExt;
     /// use warpset::gpu::{Counts, DeviceBatch, DeviceColumns};
     /// use warpset::{BucketTable, Device};
     ///
@@ -116,21 +118,21 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](crate::Error::Rows) as for [`from_columns`](Self::from_columns). [`NotOnGpu`](crate::Error::NotOnGpu);
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) as for [`from_columns`](Self::from_columns).
     /// [`WrongDevice`](crate::Error::WrongDevice) for a stream or buffer of another GPU or context object;
-    /// [`BufferTooShort`](crate::Error::BufferTooShort) if `vectors` has no room for as many vectors as the columns have fields;
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) if `vectors` has no room for as many vectors as the columns have fields;
     /// [`Misaligned`](crate::Error::Misaligned) if `vectors` does not begin as a batch of this table must;
-    /// [`Capturing`](crate::Error::Capturing). All these come before anything is enqueued. Errors of the
-    /// compilation and of the driver.
+    /// [`Capturing`](crate::Error::Capturing). All these come before anything is enqueued. Errors of the compilation and of the
+    /// driver.
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns_device<'a>(
         &self,
-        stream: &'a CudaStream,
+        stream: impl Into<Stream<'a>>,
         columns: &'a DeviceColumns<'_>,
         vectors: &'a mut dyn BufferMut<K::Element>,
     ) -> Result<usize> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
-        let name = "from_columns_device";
+        let (name, stream) = ("from_columns_device", stream.into().stream);
         let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();

@@ -1,14 +1,12 @@
 //! Users' own kernels that call find-or-put, and kernels that are compiled without a GPU.
 
-use super::ahead::spec_of;
+use super::Module;
+use super::precompile::spec_of;
 use crate::backend::cuda::CudaStore;
 use crate::backend::cuda::nvrtc::{self, Job};
-use crate::layout::view::{AnyView, CompactTreeView, CompactView, Counts, IndexedView, TableView, TreeView};
 use crate::{Device, Error, Key, Result, Spec, Storage, Table, TableBuilder, VectorTable};
-use cudarc::driver::{CudaModule, DeviceRepr};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The CUDA C++ headers, as (name for `#include`, text). Your own kernels include them to use a table.
 ///
@@ -72,28 +70,10 @@ pub fn definitions(spec: Spec) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// [`Width`](Error::Width).
+/// [`OutOfRange`](Error::OutOfRange).
 pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32)) -> Result<Vec<String>> {
     Ok(nvrtc::definitions(spec_of(&VectorTable::<S>::builder(width), compute_capability)?))
 }
-
-// SAFETY: `repr(C)`, five u64, as on the device.
-unsafe impl DeviceRepr for Counts {}
-// SAFETY: as above; all zeros are valid counts.
-unsafe impl cudarc::driver::ValidAsZeroBits for Counts {}
-// SAFETY: `repr(C)` with the layout of `warpset::TableView` in bucket/table.cuh; sizes are compared when kernels are loaded.
-unsafe impl DeviceRepr for TableView {}
-// SAFETY: as above, of tree/table.cuh.
-unsafe impl DeviceRepr for TreeView {}
-// SAFETY: as above, of compact/table.cuh.
-unsafe impl DeviceRepr for CompactView {}
-// SAFETY: as above, of tree/table.cuh.
-unsafe impl DeviceRepr for CompactTreeView {}
-// SAFETY: as above, of indexed/table.cuh.
-unsafe impl DeviceRepr for IndexedView {}
-// SAFETY: `repr(C)`, whole u64, and begins with the view that the table's kernels take, as each of the views above does. A launch
-// copies as many bytes as the kernel's parameter has.
-unsafe impl DeviceRepr for AnyView {}
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// Argument for your own kernels that use this table: a `warpset::View`, of the type `View` in [`gpu`](crate::gpu) that the
@@ -101,15 +81,15 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is truncated, and only for
     /// kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under
-    /// way, or be launched, during `clear`, `grow`, `truncate`, `relocate`, `retain` and `save`, nor after an error of `relocate`
+    /// way, or be launched, during `clear`, growth, `truncate`, `relocate`, `retain` and `save`, nor after an error of `relocate`
     /// until another call has succeeded. The caller that launches it promises that, by `unsafe`. (Dropping a table waits for all
     /// work that was submitted to the GPU before.) References that the kernel's threads get are slot numbers
     /// ([`reference`](Self::reference)). [`len`](Self::len) counts the vectors that they put by `Table::find_or_put`.
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); for an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as many
-    /// rows as it has slots.
+    /// [`WrongDevice`](Error::WrongDevice); for an indexed table [`OutOfMemory`](Error::OutOfMemory) if there is no memory for as
+    /// many rows as it has slots.
     pub fn kernel_argument(&self) -> Result<S::View> {
         let sized = self.raw.ready("kernel_argument")?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
@@ -126,6 +106,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::cudarc_0_19::ModuleExt;
+    ///
     /// let table = warpset::BucketTable::new(&warpset::Device::gpu(0)?, 2, 1000)?;
     /// let source = r#"
     ///     #include "warpset/table.cuh"
@@ -141,14 +123,15 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log.
-    pub fn compile(&self, name: &str, source: &str) -> Result<Arc<CudaModule>> {
+    /// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log.
+    pub fn compile(&self, name: &str, source: &str) -> Result<Module> {
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("compile"))?;
-        gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))
+        let module = gpu.load(&Job::new(name, source, self.spec(), gpu.compute_capability()))?;
+        Ok(Module { module })
     }
 
     pub(super) fn not_on_gpu(&self, operation: &'static str) -> Error {
-        Error::NotOnGpu { operation, device: self.device().to_string() }
+        Error::needs_gpu(operation, self.device())
     }
 }
 
@@ -191,8 +174,8 @@ pub enum Program<'a> {
 ///
 /// [`LibraryNotFound`](Error::LibraryNotFound); [`Compile`](Error::Compile) with NVRTC's log; the errors of
 /// [`TableBuilder::build`] for options that no table can have.
-pub fn compile<S: Storage, K: Key>(
-    builder: &TableBuilder<S, K>,
+pub fn compile<K: Key, S: Storage>(
+    builder: &TableBuilder<K, S>,
     program: Program<'_>,
     compute_capability: (u32, u32),
 ) -> Result<Vec<u8>> {
@@ -211,14 +194,10 @@ pub fn compile<S: Storage, K: Key>(
 ///
 /// # Errors
 ///
-/// [`NotOnGpu`](Error::NotOnGpu); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for options
-/// that no table can have.
-pub fn load<S: Storage, K: Key>(
-    device: &Device,
-    builder: &TableBuilder<S, K>,
-    name: &str,
-    source: &str,
-) -> Result<Arc<CudaModule>> {
-    let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "load", device: device.to_string() })?;
-    gpu.load(&Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability()))
+/// [`WrongDevice`](Error::WrongDevice); [`Compile`](Error::Compile) with NVRTC's log; the errors of [`TableBuilder::build`] for
+/// options that no table can have.
+pub fn load<K: Key, S: Storage>(device: &Device, builder: &TableBuilder<K, S>, name: &str, source: &str) -> Result<Module> {
+    let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("load", device))?;
+    let job = Job::new(name, source, spec_of(builder, gpu.compute_capability())?, gpu.compute_capability());
+    Ok(Module { module: gpu.load(&job)? })
 }

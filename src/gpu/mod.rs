@@ -1,15 +1,17 @@
 //! Tables that share a GPU with your own work: batches in device memory, streams, your own kernels, pinned memory.
 //!
-//! The types are those of [`cudarc`], which is re-exported as [`warpset::cudarc`](crate::cudarc). The example `custom_kernel` is
-//! a whole search that never leaves the GPU.
+//! Streams, buffers and modules have types of this module. [`cudarc_0_19`] converts those of `cudarc` 0.19, and re-exports it.
+//! The example `custom_kernel` is a whole search that never leaves the GPU.
 
-mod ahead;
 pub(crate) mod batch;
 mod buffer;
 mod columns;
+pub mod cudarc_0_19;
 mod device;
+mod handles;
 mod kernels;
 mod pinned;
+mod precompile;
 mod retain;
 mod rows;
 mod values;
@@ -23,11 +25,12 @@ pub use crate::layout::view::{BatchView, Geometry};
 pub use crate::layout::view::{
     CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
 };
-pub use ahead::Ahead;
 pub use batch::DeviceBatch;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use columns::DeviceColumns;
+pub use handles::{Module, Stream};
 pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};
 pub use pinned::PinnedVec;
+pub use precompile::Precompile;
 pub use rows::DeviceRows;
 pub use values::DeviceValues;

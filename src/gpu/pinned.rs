@@ -41,17 +41,16 @@ impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu), [`Allocation`](Error::Allocation) if the size exceeds the address space, or errors of the
-    /// driver.
+    /// [`WrongDevice`](Error::WrongDevice), [`OutOfMemory`](Error::OutOfMemory) if the size exceeds the address space, or errors
+    /// of the driver.
     ///
     /// # Panics
     ///
     /// If elements are aligned to more than 16 bytes.
     pub fn zeroed(device: &Device, len: usize) -> Result<Self> {
         assert!(align_of::<T>() <= 16, "elements of pinned memory are aligned to 16 bytes at most");
-        let gpu =
-            device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "PinnedVec::zeroed", device: device.to_string() })?;
-        let too_large = || Error::Allocation { bytes: u64::MAX, reason: format!("{len} elements exceed the address space") };
+        let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("PinnedVec::zeroed", device))?;
+        let too_large = || Error::no_host_memory(u64::MAX, format!("{len} elements exceed the address space"));
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
         Ok(Self { memory: PinnedMemory::new(gpu, bytes)?, len, elements: PhantomData })
     }

@@ -26,7 +26,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    /// use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+    /// use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
     /// use warpset::{BucketTable, Device};
     ///
     /// const SOURCE: &str = r#"
@@ -63,8 +64,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`retain`](Self::retain); [`NotOnGpu`](crate::Error::NotOnGpu), [`WrongDevice`](crate::Error::WrongDevice),
-    /// [`BufferTooShort`](crate::Error::BufferTooShort). After an error the table is as it was.
+    /// The errors of [`retain`](Self::retain); [`WrongDevice`](crate::Error::WrongDevice),
+    /// [`LengthMismatch`](crate::Error::LengthMismatch). After an error the table is as it was.
     pub fn retain_marked(&self, marks: &impl Buffer<u8>) -> Result<u64> {
         const CALL: &str = "retain_marked";
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu(CALL))?;

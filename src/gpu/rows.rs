@@ -5,7 +5,7 @@ use crate::backend::cuda::CudaStore;
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
 use crate::{Indexed, Key, Result, Table, Words};
-use cudarc::driver::{CudaStream, DevicePtr, DeviceSlice, SyncOnDrop};
+use cudarc::driver::CudaStream;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 pub struct DeviceRows<'a, K: Key = Words> {
     /// Keeps the rows unchanged.
     _sized: Shared<'a, Sized>,
-    address: u64,
+    pub(super) address: u64,
     rows: u64,
-    elements: usize,
+    pub(super) elements: usize,
     /// A stream of the GPU's context.
-    stream: Arc<CudaStream>,
+    pub(super) stream: Arc<CudaStream>,
     keys: PhantomData<fn() -> K>,
 }
 
@@ -41,24 +41,7 @@ impl<K: Key> fmt::Debug for DeviceRows<'_, K> {
     }
 }
 
-impl<K: Key> DeviceSlice<K::Element> for DeviceRows<'_, K> {
-    fn len(&self) -> usize {
-        self.elements
-    }
-
-    fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
-    }
-}
-
-impl<K: Key> DevicePtr<K::Element> for DeviceRows<'_, K> {
-    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // These rows are not written, and an operation that takes them back waits for the GPU first.
-        (self.address, SyncOnDrop::Sync(None))
-    }
-}
-
-impl<K: Key> sealed::Buffer for DeviceRows<'_, K> {
+impl<K: Key> sealed::Buffer<K::Element> for DeviceRows<'_, K> {
     fn owner(&self) -> Option<&Arc<CudaStream>> {
         None
     }
@@ -76,6 +59,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use warpset::gpu::cudarc_0_19::DeviceExt;
     /// use warpset::gpu::DeviceBatch;
     /// use warpset::{BucketTable, Device, IndexedTable};
     ///
@@ -90,7 +74,7 @@ impl<K: Key> Table<K, Indexed> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](crate::Error::NotOnGpu), or errors that the device reports.
+    /// [`WrongDevice`](crate::Error::WrongDevice), or errors that the device reports.
     pub fn rows_device(&self) -> Result<DeviceRows<'_, K>> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let gpu = self.device().as_gpu().ok_or_else(|| self.not_on_gpu("rows_device"))?;

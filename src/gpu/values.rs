@@ -2,9 +2,9 @@
 
 use crate::core::lock::Shared;
 use crate::core::table::Sized;
-use crate::{Error, Result, Values};
+use crate::{Error, Key, Result, Values};
 use bytemuck::Pod;
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
+use cudarc::driver::CudaStream;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub struct DeviceValues<'a, V> {
     /// Keeps the table unchanged.
     _sized: Shared<'a, Sized>,
-    address: u64,
-    len: usize,
+    pub(super) address: u64,
+    pub(super) len: usize,
     /// A stream of the GPU's context.
-    stream: Arc<CudaStream>,
+    pub(super) stream: Arc<CudaStream>,
     values: PhantomData<&'a mut V>,
 }
 
@@ -33,30 +33,7 @@ impl<V> fmt::Debug for DeviceValues<'_, V> {
     }
 }
 
-impl<V> DeviceSlice<V> for DeviceValues<'_, V> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
-    }
-}
-
-impl<V> DevicePtr<V> for DeviceValues<'_, V> {
-    fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // The host waits for the GPU before it uses values itself. The caller orders its streams.
-        (self.address, SyncOnDrop::Sync(None))
-    }
-}
-
-impl<V> DevicePtrMut<V> for DeviceValues<'_, V> {
-    fn device_ptr_mut<'a>(&'a mut self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        (self.address, SyncOnDrop::Sync(None))
-    }
-}
-
-impl<V: Pod> Values<V> {
+impl<K: Key, V: Pod> Values<K, V> {
     /// The values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that the
     /// table can give now. All elements get memory. Values of numbers that were not given yet are zeros; a kernel must leave them
     /// so.
@@ -71,12 +48,13 @@ impl<V: Pod> Values<V> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use warpset::cudarc::driver::{LaunchConfig, PushKernelArg};
+    /// use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+    /// use warpset::gpu::cudarc_0_19::cudarc::driver::{LaunchConfig, PushKernelArg};
     /// use warpset::gpu::DeviceBatch;
     /// use warpset::{Device, IndexedTable};
     ///
     /// let table = IndexedTable::new(&Device::gpu(0)?, 2, 1000)?;
-    /// let mut counts = table.by_reference::<u64>()?;
+    /// let mut counts = table.values(0u64)?;
     /// let source = r#"
     ///     extern "C" __global__ void count(const unsigned long long* references, unsigned vectors, unsigned long long* counts) {
     ///         unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -101,11 +79,11 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`NotOnGpu`](Error::NotOnGpu); [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports. The values are
-    /// unchanged.
+    /// [`WrongDevice`](Error::WrongDevice); [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports. The values
+    /// are unchanged.
     pub fn device(&mut self) -> Result<DeviceValues<'_, V>> {
         let device = &self.array.table.device;
-        let refused = || Error::NotOnGpu { operation: "Values::device", device: device.to_string() };
+        let refused = || Error::needs_gpu("Values::device", device);
         let stream = device.as_gpu().ok_or_else(refused)?.context().default_stream();
         let sized = self.array.table.sized("Values::device")?;
         let numbers = self.array.table.references_of(&sized);

@@ -9,7 +9,6 @@ use std::path::Path;
 /// # Errors
 ///
 /// `to` is something else: a folder, a FIFO, a socket or a device stays as it is. Or the system's.
-#[allow(dead_code, reason = "a library of the host alone, without ranks, writes no files but tables")]
 pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     match symlink_metadata(to) {
         Ok(there) if !there.is_file() && !there.is_symlink() => {

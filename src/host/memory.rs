@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 /// Allocates `count` zeroed elements.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
     let bytes = count as u64 * size_of::<T>() as u64;
-    let refused = |reason: &str| Error::Allocation { bytes, reason: reason.into() };
+    let refused = |reason: &str| Error::no_host_memory(bytes, reason);
     if crate::faults::should_fail() {
         return Err(refused(crate::faults::ON_PURPOSE));
     }
@@ -20,10 +20,10 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Vec<T>> {
 pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
     let bytes = count as u64 * size_of::<T>() as u64;
     if crate::faults::should_fail() {
-        return Err(Error::Allocation { bytes, reason: crate::faults::ON_PURPOSE.into() });
+        return Err(Error::no_host_memory(bytes, crate::faults::ON_PURPOSE));
     }
     let mut memory = Vec::new();
-    let refused = |_| Error::Allocation { bytes, reason: "no memory for results".into() };
+    let refused = |_| Error::no_host_memory(bytes, "no memory for results");
     memory.try_reserve_exact(count).map_err(refused)?;
     Ok(memory)
 }

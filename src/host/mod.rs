@@ -1,10 +1,13 @@
 //! Resources of this process: threads that stay, memory whose allocation may fail, and files that get their names.
 
+pub(crate) mod code_cache;
 mod files;
 mod memory;
 mod workers;
 
-#[allow(unused_imports, reason = "kept kernels and files of a rendezvous are replaced by it")]
+pub use code_cache::CodeCache;
+#[allow(unused_imports, reason = "the headers of kernels are digested")]
+pub(crate) use code_cache::digest;
 pub(crate) use files::replace;
 #[allow(unused_imports, reason = "values in the memory of this process are filled by it")]
 pub(crate) use memory::fill_repeatedly;

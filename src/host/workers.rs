@@ -197,7 +197,11 @@ impl Workers {
     }
 
     /// Whether `holds` is true of all pieces of `slice`.
+    #[inline]
     pub(crate) fn all<T: Sync>(&self, slice: &[T], holds: impl Fn(&[T]) -> bool + Sync) -> bool {
+        if size_of_val(slice) <= Self::PIECE_BYTES {
+            return holds(slice);
+        }
         // Relaxed: a flag of its own, read after all pieces are done.
         let all = AtomicBool::new(true);
         self.for_each(slice, |_, piece| {

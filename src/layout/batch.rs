@@ -6,45 +6,40 @@ use std::ops::{ControlFlow, Range};
 /// Called with (vectors done, vectors in the batch). Returns whether to continue.
 pub(crate) type Callback<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// A batch in host memory: the vectors of a search, and the memory for its results, by position.
+/// A search of a batch in host memory: the vectors, and the memory for the results, by position.
 ///
-/// Each slice except `new_references` has one element, or row, for each vector.
+/// Each slice except `new_references` has one element, or row, for each vector, or is empty if the batch has no such input or
+/// wants no such result.
 pub(crate) struct HostBatch<'a> {
+    pub search: SearchMode,
     /// Vectors, one after another.
     pub vectors: &'a [u32],
     /// For incremental batches: a reference to the parent of each vector.
-    pub parents: Option<&'a [Reference]>,
+    pub parents: &'a [Reference],
     /// For each vector a mask of the words that may differ from its parent's, `Spec::mask_words` words each.
-    pub changed: Option<&'a [u32]>,
-    pub outcomes: Option<&'a mut [u8]>,
+    pub changed: &'a [u32],
+    pub outcomes: &'a mut [u8],
     /// The bits of a reference; 0 for a vector that is not stored.
-    pub references: Option<&'a mut [u64]>,
+    pub references: &'a mut [u64],
     /// In no order. The first `Counts::new_references` elements are written. At least as many elements as vectors.
-    pub new_references: Option<&'a mut [u64]>,
-    /// Indexed tables only: new vectors get the next numbers, even if there are holes.
-    pub leaves_holes: bool,
+    pub new_references: &'a mut [u64],
     /// Operands that are combined with values beside the rows of an indexed table.
     pub upsert: Option<Upsert<'a>>,
 }
 
 impl<'a> HostBatch<'a> {
     /// A batch of whole vectors that reports counts only.
-    pub(crate) fn of(vectors: &'a [u32]) -> Self {
+    pub(crate) fn new(search: SearchMode, vectors: &'a [u32]) -> Self {
         Self {
+            search,
             vectors,
-            parents: None,
-            changed: None,
-            outcomes: None,
-            references: None,
-            new_references: None,
-            leaves_holes: false,
+            parents: &[],
+            changed: &[],
+            outcomes: &mut [],
+            references: &mut [],
+            new_references: &mut [],
             upsert: None,
         }
-    }
-
-    /// The kind of find-or-put that the batch requests.
-    pub(crate) fn put_search(&self) -> SearchMode {
-        if self.leaves_holes { SearchMode::FindOrPutLeavingHoles } else { SearchMode::FindOrPut }
     }
 
     /// Number of vectors.
@@ -54,18 +49,27 @@ impl<'a> HostBatch<'a> {
 
     /// The vectors in a range of positions. New references are written after the first `new` ones.
     pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
-        let rows = |words: &'a [u32], width: usize| &words[range.start * width..range.end * width];
         HostBatch {
-            vectors: rows(self.vectors, spec.width()),
-            parents: self.parents.map(|parents| &parents[range.clone()]),
-            changed: self.changed.map(|changed| rows(changed, spec.mask_words())),
-            outcomes: self.outcomes.as_deref_mut().map(|outcomes| &mut outcomes[range.clone()]),
-            references: self.references.as_deref_mut().map(|references| &mut references[range.clone()]),
-            new_references: self.new_references.as_deref_mut().map(|references| &mut references[new as usize..]),
-            leaves_holes: self.leaves_holes,
+            search: self.search,
+            vectors: rows(self.vectors, range, spec.width()),
+            parents: rows(self.parents, range, 1),
+            changed: rows(self.changed, range, spec.mask_words()),
+            outcomes: rows_mut(self.outcomes, range.clone()),
+            references: rows_mut(self.references, range.clone()),
+            new_references: rows_mut(self.new_references, new as usize..self.new_references.len()),
             upsert: self.upsert.map(|upsert| upsert.part(range)),
         }
     }
+}
+
+/// The rows of `width` elements in a range of positions, if there are any.
+pub(crate) fn rows<'a, T>(all: &'a [T], range: &Range<usize>, width: usize) -> &'a [T] {
+    if all.is_empty() { all } else { &all[range.start * width..range.end * width] }
+}
+
+/// The elements in a range of positions, if there are any.
+fn rows_mut<T>(all: &mut [T], range: Range<usize>) -> &mut [T] {
+    if all.is_empty() { all } else { &mut all[range] }
 }
 
 /// Reports the progress of a batch to the caller's callback, and records whether the callback wants to continue.
@@ -78,7 +82,8 @@ pub(crate) struct BatchProgress<'a> {
 }
 
 impl<'a> BatchProgress<'a> {
-    pub(crate) fn new(callback: Option<&'a mut Callback<'a>>, total: usize) -> Self {
+    pub(crate) fn new<'c: 'a>(callback: Option<&'a mut Callback<'c>>, total: usize) -> Self {
+        let callback = callback.map(|callback| callback as &mut Callback<'a>);
         BatchProgress { callback, before: 0, total: total as u64, stopped: false }
     }
 

@@ -6,16 +6,21 @@ use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;
 
+fn out_of_range(what: &'static str, given: u32, least: u32, most: u32) -> Error {
+    Error::OutOfRange { what, given: given.into(), least: least.into(), most: most.into() }
+}
+
 impl Quotiented {
     /// # Errors
     ///
-    /// [`Error::KeyBits`], [`Error::SlotBits`].
+    /// [`Error::OutOfRange`].
     fn checked(key_bits: u32, slot_bits: u32) -> Result<Self> {
         if !Spec::KEY_BITS.contains(&key_bits) {
-            return Err(Error::KeyBits { key_bits });
+            let (least, most) = (Spec::KEY_BITS.start(), Spec::KEY_BITS.end());
+            return Err(out_of_range("bits of a key", key_bits, *least, *most));
         }
         if ![16, 32, 64].contains(&slot_bits) {
-            return Err(Error::SlotBits { slot_bits });
+            return Err(out_of_range("bits of a slot (16, 32 or 64)", slot_bits, 16, 64));
         }
         Ok(Self { key_bits, slot_bits })
     }
@@ -26,10 +31,11 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// [`Error::Width`] unless 1 ≤ `width` ≤ [`MAX_WIDTH`](Self::MAX_WIDTH).
+    /// [`Error::OutOfRange`] unless 1 ≤ `width` ≤ [`MAX_WIDTH`](Self::MAX_WIDTH).
     pub(crate) fn bucket(width: usize, chunk_bytes: u32) -> Result<Self> {
         if !(1..=Self::MAX_WIDTH).contains(&width) {
-            return Err(Error::Width { width });
+            let given = width as u64;
+            return Err(Error::OutOfRange { what: "words of a vector", given, least: 1, most: Self::MAX_WIDTH as u64 });
         }
         // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
         // more.
@@ -64,7 +70,7 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyBits`], [`Error::SlotBits`].
+    /// [`Error::OutOfRange`].
     pub(crate) fn compact(key_bits: u32, slot_bits: u32, cuckoo: bool, chunk_bytes: u32) -> Result<Self> {
         let keys = Quotiented::checked(key_bits, slot_bits)?;
         let spec = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
@@ -112,10 +118,15 @@ impl FromStr for Strategy {
     ///
     /// # Errors
     ///
-    /// [`UnknownStrategy`](Error::UnknownStrategy).
+    /// [`UnknownName`](Error::UnknownName).
     fn from_str(name: &str) -> Result<Self> {
         let found = Self::NAMED.into_iter().find(|(named, _)| named.eq_ignore_ascii_case(name));
-        found.map(|(_, strategy)| strategy).ok_or_else(|| Error::UnknownStrategy { name: name.into() })
+        let known = || Self::ALL.map(|strategy| strategy.to_string()).join(", ");
+        found.map(|(_, strategy)| strategy).ok_or_else(|| Error::UnknownName {
+            what: "strategy",
+            name: name.into(),
+            known: known(),
+        })
     }
 }
 

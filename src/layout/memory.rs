@@ -15,7 +15,7 @@
 /// assert!(table.bytes() <= 1 << 20);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryLimit {
     /// At most this number of bytes, which are for this table alone. The table grows by a factor of four, then perhaps
     /// once by two, until it takes 1/32 to 1/16 of them. Then it takes all the rest at once, so that in the end nearly all bytes

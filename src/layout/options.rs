@@ -122,7 +122,7 @@ impl Options {
         let width = self.width;
         if !(1..=MAX_CAPACITY).contains(&size.slots) {
             // An unsupported width is reported in preference.
-            return Spec::bucket(width, chunk_bytes).and(Err(Error::Capacity { capacity: size.slots, width }));
+            return Spec::bucket(width, chunk_bytes).and(Err(size::slots_out_of_range(size.slots)));
         }
         let slot_bits_for = |key_bits, slot_bits: Option<u32>, cuckoo| -> Result<u32> {
             // Checked first, because the following code computes with them.
@@ -135,7 +135,9 @@ impl Options {
                 Ok(if dense { spec.dense() } else { spec })
             }
             Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
-            Choice::Compact { .. } if width != 2 => Err(Error::KeyWords { width }),
+            Choice::Compact { .. } if width != 2 => {
+                Err(Error::OutOfRange { what: "words of a key of a compact table", given: width as u64, least: 2, most: 2 })
+            }
             Choice::Compact { key_bits, slot_bits, cuckoo } => {
                 Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
             }

@@ -1,6 +1,7 @@
 //! References to stored vectors.
 
 use bytemuck::{NoUninit, PodInOption, ZeroableInOption};
+use std::fmt;
 use std::num::NonZeroU64;
 
 /// Location of a stored vector: the number of its slot, and the *generation* of the table. Every growth, clear and relocation of
@@ -68,5 +69,20 @@ impl Reference {
             Some(bits) => Some(Self(bits)),
             None => None,
         }
+    }
+}
+
+/// `slot` and its number. The generation is not shown: [`to_bits`](Reference::to_bits) has both.
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
+/// table.insert(&[7])?;
+/// assert_eq!(table.locate(&[7])?.unwrap().to_string(), "slot 0");
+/// # Ok(()) }
+/// ```
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {}", self.slot())
     }
 }

@@ -1,6 +1,7 @@
 //! Operations of machines on vectors and keys of a table.
 
 use super::view::{ProbeTotals, View};
+use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SearchMode {
@@ -14,11 +15,11 @@ pub(crate) enum SearchMode {
 
 impl SearchMode {
     /// The view that the kernels of this operation get, for a table with this view.
-    pub(crate) fn view_of(self, view: &View) -> View {
+    pub(crate) fn view_of(self, view: &View) -> Cow<'_, View> {
         match self {
-            Self::PutBack => view.to_put_back(),
-            Self::FindOrPutLeavingHoles => view.leaving_holes(),
-            Self::FindOrPut | Self::Find => *view,
+            Self::PutBack => Cow::Owned(view.to_put_back()),
+            Self::FindOrPutLeavingHoles => Cow::Owned(view.leaving_holes()),
+            Self::FindOrPut | Self::Find => Cow::Borrowed(view),
         }
     }
 }

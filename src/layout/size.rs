@@ -48,13 +48,18 @@ impl Spec {
     }
 }
 
+/// No table has this number of slots.
+pub(crate) fn slots_out_of_range(capacity: u64) -> Error {
+    Error::OutOfRange { what: "slots of a table", given: capacity, least: 1, most: MAX_CAPACITY }
+}
+
 /// Number of buckets for a table of at least `capacity` slots.
 ///
 /// # Errors
 ///
-/// [`Error::Capacity`], [`Error::KeysDoNotFit`].
+/// [`Error::OutOfRange`], [`Error::KeysDoNotFit`].
 pub(crate) fn buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<u64> {
-    let error = Error::Capacity { capacity, width: spec.width() };
+    let error = slots_out_of_range(capacity);
     if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(error);
     }
@@ -74,10 +79,10 @@ pub(crate) fn buckets(geometry: &Geometry, spec: Spec, capacity: u64) -> Result<
 ///
 /// # Errors
 ///
-/// [`Error::Nodes`].
+/// [`Error::OutOfRange`].
 pub(crate) fn node_buckets(nodes: u64) -> Result<u64> {
     if nodes == 0 || nodes > MAX_NODES {
-        return Err(Error::Nodes { nodes, most: MAX_NODES });
+        return Err(Error::OutOfRange { what: "slots of a node table", given: nodes, least: 1, most: MAX_NODES });
     }
     Ok(prime_buckets(nodes, 2).min(MAX_NODE_BUCKETS))
 }

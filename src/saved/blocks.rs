@@ -23,8 +23,8 @@ pub(super) fn stored_bytes(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM
 }
 
-fn refused(doing: &'static str, at: u64, error: &std::io::Error) -> Error {
-    Error::Io { doing, at, reason: error.to_string() }
+fn on_purpose() -> std::io::Error {
+    std::io::Error::other(faults::ON_PURPOSE)
 }
 
 /// Writer of a saved table.
@@ -43,9 +43,9 @@ impl<W: Write> Sink<W> {
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         if faults::should_fail() {
-            return Err(Error::Io { doing: "writing a table", at: self.at, reason: faults::ON_PURPOSE.into() });
+            return Err(Error::io("writing a table", self.at, &on_purpose()));
         }
-        self.to.write_all(bytes).map_err(|error| refused("writing a table", self.at, &error))?;
+        self.to.write_all(bytes).map_err(|error| Error::io("writing a table", self.at, &error))?;
         self.at += bytes.len() as u64;
         Ok(())
     }
@@ -69,7 +69,7 @@ impl<W: Write> Sink<W> {
 
     /// Flushes the writer.
     pub(super) fn finish(mut self) -> Result<()> {
-        self.to.flush().map_err(|error| refused("writing a table", self.at, &error))
+        self.to.flush().map_err(|error| Error::io("writing a table", self.at, &error))
     }
 }
 
@@ -105,7 +105,7 @@ impl<R: Read> Source<R> {
         let mut done = 0;
         while done < bytes.len() {
             if faults::should_fail() {
-                return Err(Error::Io { doing: "reading a table", at: self.at, reason: faults::ON_PURPOSE.into() });
+                return Err(Error::io("reading a table", self.at, &on_purpose()));
             }
             match self.from.read(&mut bytes[done..]) {
                 Ok(0) => break,
@@ -114,7 +114,7 @@ impl<R: Read> Source<R> {
                     self.at += count as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(refused("reading a table", self.at, &error)),
+                Err(error) => return Err(Error::io("reading a table", self.at, &error)),
             }
         }
         Ok(done)

@@ -175,7 +175,7 @@ impl Named {
 }
 
 fn refused(doing: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::Io { doing, at: 0, reason: format!("{}: {error}", path.display()) }
+    Error::Io { doing, at: 0, kind: error.kind(), reason: format!("{}: {error}", path.display()) }
 }
 
 impl RawTable {

@@ -184,7 +184,7 @@ fn roots_of_other_machines_are_put_again() {
             assert_eq!(loaded.spec(), table.spec());
             assert_eq!((loaded.len().unwrap(), loaded.nodes().unwrap()), (300, table.nodes().unwrap()));
             assert_eq!(loaded.find_or_put_many(&words).unwrap().tally.seen, 300);
-            loaded.grow(5000).unwrap();
+            loaded.reserve_total(5000).unwrap();
             assert_eq!(loaded.find_or_put_many(&vectors(width, 400)).unwrap().tally.new, 100);
         }
     }

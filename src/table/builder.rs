@@ -17,25 +17,25 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct TableBuilder<S = Bucket, K = Words> {
+pub struct TableBuilder<K = Words, S = Bucket> {
     options: Options,
     table: PhantomData<fn() -> (K, S)>,
 }
 
-impl<S, K> Clone for TableBuilder<S, K> {
+impl<K, S> Clone for TableBuilder<K, S> {
     fn clone(&self) -> Self {
         Self { options: self.options, table: PhantomData }
     }
 }
 
-impl<S, K> fmt::Debug for TableBuilder<S, K> {
+impl<K, S> fmt::Debug for TableBuilder<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.options.fmt(f)
     }
 }
 
 /// Options of tables that have a node table: [`TreeTable`](crate::TreeTable) and [`CompactTreeTable`](crate::CompactTreeTable).
-impl<S: Nodes, K> TableBuilder<S, K> {
+impl<K, S: Nodes> TableBuilder<K, S> {
     /// Sets the least number of slots of the node table, at most 2^32 - 2. Default: the number of slots for vectors.
     ///
     /// A vector that needs a node is [`Outcome::Full`](crate::Outcome::Full) if no free node slot lies within the probe limit.
@@ -56,7 +56,7 @@ impl<S: Nodes, K> TableBuilder<S, K> {
 }
 
 /// Options of a [`TreeTable`](crate::TreeTable) only.
-impl<K> TableBuilder<Tree, K> {
+impl<K> TableBuilder<K, Tree> {
     /// Sets how kernels build trees: see [`build_strategies`](crate::build_strategies). Default: [`Strategy::DEFAULT`].
     ///
     /// All strategies give the same results, except for the number of nodes that vectors share. No effect for vectors of one or
@@ -83,7 +83,7 @@ impl<K> TableBuilder<Tree, K> {
     }
 }
 
-impl<K> TableBuilder<Bucket, K> {
+impl<K> TableBuilder<K, Bucket> {
     /// Sets whether slots are as small as vectors, without padding. Default: no.
     ///
     /// Without this option, slots for 3 words or more are padded to a multiple of four words
@@ -106,7 +106,7 @@ impl<K> TableBuilder<Bucket, K> {
     }
 
     /// Sets whether the table has a filter: bits of all stored vectors, with which lookups of absent vectors read no slot.
-    /// Default: no. On a CPU only; a GPU refuses it ([`Error::Filter`](crate::Error::Filter)).
+    /// Default: no. On a CPU only; a GPU refuses it ([`Error::WrongDevice`](crate::Error::WrongDevice)).
     ///
     /// Worth its memory (1 byte a slot) if most lookups ([`contains_many`](Table::contains_many) and similar) are for vectors
     /// that are not stored, and vectors have 8 words or more. These lookups then take 0.2 to 0.3 of the time; a put of a new
@@ -133,7 +133,7 @@ impl<K> TableBuilder<Bucket, K> {
     }
 }
 
-impl<K> TableBuilder<Root, K> {
+impl<K> TableBuilder<K, Root> {
     /// Sets the number of bits of a key: 20 to 64. Default: 64. A key with more bits is an error.
     ///
     /// With fewer bits, a slot must hold less, and more hash functions are available (`slot_bits`).
@@ -185,7 +185,7 @@ impl<K> TableBuilder<Root, K> {
     }
 }
 
-impl<K> TableBuilder<CompactTree, K> {
+impl<K> TableBuilder<K, CompactTree> {
     /// Sets the number of bits of a slot of the root table: 16, 32 or 64. Default: the fewest with which it can be filled to
     /// 0.95, chosen again at each growth.
     ///
@@ -199,7 +199,7 @@ impl<K> TableBuilder<CompactTree, K> {
     }
 }
 
-impl<S: Storage, K: Key> TableBuilder<S, K> {
+impl<K: Key, S: Storage> TableBuilder<K, S> {
     #[allow(dead_code, reason = "for kernels that are compiled ahead, and ranks")]
     pub(crate) fn options(&self) -> &Options {
         &self.options
@@ -289,11 +289,10 @@ impl<S: Storage, K: Key> TableBuilder<S, K> {
     ///
     /// # Errors
     ///
-    /// [`Width`](crate::Error::Width), [`Capacity`](crate::Error::Capacity), [`Nodes`](crate::Error::Nodes),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile), or errors that the device reports. For
-    /// compact tables also [`KeyBits`](crate::Error::KeyBits), [`SlotBits`](crate::Error::SlotBits),
-    /// [`KeyWords`](crate::Error::KeyWords), [`KeysDoNotFit`](crate::Error::KeysDoNotFit).
+    /// [`OutOfRange`](crate::Error::OutOfRange), [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile),
+    /// or errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for one with
+    /// a [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
-        Ok(Table { raw: Arc::new(RawTable::new(device, self.options)?), marker: PhantomData })
+        Ok(Table::of(Arc::new(RawTable::new(device, self.options)?)))
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Columns<'a> {
 pub(crate) fn fields_of_each(mut columns: impl Iterator<Item = usize>) -> Result<usize> {
     let needed = columns.next().unwrap_or(0);
     match columns.find(|given| *given != needed) {
-        Some(given) => Err(Error::Rows { what: "fields of a column", given, needed }),
+        Some(given) => Err(Error::LengthMismatch { what: "fields of a column", given, needed }),
         None => Ok(needed),
     }
 }
@@ -120,9 +120,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if the columns differ in length, or if the fields of a vector do not have as many bytes
-    /// as a key. In a table of words: if they have more bytes than `width` words, or at least 4 fewer.
-    /// [`Allocation`](Error::Allocation).
+    /// [`LengthMismatch`](Error::LengthMismatch) if the columns differ in length, or if the fields of a vector do not have as
+    /// many bytes as a key. In a table of words: if they have more bytes than `width` words, or at least 4 fewer.
+    /// [`OutOfMemory`](Error::OutOfMemory).
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns(&self, columns: &Columns<'_>) -> Result<Vec<K::Element>> {
         self.check_bytes_per_vector(columns.bytes_per_vector())?;
@@ -133,6 +133,6 @@ impl<K: Key, S: Storage> Table<K, S> {
     pub(crate) fn check_bytes_per_vector(&self, given: usize) -> Result<()> {
         let needed = K::BYTES.unwrap_or(self.width() * 4);
         let fits = if K::BYTES.is_some() { given == needed } else { given.div_ceil(4) == self.width() };
-        if fits { Ok(()) } else { Err(Error::Rows { what: "bytes of the fields of one vector", given, needed }) }
+        if fits { Ok(()) } else { Err(Error::LengthMismatch { what: "bytes of the fields of one vector", given, needed }) }
     }
 }

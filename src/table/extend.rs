@@ -1,8 +1,8 @@
 //! Vectors from iterators, which are offered in batches.
 
-use super::key::words;
 use super::{Key, Storage, Table, TableBuilder, Words};
-use crate::{Batch, Device, Request, Result, Tally};
+use crate::core::table::WORDS;
+use crate::{Device, Error, Result, Tally};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::borrow::Borrow;
 
@@ -19,7 +19,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// a batch are put concurrently, in no order; the batches one after another. Each batch must be
     /// [complete](crate::Batch::complete). A table built with [`grows(true)`](TableBuilder::grows) makes room by itself.
     ///
-    /// Needs up to 4 MiB of memory besides the table. From a slice, [`find_or_put_many`](Self::find_or_put_many) copies nothing.
+    /// Needs up to 4 MiB of memory besides the table. From a slice, [`insert_many`](Self::insert_many) copies nothing.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -37,9 +37,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`TableFull`](crate::Error::TableFull) if vectors of a batch were rejected; its numbers are those of that batch.
-    /// [`Rows`](crate::Error::Rows) if a vector does not have `width` words: no vector of its batch is put. Otherwise the errors
-    /// of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of later ones have not
-    /// been taken from the iterator.
+    /// [`LengthMismatch`](crate::Error::LengthMismatch) if a vector does not have `width` words: no vector of its batch is put.
+    /// Otherwise the errors of [`find_or_put_many`](Self::find_or_put_many). The vectors of earlier batches are stored, those of
+    /// later ones have not been taken from the iterator.
     pub fn extend<I>(&self, vectors: I) -> Result<Tally>
     where
         I: IntoIterator,
@@ -49,29 +49,23 @@ impl<K: Key, S: Storage> Table<K, S> {
         let of_one = K::elements(self.width());
         let most = BATCH_BYTES / (4 * self.width()) * of_one;
         let mut batch: Vec<K::Element> = Vec::new();
-        batch.try_reserve((vectors.size_hint().0.saturating_mul(of_one)).min(most)).map_err(|error| {
-            crate::Error::Allocation { bytes: (most * size_of::<K::Element>()) as u64, reason: error.to_string() }
-        })?;
+        batch
+            .try_reserve((vectors.size_hint().0.saturating_mul(of_one)).min(most))
+            .map_err(|error| Error::no_host_memory((most * size_of::<K::Element>()) as u64, error.to_string()))?;
         let mut sum = Tally::default();
         for vector in vectors {
             let elements = K::as_elements(vector.borrow());
             if elements.len() != of_one {
-                return Err(crate::Error::Rows { what: "words of one vector", given: elements.len(), needed: of_one });
+                return Err(Error::LengthMismatch { what: WORDS, given: elements.len(), needed: of_one });
             }
             batch.extend_from_slice(elements);
             if batch.len() == most {
-                sum += self.put_complete(&batch)?;
+                sum += self.insert_many(&batch)?;
                 batch.clear();
             }
         }
-        sum += self.put_complete(&batch)?;
+        sum += self.insert_many(&batch)?;
         Ok(sum)
-    }
-
-    /// Puts a batch. Returns an error unless all of it is stored.
-    fn put_complete(&self, elements: &[K::Element]) -> Result<Tally> {
-        let batch: Batch = self.raw.find_or_put(&words(elements), Request::new(), None)?;
-        batch.complete(self)
     }
 }
 
@@ -123,7 +117,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     }
 }
 
-impl<S: Storage, K: Key> TableBuilder<S, K> {
+impl<K: Key, S: Storage> TableBuilder<K, S> {
     /// Builds a table that grows, with capacity for the lower bound of the iterator's size, and puts its vectors.
     fn build_from_iter<I>(self, device: &Device, vectors: I) -> Result<Table<K, S>>
     where

@@ -36,7 +36,7 @@ impl<K: Key> fmt::Debug for Factors<K> {
     }
 }
 
-impl<K: Key> TableBuilder<Indexed, K> {
+impl<K: Key> TableBuilder<K, Indexed> {
     /// Numbers the distinct vectors of a batch 0, 1, 2, ... in the order of first occurrence, so that equal vectors get equal
     /// numbers. This corresponds to `factorize` of pandas, and to `unique` of NumPy with its inverse, except that NumPy sorts
     /// the values.
@@ -59,7 +59,7 @@ impl<K: Key> TableBuilder<Indexed, K> {
     ///
     /// # Errors
     ///
-    /// The errors of [`build`](Self::build); [`RaggedVectors`](crate::Error::RaggedVectors).
+    /// The errors of [`build`](Self::build); [`LengthMismatch`](crate::Error::LengthMismatch).
     /// [`TableFull`](crate::Error::TableFull) with its cause if the table cannot grow for lack of memory. Errors that the device
     /// reports, inside [`Stopped`](crate::Error::Stopped) if some vectors were already put.
     pub fn factorize_many(self, device: &Device, vectors: &[K::Element]) -> Result<Factors<K>> {

@@ -36,11 +36,10 @@ pub use storage::{
 pub use typed::Table;
 pub use values::{Values, ValuesView};
 
-use crate::{Device, MemoryLimit, Reference, Result, Spec};
+use crate::{Device, MemoryLimit, Reference, Result, Spec, Tally};
 use bytemuck::{AnyBitPattern, NoUninit};
 use key::{elements, words};
 use std::fmt;
-use std::marker::PhantomData;
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
@@ -73,7 +72,7 @@ impl<S: Storage> Table<Words, S> {
     }
 
     /// Returns a builder for a table of vectors of `width` words.
-    pub fn builder(width: usize) -> TableBuilder<S> {
+    pub fn builder(width: usize) -> TableBuilder<Words, S> {
         TableBuilder::of_width(width)
     }
 }
@@ -109,7 +108,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     /// assert_eq!(keys.width(), 3);
     /// # Ok(()) }
     /// ```
-    pub fn builder() -> TableBuilder<S, K> {
+    pub fn builder() -> TableBuilder<K, S> {
         TableBuilder::of_width(Self::WIDTH)
     }
 }
@@ -119,13 +118,13 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// code once, not once for each kind; the library's code has no such instances anyway.
     #[doc(hidden)]
     pub fn erased(self) -> Table<K, Erased> {
-        Table { raw: self.raw, marker: PhantomData }
+        Table::of(self.raw)
     }
 
     /// A second handle of this table for what only indexed tables can do. `None` if it is of another kind.
     #[doc(hidden)]
     pub fn indexed(&self) -> Option<Table<K, Indexed>> {
-        self.spec().is_indexed().then(|| Table { raw: self.raw.clone(), marker: PhantomData })
+        self.spec().is_indexed().then(|| Table::of(self.raw.clone()))
     }
 
     /// Words per vector.
@@ -241,6 +240,48 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(self.len()? == 0)
     }
 
+    /// Stores the vectors of a slice that are not stored yet. Returns how many were new and how many seen: all of them are stored
+    /// now.
+    ///
+    /// This is [`find_or_put_many`](Self::find_or_put_many) without outcomes, which is [complete](Batch::complete). Build the
+    /// table with [`grows(true)`](TableBuilder::grows) and it makes room for them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{Device, Error, TypedTable};
+    ///
+    /// let table = TypedTable::<u64>::builder().grows(true).build(&Device::cpu())?;
+    /// let tally = table.insert_many(&[7, 8, 7])?;
+    /// assert_eq!((tally.new, tally.seen), (2, 1));
+    ///
+    /// let small = TypedTable::<u64>::new(&Device::cpu(), 10)?;
+    /// let keys: Vec<u64> = (0..1000).collect();
+    /// let error = small.insert_many(&keys).unwrap_err(); // "the table is full: ..."
+    /// let Error::TableFull { rejected, offered: 1000, stored, .. } = error else { panic!("{error}") };
+    /// assert_eq!((rejected + stored, small.len()?), (1000, stored)); // all but `rejected` are stored
+    ///
+    /// small.reserve_total(2000)?;
+    /// assert_eq!(small.insert_many(&keys)?.new, rejected); // those that were stored are seen
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`TableFull`](crate::Error::TableFull): some of the vectors found no free slot, and are not stored; all others of the
+    /// slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause if
+    /// a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
+    /// - [`Stopped`](crate::Error::Stopped), from a table that grows: an error ended the call after `offered` of the `given`
+    ///   vectors. These are stored; some of the others may be.
+    /// - The errors of [`find_or_put_many`](Self::find_or_put_many). Those of arguments come before anything is stored. After
+    ///   another one, such as a failed GPU, any part of the slice may be stored.
+    ///
+    /// After any error the table holds what it held before, whole vectors only. If the same slice is inserted again, vectors that
+    /// the failed call has stored count as seen: a caller who must know which are new uses
+    /// [`find_or_put_many`](Self::find_or_put_many).
+    pub fn insert_many(&self, vectors: &[K::Element]) -> Result<Tally> {
+        self.raw.find_or_put(&words(vectors), Request::new(), None)?.complete(self)
+    }
+
     /// Find-or-put for each vector of a batch: reports whether the vector is stored, and stores it if it is not.
     ///
     /// `vectors`: any number of vectors of `width` words, one after another; duplicates are allowed. The vectors of the batch
@@ -261,11 +302,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`RaggedVectors`](crate::Error::RaggedVectors), [`Rows`](crate::Error::Rows), [`KeyTooLarge`](crate::Error::KeyTooLarge)
-    /// and [`StaleReferences`](crate::Error::StaleReferences) before anything is put. Otherwise
-    /// [`Allocation`](crate::Error::Allocation), [`OutOfMemory`](crate::Error::OutOfMemory) or an error that the device reports;
-    /// then some of the batch may be stored. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
-    /// error.
+    /// [`LengthMismatch`](crate::Error::LengthMismatch), [`KeyTooLarge`](crate::Error::KeyTooLarge) and
+    /// [`StaleReferences`](crate::Error::StaleReferences) before anything is put. Otherwise
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or an error that the device reports; then some of the batch may be stored. A
+    /// full table is not an error but an outcome; [`Batch::complete`] turns it into an error.
     pub fn find_or_put_many(&self, vectors: &[K::Element]) -> Result<Batch> {
         self.raw.find_or_put(&words(vectors), Request::new().outcomes(true), None)
     }
@@ -381,51 +421,36 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.clear()
     }
 
-    /// Moves every vector into a table of at least `capacity` slots and makes all references stale. Waits for running operations
-    /// (on a GPU, for all its streams). (An [`IndexedTable`] moves no vector and keeps its references: it only builds a new
-    /// index.) Needs memory for the old and the new table (or index) at once. Fails if the table already has that many slots;
-    /// [`reserve`](Self::reserve) does nothing in that case.
+    /// Ensures that the table has at least `slots` slots in all, occupied ones included: a total, not an addition, as `reserve`
+    /// of the standard library's collections takes. If it has as many, this does nothing; so threads that request the same number
+    /// at once make it grow once. For n vectors, 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors
+    /// may be [`Full`](crate::Outcome::Full).
     ///
-    /// A [cuckoo](TableBuilder::cuckoo) table relocates keys in the larger table if some find no slot, as batches do.
+    /// Growth moves every vector into a larger table and makes all references stale. (An [`IndexedTable`] moves no vector and
+    /// keeps its references: it only builds a new index.) It waits for running operations (on a GPU, for all its streams), and
+    /// needs memory for the old and the new table (or index) at once. A [cuckoo](TableBuilder::cuckoo) table relocates keys in
+    /// the larger table if some find no slot, as batches do.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.find_or_put_many(&[1, 1, 2, 2])?.complete(&table)?;
-    /// table.grow(10_000)?;
+    /// table.insert_many(&[1, 1, 2, 2])?;
+    /// table.reserve_total(10_000)?;
+    /// let slots = table.slots();
+    /// table.reserve_total(10_000)?; // does nothing: the table has them
+    /// assert!(slots >= 10_000 && table.slots() == slots);
     /// assert_eq!(table.contains_many(&[1, 1, 2, 2])?, [true, true]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`NotLarger`](crate::Error::NotLarger), [`SelfDeadlock`](crate::Error::SelfDeadlock) and
-    /// [`OutOfMemory`](crate::Error::OutOfMemory). [`TableFull`](crate::Error::TableFull) if a nearly full table grows by so
-    /// little that a vector finds no free slot in the larger one (in a cuckoo table: even after relocation). Otherwise errors
-    /// that the device reports. After an error the table is unchanged.
-    pub fn grow(&self, capacity: u64) -> Result<()> {
-        self.raw.grow(capacity)
-    }
-
-    /// Ensures that the table has at least `slots` slots in all, occupied ones included. If it has fewer, it grows as by
-    /// [`grow`](Self::grow). If several threads request the same number of slots at once, the table grows once. For n vectors,
-    /// 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors may be [`Full`](crate::Outcome::Full).
-    ///
-    /// ```
-    /// # fn main() -> Result<(), warpset::Error> {
-    /// # let table = warpset::BucketTable::new(&warpset::Device::cpu(), 2, 100)?;
-    /// table.reserve(10_000)?;
-    /// let slots = table.slots();
-    /// table.reserve(10_000)?; // does nothing: the table has them
-    /// assert!(slots >= 10_000 && table.slots() == slots);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`grow`](Self::grow), except [`NotLarger`](crate::Error::NotLarger).
-    pub fn reserve(&self, slots: u64) -> Result<()> {
-        self.raw.reserve("reserve", slots)
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) and [`OutOfMemory`](crate::Error::OutOfMemory);
+    /// [`OutOfRange`](crate::Error::OutOfRange) if no table has that many slots. [`TableFull`](crate::Error::TableFull) if a
+    /// nearly full table grows by so little that a vector finds no free slot in the larger one (in a cuckoo table: even after
+    /// relocation). Otherwise errors that the device reports. After an error the table is unchanged.
+    pub fn reserve_total(&self, slots: u64) -> Result<()> {
+        self.raw.reserve("reserve_total", slots)
     }
 
     /// Grows the table as one that [grows by itself](TableBuilder::grows) does: by a factor of four while it is small against
@@ -446,7 +471,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`reserve`](Self::reserve). After an error the table is unchanged.
+    /// The errors of [`reserve_total`](Self::reserve_total). After an error the table is unchanged.
     pub fn grow_within(&self, limit: MemoryLimit) -> Result<bool> {
         self.raw.grow_next(limit)
     }
@@ -516,9 +541,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.size().nodes
     }
 
-    /// Grows the node table of a tree table to `nodes` slots, if it has fewer. The number of slots for vectors does not change,
-    /// unless roots that refer to more nodes no longer fit them. [`grow`](Self::grow) and [`reserve`](Self::reserve) enlarge
-    /// both in proportion. Use this function if vectors are rejected only because the node table is full
+    /// Grows the node table of a tree table to `nodes` slots in all, if it has fewer. The number of slots for vectors does not
+    /// change, unless roots that refer to more nodes no longer fit them. [`reserve_total`](Self::reserve_total) enlarges both in
+    /// proportion. Use this function if vectors are rejected only because the node table is full
     /// ([`Tally::full_nodes`](crate::Tally::full_nodes)). Does nothing in a table without trees.
     ///
     /// ```
@@ -533,8 +558,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`reserve`](Self::reserve); [`Nodes`](crate::Error::Nodes) if a node table cannot have that many slots.
-    /// After an error the table is unchanged.
+    /// The errors of [`reserve_total`](Self::reserve_total); [`OutOfRange`](crate::Error::OutOfRange) if a node table cannot have
+    /// that many slots. After an error the table is unchanged.
     pub fn reserve_nodes(&self, nodes: u64) -> Result<()> {
         self.raw.reserve_nodes(nodes)
     }
@@ -668,10 +693,10 @@ impl<K: Key> Table<K, Indexed> {
     /// dropped; `rows_device` gives access without a copy.
     ///
     /// Until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds): calls of other
-    /// threads that need the table alone, such as `clear`, `grow` and `truncate`, wait. The same calls of this thread return the
-    /// error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the rows, or copy
-    /// what is needed, before a batch for which the table may have to grow. While holding them, do not wait for another thread
-    /// that uses the table.
+    /// threads that need the table alone, such as `clear`, `reserve_total` and `truncate`, wait. The same calls of this thread
+    /// return the error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the
+    /// rows, or copy what is needed, before a batch for which the table may have to grow. While holding them, do not wait for
+    /// another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -43,8 +43,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// use warpset::{Device, Indexed, TypedTable};
     ///
     /// let words = TypedTable::<[u8; 4], Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
-    /// let mut counts = words.by_reference::<u32>()?;
-    /// counts.add_many(&words, &[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
+    /// let mut counts = words.values(0u32)?;
+    /// counts.add_many(&[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
     /// let often: Vec<bool> = counts.view()?.iter().map(|count| *count > 1).collect();
     /// let mut of_rows = often.into_iter();
     /// assert_eq!(words.retain(|_| of_rows.next() == Some(true))?, 1);
@@ -57,10 +57,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory),
-    /// [`Allocation`](crate::Error::Allocation), or errors that the device reports. [`TableFull`](crate::Error::TableFull) if the
-    /// table is nearly full and a vector that stays, put in another order than before, finds no free slot: grow it first. After
-    /// an error the table is as it was.
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock), [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device
+    /// reports. [`TableFull`](crate::Error::TableFull) if the table is nearly full and a vector that stays, put in another order
+    /// than before, finds no free slot: grow it first. After an error the table is as it was.
     pub fn retain(&self, mut keep: impl FnMut(&K::Borrowed) -> bool) -> Result<u64> {
         let width = self.width();
         self.raw.retain(&mut |words, flags| {

@@ -4,7 +4,6 @@ use super::{Key, Reference, Storage, Table};
 use crate::core::table::RawTable;
 use crate::{Device, Result};
 use std::io::{Read, Write};
-use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,7 +84,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// reader's error. [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device reports. After an error there is no
     /// table, and all its memory is freed.
     pub fn load(device: &Device, from: impl Read) -> Result<Self> {
-        Ok(Self::of_raw(RawTable::load(device, &S::CHOICE, K::WIDTH, from, None)?))
+        Ok(Self::of(Arc::new(RawTable::load(device, &S::CHOICE, K::WIDTH, from, None)?)))
     }
 
     /// Loads a table from a file, which must hold nothing else. The file's length is checked before memory is allocated, so a
@@ -95,7 +94,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`load`](Self::load).
     pub fn load_file(device: &Device, path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of_raw(RawTable::load_file(device, &S::CHOICE, K::WIDTH, path.as_ref())?))
+        Ok(Self::of(Arc::new(RawTable::load_file(device, &S::CHOICE, K::WIDTH, path.as_ref())?)))
     }
 
     /// Converts references to the saved table into references to this table, which was loaded from it. Each refers to the same
@@ -130,9 +129,5 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// [`IndexedTable`](crate::IndexedTable) does not change it).
     pub fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
         self.raw.loaded_references(saved)
-    }
-
-    fn of_raw(raw: RawTable) -> Self {
-        Self { raw: Arc::new(raw), marker: PhantomData }
     }
 }

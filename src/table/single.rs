@@ -2,6 +2,7 @@
 
 use super::key::words;
 use super::{Key, Storage, Table};
+use crate::core::table::WORDS;
 use crate::{Error, Outcome, Reference, Request, Result};
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// `vector`: a key, or a slice of `width` words.
     ///
     /// Costs a whole call: some 300 to 480 ns on a CPU; on a GPU two copies, a kernel and a wait. Offer many vectors by
-    /// [`find_or_put_many`](Self::find_or_put_many) or [`extend`](Self::extend).
+    /// [`insert_many`](Self::insert_many), [`find_or_put_many`](Self::find_or_put_many) or [`extend`](Self::extend).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -31,7 +32,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`TableFull`](Error::TableFull) if the vector finds no free slot: it is not stored, and nothing has changed.
-    /// [`Rows`](Error::Rows) if `vector` does not have `width` words. Otherwise the errors of
+    /// [`LengthMismatch`](Error::LengthMismatch) if `vector` does not have `width` words. Otherwise the errors of
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn insert(&self, vector: &K::Borrowed) -> Result<Outcome> {
         let tally = self.raw.find_or_put(&self.words_of_one(vector)?, Request::new(), None)?.complete(self)?;
@@ -50,9 +51,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if `vector` does not have `width` words; the errors of [`contains_many`](Self::contains_many).
+    /// [`LengthMismatch`](Error::LengthMismatch) if `vector` does not have `width` words; the errors of
+    /// [`contains_many`](Self::contains_many).
     pub fn contains(&self, vector: &K::Borrowed) -> Result<bool> {
-        Ok(self.raw.contains(&self.words_of_one(vector)?)?[0])
+        self.raw.contains_one(&self.words_of_one(vector)?)
     }
 
     /// Returns the reference to a vector, or `None` if it is not stored: a [`locate_many`](Self::locate_many) of one, at the cost
@@ -72,7 +74,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if `vector` does not have `width` words; the errors of [`locate_many`](Self::locate_many).
+    /// [`LengthMismatch`](Error::LengthMismatch) if `vector` does not have `width` words; the errors of
+    /// [`locate_many`](Self::locate_many).
     pub fn locate(&self, vector: &K::Borrowed) -> Result<Option<Reference>> {
         Ok(self.raw.locate("locate", &self.words_of_one(vector)?)?[0])
     }
@@ -91,7 +94,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let words = words(K::as_elements(vector));
         match words.len() == self.width() {
             true => Ok(words),
-            false => Err(Error::Rows { what: "words of one vector", given: words.len(), needed: self.width() }),
+            false => Err(Error::LengthMismatch { what: WORDS, given: words.len(), needed: self.width() }),
         }
     }
 }

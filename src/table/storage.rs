@@ -101,6 +101,14 @@ pub type TreeTable = VectorTable<Tree>;
 /// assert_eq!(table.contains_many(&[5])?, [false]);
 /// # Ok(()) }
 /// ```
+///
+/// Other keys of 8 bytes may be used: `TypedTable<[u32; 2], Root>`. Keys of another size are an error of the compiler:
+///
+/// ```compile_fail
+/// use warpset::{Device, Root, TypedTable};
+///
+/// let table = TypedTable::<u32, Root>::new(&Device::cpu(), 100);
+/// ```
 pub type RootTable = Table<u64, Root>;
 
 /// A [`TreeTable`] whose roots are stored in a compact table: 2 or 4 bytes per vector for its root, if there are not too many
@@ -153,7 +161,7 @@ pub type CompactTreeTable = VectorTable<CompactTree>;
 /// let batch = table.find_or_put_many_with(&[7, 7, 8, 8, 7, 7], Request::new().references(true))?;
 /// let mut numbers: Vec<u64> = batch.references.iter().flatten().map(|reference| reference.slot()).collect();
 /// assert_eq!((numbers[0], numbers[1]), (numbers[2], 1 - numbers[0]));
-/// table.reserve(10_000)?;
+/// table.reserve_total(10_000)?;
 /// assert_eq!(table.get_many(&[batch.references[1].unwrap()])?, [8, 8]); // still valid
 /// # Ok(()) }
 /// ```
@@ -164,6 +172,10 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     /// Default options of a table with this storage.
     #[doc(hidden)]
     const CHOICE: Choice;
+
+    /// Words of a key, if the storage has keys of one size only.
+    #[doc(hidden)]
+    const KEY_WORDS: Option<usize> = None;
 
     /// Type name in debug output.
     #[doc(hidden)]
@@ -231,6 +243,7 @@ impl Storage for Tree {
 
 impl Storage for Root {
     const CHOICE: Choice = Choice::Compact { key_bits: 64, slot_bits: None, cuckoo: false };
+    const KEY_WORDS: Option<usize> = Some(2);
     const NAME: &'static str = "RootTable";
     type View = CompactView;
 }

@@ -1,6 +1,6 @@
 //! The typed shell of a table.
 
-use super::Key;
+use super::{Key, Storage};
 use crate::core::table::RawTable;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -21,13 +21,27 @@ use std::sync::Arc;
 /// vector takes effect at one point between its call and its return. Of all calls that ever offer a vector, exactly one gets
 /// [`Outcome::New`](crate::Outcome::New). A lookup that overlaps with the put of the same vector may or may not see it.
 ///
-/// No operation waits for another, with these exceptions. [`clear`](Self::clear), [`grow`](Self::grow), a
-/// [`reserve`](Self::reserve) that grows, [`relocate`](Self::relocate), [`retain`](Self::retain), [`save`](Self::save) and
-/// [`truncate`](Self::truncate) wait for running operations and block new ones. On a GPU, reading back, iterating and statistics
-/// free buffers at their end, for which the driver waits until all submitted work is done.
+/// No operation waits for another, with these exceptions. [`clear`](Self::clear), a [`reserve_total`](Self::reserve_total) that
+/// grows, [`relocate`](Self::relocate), [`retain`](Self::retain), [`save`](Self::save) and [`truncate`](Self::truncate) wait for
+/// running operations and block new ones. On a GPU, reading back, iterating and statistics free buffers at their end, for which
+/// the driver waits until all submitted work is done.
 ///
 /// A call that would wait for its own thread is the error [`SelfDeadlock`](crate::Error::SelfDeadlock); for example, if the
 /// thread holds [rows](Self::rows) or runs a callback: [what a thread holds](crate::threads_and_streams#what-a-thread-holds).
+///
+/// # Handles
+///
+/// A `Table` is a handle: [`clone`](Clone::clone) makes another one of the same table, at the cost of counting it. The table is
+/// dropped with its last handle, and with the last array of its [`Values`](crate::Values).
+///
+/// ```
+/// # fn main() -> Result<(), warpset::Error> {
+/// let table = warpset::TypedTable::<u64>::new(&warpset::Device::cpu(), 100)?;
+/// let other = table.clone();
+/// std::thread::spawn(move || other.insert(&7)).join().unwrap()?;
+/// assert!(table.contains(&7)?);
+/// # Ok(()) }
+/// ```
 ///
 /// # Memory
 ///
@@ -53,7 +67,30 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 pub struct Table<K: Key, S> {
-    /// Shared with the arrays of values that belong to its rows.
+    /// Shared with other handles, and with the arrays of values that belong to its rows.
     pub(crate) raw: Arc<RawTable>,
     pub(crate) marker: PhantomData<fn(K) -> (K, S)>,
+}
+
+impl<K: Key, S: Storage> Table<K, S> {
+    /// A handle of a table. A key type that no such table can have is found here when a program is compiled.
+    pub(crate) fn of(raw: Arc<RawTable>) -> Self {
+        const {
+            assert!(
+                match (K::WIDTH, S::KEY_WORDS) {
+                    (Some(width), Some(words)) => width == words,
+                    _ => true,
+                },
+                "a key of a `RootTable` has 8 bytes, as `u64` has"
+            );
+        }
+        Self { raw, marker: PhantomData }
+    }
+}
+
+/// Another handle of the same table.
+impl<K: Key, S: Storage> Clone for Table<K, S> {
+    fn clone(&self) -> Self {
+        Self::of(self.raw.clone())
+    }
 }

@@ -5,22 +5,23 @@ use crate::layout::upsert::{Combine, Number};
 use crate::{Error, Result};
 use bytemuck::Pod;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 /// Values associated with the vectors of an [`IndexedTable`](crate::IndexedTable): one for each reference; see
-/// [`Table::by_reference`](crate::Table::by_reference). A table and such an array form a map.
+/// [`Table::values`](crate::Table::values). A table and such an array form a map.
 ///
-/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is all zero
-/// bytes (or what [`by_reference_with`](crate::Table::by_reference_with) was given) until it is set, and belongs to the vector as
-/// long as its reference is valid:
+/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is the
+/// initial one, given to [`values`](crate::Table::values), until it is set. It belongs to the vector as long as its reference is
+/// valid:
 ///
 /// | the table | its values |
 /// |---|---|
-/// | takes more vectors | those of the new vectors are zeros |
+/// | takes more vectors | those of the new vectors are initial ones |
 /// | grows, by itself or not | stay where they are: addresses are reserved for as many as it can ever have |
 /// | closes holes | stay: only rows move that no caller has a reference to yet, so they have no values |
-/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become zeros, also when the numbers are given again |
-/// | is cleared | are all zeros (also if that ends in an error) |
+/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become initial ones, also when the numbers are given again |
+/// | is cleared | are all initial ones (also if that ends in an error) |
 /// | [retains](crate::Table::retain) some vectors | move with their vectors, which get other numbers |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |
 ///
@@ -32,7 +33,7 @@ use std::ops::Deref;
 ///
 /// `Send + Sync`. Changing values borrows the array exclusively, but not the table: any number of threads may put vectors at the
 /// same time. During a host call on values, batches of other threads [leave holes](crate::Table::holes). Like all operations on
-/// the table, these calls wait for `clear`, `grow` and `truncate`, and make those wait; on a GPU, they also wait for all work
+/// the table, these calls wait for `clear`, growth and `truncate`, and make those wait; on a GPU, they also wait for all work
 /// that was submitted to it before. For kernels that change values, see `device`.
 ///
 /// # Memory
@@ -47,9 +48,9 @@ use std::ops::Deref;
 /// use warpset::{Device, IndexedTable};
 ///
 /// let table = IndexedTable::builder(1).capacity(64).grows(true).build(&Device::cpu())?;
-/// let mut counts = table.by_reference::<u32>()?;
+/// let mut counts = table.values(0u32)?;
 /// for words in [[7, 8, 7], [8, 7, 9]] {
-///     counts.add_many(&table, &words, &[1])?.complete(&table)?; // puts the words, and adds 1 for each
+///     counts.add_many(&words, &[1])?.complete(&table)?; // puts the words, and adds 1 for each
 /// }
 /// let seven = table.locate_many(&[7])?[0].unwrap();
 /// assert_eq!(counts.get_many(&[seven])?, [3]);
@@ -58,70 +59,55 @@ use std::ops::Deref;
 /// }
 /// # Ok(()) }
 /// ```
-pub struct Values<V> {
+pub struct Values<K: Key, V> {
     pub(crate) array: Array<V>,
+    keys: PhantomData<fn(K)>,
 }
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<Values<u64>>();
+    is_shared::<Values<super::Words, u64>>();
 };
 
 impl<K: Key> Table<K, Indexed> {
-    /// Makes a new array of values of type `V`, one for each vector, zero until set: [`Values`]. A table may have any number of
-    /// independent arrays.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), warpset::Error> {
-    /// # use warpset::Request;
-    /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let mut levels = table.by_reference::<u8>()?;
-    /// let batch = table.find_or_put_many_with(&[5, 6], Request::new().new_references(true))?;
-    /// levels.set_many(&batch.new_references, &[1, 1])?;
-    /// assert_eq!(levels.view()?[..], [1, 1]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
-    pub fn by_reference<V: Pod>(&self) -> Result<Values<V>> {
-        self.by_reference_with(V::zeroed())
-    }
-
-    /// Makes a new array of values as [`by_reference`](Self::by_reference) does, in which the value of a vector is `initial`
-    /// until it is set: the largest number if the smallest of several is wanted, for example.
+    /// Makes a new array of values, one for each vector: [`Values`]. The value of a vector is `initial` until it is set: 0, or
+    /// the largest number if the smallest of several is wanted, for example. A table may have any number of independent arrays.
     ///
     /// If `initial` is not all zero bytes, it is written to the array as numbers are used; [`Values::upsert_many`] and
     /// `Values::device` write it for all numbers that the table can give. On a GPU it is copied there from the host.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
-    /// use warpset::{Combine, Device, Indexed, TypedTable};
+    /// use warpset::{Combine, Device, Indexed, Request, TypedTable};
     ///
     /// let nodes = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
-    /// let mut distances = nodes.by_reference_with(u32::MAX)?;
-    /// distances.upsert_many(&nodes, &[7, 8, 7], &[5, 6, 4], Combine::Min)?.complete(&nodes)?;
+    /// let mut levels = nodes.values(0u8)?;
+    /// let batch = nodes.find_or_put_many_with(&[5, 6], Request::new().new_references(true))?;
+    /// levels.set_many(&batch.new_references, &[1, 1])?;
+    /// assert_eq!(levels.view()?[..], [1, 1]);
+    ///
+    /// let mut distances = nodes.values(u32::MAX)?;
+    /// distances.upsert_many(&[7, 8, 7], &[5, 6, 4], Combine::Min)?.complete(&nodes)?;
     /// assert_eq!(distances.get_many(&[nodes.locate(&7)?.unwrap()])?, [4]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// The errors of [`by_reference`](Self::by_reference).
-    pub fn by_reference_with<V: Pod>(&self, initial: V) -> Result<Values<V>> {
-        Ok(Values { array: Array::new(&self.raw, initial)? })
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
+    pub fn values<V: Pod>(&self, initial: V) -> Result<Values<K, V>> {
+        Ok(Values { array: Array::new(&self.raw, initial)?, keys: PhantomData })
     }
 }
 
-impl<V: Pod> Values<V> {
+impl<K: Key, V: Pod> Values<K, V> {
     /// Returns the values at these references, in their order.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::Request;
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let values = table.by_reference::<f32>()?;
+    /// let values = table.values(0.0f32)?;
     /// let batch = table.find_or_put_many_with(&[5, 6], Request::new().new_references(true))?;
     /// assert_eq!(values.get_many(&batch.new_references)?, [0.0, 0.0]);
     /// # Ok(()) }
@@ -130,7 +116,7 @@ impl<V: Pod> Values<V> {
     /// # Errors
     ///
     /// [`StaleReferences`](Error::StaleReferences), [`InvalidReferences`](Error::InvalidReferences),
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
     pub fn get_many(&self, references: &[Reference]) -> Result<Vec<V>> {
         self.array.get(references)
     }
@@ -142,7 +128,7 @@ impl<V: Pod> Values<V> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::Request;
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let mut values = table.by_reference::<[u8; 3]>()?;
+    /// let mut values = table.values([0u8; 3])?;
     /// let batch = table.find_or_put_many_with(&[5, 6], Request::new().references(true))?;
     /// let six = batch.references[1].unwrap();
     /// values.set_many(&[six], &[[1, 2, 3]])?;
@@ -152,11 +138,11 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`Rows`](Error::Rows) if the numbers of values and references differ; otherwise the errors of
+    /// [`LengthMismatch`](Error::LengthMismatch) if the numbers of values and references differ; otherwise the errors of
     /// [`get_many`](Self::get_many). If the GPU fails while values are written, some may have been written.
     pub fn set_many(&mut self, references: &[Reference], values: &[V]) -> Result<()> {
         if values.len() != references.len() {
-            return Err(Error::Rows { what: "values", given: values.len(), needed: references.len() });
+            return Err(Error::LengthMismatch { what: "values", given: values.len(), needed: references.len() });
         }
         self.array.change("Values::set_many", references, false, |at, value| *value = values[at])
     }
@@ -172,7 +158,7 @@ impl<V: Pod> Values<V> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::Request;
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let mut first_and_count = table.by_reference::<[u32; 2]>()?;
+    /// let mut first_and_count = table.values([0u32; 2])?;
     /// let batch = table.find_or_put_many_with(&[5, 6, 5], Request::new().references(true))?;
     /// let references: Vec<_> = batch.references.into_iter().flatten().collect();
     /// first_and_count.update_many(&references, |at, [first, count]| {
@@ -193,7 +179,7 @@ impl<V: Pod> Values<V> {
         self.array.change("Values::update_many", references, true, update)
     }
 
-    /// Puts keys into the table, and adds an amount to the value of each: a count, or a sum, in one call. As
+    /// Puts keys into the values' table, and adds an amount to the value of each: a count, or a sum, in one call. As
     /// [`upsert_many`](Self::upsert_many) with [`Combine::Add`].
     ///
     /// ```
@@ -201,8 +187,8 @@ impl<V: Pod> Values<V> {
     /// use warpset::{Device, Indexed, TypedTable};
     ///
     /// let words = TypedTable::<[u8; 4], Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
-    /// let mut counts = words.by_reference::<u32>()?;
-    /// let tally = counts.add_many(&words, &[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
+    /// let mut counts = words.values(0u32)?;
+    /// let tally = counts.add_many(&[*b"tick", *b"tack", *b"tick"], &[1])?.complete(&words)?;
     /// assert_eq!(tally.new, 2);
     /// for (word, count) in words.rows()?.iter().zip(counts.view()?.iter()) {
     ///     assert_eq!(*count, if word == b"tick" { 2 } else { 1 });
@@ -213,18 +199,18 @@ impl<V: Pod> Values<V> {
     /// # Errors
     ///
     /// The errors of [`upsert_many`](Self::upsert_many).
-    pub fn add_many<K: Key>(&mut self, table: &Table<K, Indexed>, keys: &[K::Element], amounts: &[V]) -> Result<Batch>
+    pub fn add_many(&mut self, keys: &[K::Element], amounts: &[V]) -> Result<Batch>
     where
         V: Number,
     {
-        self.upsert_many(table, keys, amounts, Combine::Add)
+        self.upsert_many(keys, amounts, Combine::Add)
     }
 
-    /// Puts keys into the table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a segment.
+    /// Puts keys into the values' table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a
+    /// segment.
     ///
-    /// `table`: the table that the values belong to. `keys`: any number of vectors of `width` words, or keys, one after another;
-    /// duplicates are allowed. `operands`: one for each key, in the same order, or a single one for all keys. A key that is new
-    /// combines its operand with the initial value: zero, or that of [`by_reference_with`](crate::Table::by_reference_with).
+    /// `keys`: any number of vectors of `width` words, or keys, one after another; duplicates are allowed. `operands`: one for
+    /// each key, in the same order, or a single one for all keys. A key that is new combines its operand with the initial value.
     ///
     /// Each operand counts exactly once, also if the table grows during the call. The order is unspecified: sums of
     /// floating-point numbers may differ in the last bits from call to call, and [`Combine::Set`] leaves one of the operands of
@@ -237,30 +223,23 @@ impl<V: Pod> Values<V> {
     /// # fn main() -> Result<(), warpset::Error> {
     /// # use warpset::{Combine, Device, Indexed, TypedTable};
     /// let keys = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(&Device::cpu())?;
-    /// let mut highest = keys.by_reference::<f32>()?;
-    /// highest.upsert_many(&keys, &[7, 8, 7], &[0.5, 0.25, 2.0], Combine::Max)?.complete(&keys)?;
+    /// let mut highest = keys.values(0.0f32)?;
+    /// highest.upsert_many(&[7, 8, 7], &[0.5, 0.25, 2.0], Combine::Max)?.complete(&keys)?;
     /// assert_eq!(highest.get_many(&[keys.locate(&7)?.unwrap()])?, [2.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// Before anything is put: [`ForeignValues`](Error::ForeignValues) if the values belong to another table;
-    /// [`Rows`](Error::Rows) if there are neither as many operands as keys nor one; [`RaggedVectors`](Error::RaggedVectors).
-    /// Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and [`get_many`](Self::get_many): some of the
-    /// keys may be stored, and their operands combined, so that the values are not those of the whole batch. An error after the
-    /// keys were put is in [`Batch::error`](crate::Batch::error).
-    pub fn upsert_many<K: Key>(
-        &mut self,
-        table: &Table<K, Indexed>,
-        keys: &[K::Element],
-        operands: &[V],
-        combine: Combine,
-    ) -> Result<Batch>
+    /// Before anything is put: [`LengthMismatch`](Error::LengthMismatch) if the keys are not whole vectors, or there are neither
+    /// as many operands as keys nor one. Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and
+    /// [`get_many`](Self::get_many): some of the keys may be stored, and their operands combined, so that the values are not
+    /// those of the whole batch. An error after the keys were put is in [`Batch::error`](crate::Batch::error).
+    pub fn upsert_many(&mut self, keys: &[K::Element], operands: &[V], combine: Combine) -> Result<Batch>
     where
         V: Number,
     {
-        self.array.upsert(&table.raw, &words(keys), operands, combine, Request::new().outcomes(true))
+        self.array.upsert(&words(keys), operands, combine, Request::new().outcomes(true))
     }
 
     /// Returns all values as one slice, in which the value of the vector with number i is the i-th. Its length is that of
@@ -275,7 +254,7 @@ impl<V: Pod> Values<V> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let values = table.by_reference::<u64>()?;
+    /// let values = table.values(0u64)?;
     /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
     /// assert_eq!(values.view()?[..], [0, 0]);
     /// # Ok(()) }
@@ -283,7 +262,7 @@ impl<V: Pod> Values<V> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](Error::OutOfMemory), [`Allocation`](Error::Allocation), or errors that the device reports.
+    /// [`OutOfMemory`](Error::OutOfMemory), or errors that the device reports.
     pub fn view(&self) -> Result<ValuesView<'_, V>> {
         Ok(ValuesView { values: self.array.view()? })
     }
@@ -298,7 +277,7 @@ impl<V: Pod> Values<V> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let mut marks = table.by_reference::<u8>()?;
+    /// let mut marks = table.values(0u8)?;
     /// table.find_or_put_many(&[5, 6, 7])?.complete(&table)?;
     /// marks.update(|marks| marks[1..].fill(9))?;
     /// assert_eq!(marks.view()?[..], [0, 9, 9]);
@@ -319,7 +298,7 @@ impl<V: Pod> Values<V> {
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let table = warpset::IndexedTable::new(&warpset::Device::cpu(), 1, 100)?;
-    /// let values = table.by_reference::<u64>()?;
+    /// let values = table.values(0u64)?;
     /// table.find_or_put_many(&[5, 6])?.complete(&table)?;
     /// assert_eq!(values.len()?, 2);
     /// # Ok(()) }
@@ -347,7 +326,7 @@ impl<V: Pod> Values<V> {
     }
 }
 
-impl<V: Pod> fmt::Debug for Values<V> {
+impl<K: Key, V: Pod> fmt::Debug for Values<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Values").field("bytes", &self.bytes()).finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! The kinds of tables: tests that are generic over them run for each.
 
-use warpset::{Bucket, CompactTree, Indexed, Storage, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Indexed, Storage, TableBuilder, Tree, VectorTable, Words};
 
 pub trait Kind: Storage + Sized {
     /// Name of the kind, for the names of tests.
@@ -19,20 +19,20 @@ pub trait Kind: Storage + Sized {
     }
 
     /// Sets room for all nodes of `capacity` vectors that share none.
-    fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self>;
+    fn with_nodes(builder: TableBuilder<Words, Self>, width: usize, capacity: u64) -> TableBuilder<Words, Self>;
 
     /// Sets room for about `nodes` nodes, if the kind has nodes.
-    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self>;
+    fn with_few_nodes(builder: TableBuilder<Words, Self>, nodes: u64) -> TableBuilder<Words, Self>;
 }
 
 impl Kind for Bucket {
     const NAME: &str = "bucket";
 
-    fn with_nodes(builder: TableBuilder<Self>, _: usize, _: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, _: usize, _: u64) -> TableBuilder<Words, Self> {
         builder
     }
 
-    fn with_few_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+    fn with_few_nodes(builder: TableBuilder<Words, Self>, _: u64) -> TableBuilder<Words, Self> {
         builder
     }
 }
@@ -41,11 +41,11 @@ impl Kind for Indexed {
     const NAME: &str = "indexed";
     const IN_ORDER: bool = true;
 
-    fn with_nodes(builder: TableBuilder<Self>, _: usize, _: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, _: usize, _: u64) -> TableBuilder<Words, Self> {
         builder
     }
 
-    fn with_few_nodes(builder: TableBuilder<Self>, _: u64) -> TableBuilder<Self> {
+    fn with_few_nodes(builder: TableBuilder<Words, Self>, _: u64) -> TableBuilder<Words, Self> {
         builder
     }
 }
@@ -53,11 +53,11 @@ impl Kind for Indexed {
 impl Kind for Tree {
     const NAME: &str = "tree";
 
-    fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, width: usize, capacity: u64) -> TableBuilder<Words, Self> {
         builder.nodes(2 * (capacity + 64) * width as u64)
     }
 
-    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+    fn with_few_nodes(builder: TableBuilder<Words, Self>, nodes: u64) -> TableBuilder<Words, Self> {
         builder.nodes(nodes)
     }
 }
@@ -66,17 +66,17 @@ impl Kind for CompactTree {
     const NAME: &str = "compact_tree";
     const SEARCHES_ALL: bool = false;
 
-    fn with_nodes(builder: TableBuilder<Self>, width: usize, capacity: u64) -> TableBuilder<Self> {
+    fn with_nodes(builder: TableBuilder<Words, Self>, width: usize, capacity: u64) -> TableBuilder<Words, Self> {
         // The smallest table has 512 slots and a stash.
         builder.nodes(2 * (capacity + 600) * width as u64)
     }
 
-    fn with_few_nodes(builder: TableBuilder<Self>, nodes: u64) -> TableBuilder<Self> {
+    fn with_few_nodes(builder: TableBuilder<Words, Self>, nodes: u64) -> TableBuilder<Words, Self> {
         builder.nodes(nodes)
     }
 }
 
 /// A builder of tables in which only slots for vectors can be scarce.
-pub fn roomy<S: Kind>(width: usize, capacity: u64) -> TableBuilder<S> {
+pub fn roomy<S: Kind>(width: usize, capacity: u64) -> TableBuilder<Words, S> {
     S::with_nodes(VectorTable::<S>::builder(width).capacity(capacity), width, capacity)
 }

@@ -64,7 +64,7 @@ impl<S: Storage> Set for VectorTable<S> {
     }
 
     fn grow(&self, capacity: u64) {
-        self.grow(capacity).expect("grow");
+        self.reserve_total(capacity).expect("growth");
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Spread<S> {
 }
 
 /// With small rounds: several ranks, and several tests, share one GPU's memory.
-pub fn small<S: Storage>(table: TableBuilder<S>) -> Builder<S> {
+pub fn small<S: Storage>(table: TableBuilder<Words, S>) -> Builder<Words, S> {
     Builder::new(table).round(1 << 16)
 }
 
@@ -27,7 +27,7 @@ pub fn small<S: Storage>(table: TableBuilder<S>) -> Builder<S> {
 pub fn build<S: Storage, T: Transport + 'static>(
     device: &Device,
     transports: Vec<T>,
-    builder: impl Fn(usize) -> Builder<S> + Sync,
+    builder: impl Fn(usize) -> Builder<Words, S> + Sync,
 ) -> Vec<Result<Rank<S>>> {
     on_all(transports, |rank, transport| builder(rank).build(device, transport))
 }
@@ -46,8 +46,8 @@ impl<S: Storage> Spread<S> {
     pub fn new(
         device: &Device,
         ranks: usize,
-        builder: impl Fn(TableBuilder<S>) -> Builder<S> + Sync,
-        table: TableBuilder<S>,
+        builder: impl Fn(TableBuilder<Words, S>) -> Builder<Words, S> + Sync,
+        table: TableBuilder<Words, S>,
     ) -> Result<Self> {
         let tables = build(device, Local::ranks(ranks), |_| builder(table.clone())).into_iter().collect::<Result<_>>()?;
         Ok(Self { ranks: Mutex::new(tables), owners: Mutex::default(), luck: Mutex::new(Random::new(ranks as u64)) })
@@ -189,6 +189,6 @@ impl<S: Storage> Set for Spread<S> {
 
     fn grow(&self, capacity: u64) {
         let ranks = self.ranks.lock().unwrap().len() as u64;
-        self.all(|_, table| table.reserve(capacity.div_ceil(ranks)).expect("reserve"));
+        self.all(|_, table| table.reserve_total(capacity.div_ceil(ranks)).expect("reserve"));
     }
 }

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::time::Instant;
 use warpset::{
     BucketTable, CompactTree, CompactTreeTable, Device, Nodes, Root, Storage, Strategy, TableBuilder, Tree, TreeTable,
-    VectorTable,
+    VectorTable, Words,
 };
 use warpset_random::{Random, mix};
 
@@ -236,7 +236,12 @@ fn compact_tree(campaign: &Campaign, setting: &Setting) -> Result<Done> {
     rounds(campaign, setting, shape, rules, None, &|slots, seed| builder(slots).seed(seed).build(&setting.device))
 }
 
-fn with_nodes<S: Nodes>(builder: TableBuilder<S>, shape: &Shape, slots: u64, campaign: &Campaign) -> TableBuilder<S> {
+fn with_nodes<S: Nodes>(
+    builder: TableBuilder<Words, S>,
+    shape: &Shape,
+    slots: u64,
+    campaign: &Campaign,
+) -> TableBuilder<Words, S> {
     let nodes = (2 * shape.most_nodes(slots + slots / 4)).min((1 << 32) - 2);
     builder.capacity(campaign.first_slots(slots)).nodes(nodes).grows(campaign.from_host)
 }
@@ -300,7 +305,7 @@ fn rounds<S: Storage>(
 fn overfill<S: Storage>(session: &mut Session<S>, slots: u64, random: &mut Random) -> Result<Done> {
     let numbers = 0..session.table.slots() + slots / 16;
     let stored = session.overfill(numbers.clone(), random)?;
-    session.table.grow(2 * session.table.slots())?;
+    session.table.reserve_total(2 * session.table.slots())?;
     session.done.grown += 1;
     session.fill_after(numbers, stored, random)?;
     Ok(session.done)

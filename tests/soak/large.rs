@@ -21,6 +21,7 @@
 use super::numbered::{How, Session, Shape};
 use crate::Result;
 use std::time::Instant;
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{BucketTable, Device};
 use warpset_random::Random;
 

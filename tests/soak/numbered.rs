@@ -9,7 +9,8 @@ use crate::Result;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::DeviceExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaModule, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::{Counts, DeviceBatch};
 use warpset::{Outcome, Reference, Request, Spec, Storage, Tally, VectorTable};
 use warpset_random::Random;
@@ -341,7 +342,7 @@ impl<S: Storage> Session<S> {
     }
 
     pub fn grow(&mut self, slots: u64) -> Result<()> {
-        self.table.grow(slots)?;
+        self.table.reserve_total(slots)?;
         self.done.grown += 1;
         if self.table.slots() < slots {
             return self.fails(&format!("{} slots after growing to {slots}", self.table.slots()));
@@ -607,7 +608,7 @@ impl<S: Storage> Session<S> {
         {
             return Ok(module.clone());
         }
-        let module = self.table.compile("numbered.cu", KERNELS)?;
+        let module: Arc<CudaModule> = self.table.compile("numbered.cu", KERNELS)?.into();
         self.on_gpu().module = Some((spec, module.clone()));
         Ok(module)
     }

@@ -134,7 +134,7 @@ fn use_with<S: Storage>(table: &VectorTable<S>, more: impl Fn(&VectorTable<S>)) 
     more(table);
     let _ = (table.save(io::sink()), table.stats());
     if table.slots() < 1 << 16 {
-        let _ = table.grow(3 * table.slots());
+        let _ = table.reserve_total(3 * table.slots());
         let _ = (table.stats(), table.contains_many(&vectors));
         more(table);
         let _ = table.find_or_put_many(&vectors).map(|batch| batch.tally);
@@ -183,7 +183,7 @@ fn changed_files_of_rows(device: &Device) {
     load_changed_of::<Indexed>(device, |table| {
         let _ = table.holes();
         let _ = table.rows().map(|rows| rows.iter().map(|word| u64::from(*word)).sum::<u64>());
-        if let Ok(mut values) = table.by_reference::<u64>() {
+        if let Ok(mut values) = table.values(0u64) {
             let references: Vec<Reference> = (0..3).filter_map(|row| table.reference(row)).collect();
             let _ = values.set_many(&references, &[1, 2, 3][..references.len()]);
             let _ = (values.get_many(&references), values.update(|values| values.fill(7)));

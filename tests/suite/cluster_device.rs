@@ -9,6 +9,7 @@ use crate::common::spread::{Spread, small};
 use crate::common::vectors::distinct;
 use crate::common::{scaled, tests_of_all_kinds};
 use warpset::cluster::{Builder, DeviceBatch, Request};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Device, Error, Outcome};
 
 tests_of_all_kinds![
@@ -118,7 +119,7 @@ fn buffers_that_are_too_short_on_a_rank<S: Kind>(device: &Device) {
         let mut outcomes = stream.alloc_zeros::<u8>(if rank == 0 { 9 } else { 10 }).unwrap();
         table.find_or_put_device(&stream, DeviceBatch::new(&vectors, 10).outcomes(&mut outcomes)).unwrap_err()
     });
-    assert!(matches!(errors[0], Error::BufferTooShort { given: 9, needed: 10, .. }), "{}", errors[0]);
+    assert!(matches!(errors[0], Error::LengthMismatch { given: 9, needed: 10, .. }), "{}", errors[0]);
     assert!(matches!(errors[1], Error::Rank { rank: 0, .. }), "{}", errors[1]);
     assert_eq!(set.agreed(|_, table| table.len().unwrap()), 0);
 }

@@ -107,9 +107,9 @@ fn roots_that_do_not_fit_their_slots(device: &Device) {
     assert!(builder.clone().capacity(needed).slot_bits(32).build(device).is_ok());
     assert_eq!(builder.build(device).unwrap().spec().key_and_slot_bits(), Some((42, 64)));
     let error = CompactTreeTable::builder(8).slot_bits(33).build(device).map(drop).unwrap_err();
-    assert!(matches!(error, Error::SlotBits { slot_bits: 33 }), "{error:?}");
+    assert!(matches!(error, Error::OutOfRange { given: 33, most: 64, .. }), "{error:?}");
     let error = CompactTreeTable::builder(8).nodes(0).build(device).map(drop).unwrap_err();
-    assert!(matches!(error, Error::Nodes { nodes: 0, .. }), "{error:?}");
+    assert!(matches!(error, Error::OutOfRange { what: "slots of a node table", given: 0, .. }), "{error:?}");
 }
 
 /// At a fill of 0.9 roots take at most 5 bytes per vector, because slots of 32 bits or fewer exist; plain roots take 8.9.

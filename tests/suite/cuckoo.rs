@@ -14,7 +14,7 @@ use crate::common::{fast, scaled, sized, tests};
 use std::collections::{HashMap, HashSet};
 use std::sync::Barrier;
 use std::thread;
-use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable};
+use warpset::{Device, Error, Outcome, Root, TableBuilder, VectorTable, Words};
 
 tests![
     keys_of_every_width_in_slots_of_every_size,
@@ -39,7 +39,7 @@ fn pool(keys: &[u64]) -> Pool {
     Pool::new(2, words(keys).chunks(2).map(<[u32]>::to_vec))
 }
 
-fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Root> {
+fn builder(key_bits: u32, slot_bits: u32, capacity: u64) -> TableBuilder<Words, Root> {
     VectorTable::<Root>::builder(2).key_bits(key_bits).slot_bits(slot_bits).capacity(capacity).seed(3).cuckoo(true)
 }
 
@@ -115,7 +115,7 @@ fn filled_until_it_is_full_and_beyond(device: &Device) {
         let rows: Vec<u64> = table.iter().map(|row| row.unwrap().1).map(|row| row[0] as u64 | (row[1] as u64) << 32).collect();
         assert_eq!(rows.len(), stored.len(), "{context}");
         assert!(rows.into_iter().collect::<HashSet<_>>() == stored, "{context}");
-        table.grow(4 * table.slots()).unwrap();
+        table.reserve_total(4 * table.slots()).unwrap();
         let batch = table.find_or_put_many(&words(&keys)).unwrap();
         assert_eq!((batch.tally.seen, batch.tally.full), (stored.len() as u64, 0), "{context}");
     }
@@ -296,7 +296,7 @@ fn nearly_full_tables_grow_by_a_quarter_and_by_less(device: &Device) {
             assert_eq!(table.find_or_put_many(&words(&stored)).unwrap().tally.full, 0, "{context}");
             let before = table.locate_many(&words(&stored[..9])).unwrap();
             let slots = table.slots();
-            table.grow(slots + slots / part).unwrap_or_else(|error| panic!("{context}: {error}"));
+            table.reserve_total(slots + slots / part).unwrap_or_else(|error| panic!("{context}: {error}"));
             assert!(table.slots() > slots && table.slots() < slots + 2 * slots / part, "{context}: {} slots", table.slots());
             assert_eq!(table.len().unwrap(), stored.len() as u64, "{context}");
             let now = table.locate_many(&words(&stored)).unwrap();

@@ -35,7 +35,7 @@ fn dense_tables_hold_what_others_hold(device: &Device) {
                 table.contains_many(&distinct(width, count as u64, 100)).unwrap().iter().all(|found| !found),
                 "width {width}"
             );
-            table.grow(2 * table.slots()).unwrap();
+            table.reserve_total(2 * table.slots()).unwrap();
             let rows: HashSet<Vec<u32>> = table.iter().map(|row| row.unwrap().1).collect();
             assert!(rows == vectors.chunks(width).map(<[u32]>::to_vec).collect(), "width {width}");
         }

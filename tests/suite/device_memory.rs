@@ -15,7 +15,8 @@ use crate::common::vectors::{Pool, distinct, keys};
 use crate::common::{fast, scaled, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::gpu::{Counts, DeviceBatch, Program, TableView, compile};
 use warpset::{BucketTable, Device, Error, Indexed, Reference, Request, Root, RootTable, TreeTable, VectorTable, faults};
 
@@ -391,7 +392,7 @@ fn device_batches_while_others_clear_and_grow(device: &Device) {
             });
         }
         for round in 0..rounds as u64 {
-            if round % 100 == 50 { table.grow(table.slots() + 1).unwrap() } else { table.clear().unwrap() }
+            if round % 100 == 50 { table.reserve_total(table.slots() + 1).unwrap() } else { table.clear().unwrap() }
         }
     });
     assert!(table.len().unwrap() <= 20);
@@ -434,7 +435,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
     let table = BucketTable::new(device, 3, 100).unwrap();
     let before = table.kernel_argument().unwrap();
     assert_eq!(table.kernel_argument().unwrap(), before);
-    table.grow(10_000).unwrap();
+    table.reserve_total(10_000).unwrap();
     let after = table.kernel_argument().unwrap();
     assert!(after.buckets > before.buckets && after.slots != 0 && after.stored != 0 && after.seeds != 0);
     assert_eq!((after.empty, after.hash_mask, after.width), (before.empty, u64::MAX, 3));
@@ -451,7 +452,7 @@ fn kernel_arguments_follow_a_growth(device: &Device) {
 #[track_caller]
 fn is_short<'a>(table: &BucketTable, stream: &'a CudaStream, batch: DeviceBatch<'a>, expected: (usize, usize)) {
     let error = table.find_or_put_device(stream, batch).expect_err("a short buffer");
-    let Error::BufferTooShort { given, needed, what } = &error else { panic!("{error:?}") };
+    let Error::LengthMismatch { given, needed, what } = &error else { panic!("{error:?}") };
     assert_eq!((*given, *needed), expected, "{what}");
     let message = error.to_string();
     assert!(message.contains(&given.to_string()) && message.contains(&needed.to_string()), "{message}");
@@ -535,7 +536,7 @@ fn kernels_compile_for_other_architectures(_device: &Device) {
     }
     assert!(matches!(
         compile(&VectorTable::<warpset::Bucket>::builder(257), Program::Table, (9, 0)),
-        Err(Error::Width { width: 257 })
+        Err(Error::OutOfRange { given: 257, .. })
     ));
 }
 
@@ -625,7 +626,7 @@ fn a_table_of_more_than_2_to_the_32_slots(device: &Device) {
     unsafe { stream.launch_builder(&make).arg(&mut vectors).arg(&of_all).launch(EVERYWHERE) }.unwrap();
     for (grown, outcome) in [(false, 1u8), (false, 2), (true, 2)] {
         if grown {
-            table.grow(more).unwrap();
+            table.reserve_total(more).unwrap();
             assert!(table.slots() >= more);
         }
         let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
@@ -695,7 +696,7 @@ fn chosen_slots_keep_their_bits_in_growth(device: &Device) {
         let table = builder.build(device).unwrap();
         for (round, slots) in [capacity, 3 << 17, 1 << 20].into_iter().enumerate() {
             if round > 0 {
-                table.grow(slots).unwrap();
+                table.reserve_total(slots).unwrap();
             }
             assert_eq!(table.spec().key_and_slot_bits(), Some((40, slot_bits)));
             let mut counts = stream.alloc_zeros::<Counts>(1).unwrap();
@@ -751,7 +752,7 @@ fn marked_vectors_are_retained<S: Kind>(device: &Device) {
             }
         }
         let short = stream(device).alloc_zeros::<u8>(2).unwrap();
-        assert!(matches!(table.retain_marked(&short), Err(Error::BufferTooShort { what: "marks", given: 2, .. })));
+        assert!(matches!(table.retain_marked(&short), Err(Error::LengthMismatch { what: "marks", given: 2, .. })));
         // Nodes that are not needed are gone.
         let fresh = roomy::<S>(width, 2 * count as u64).build(device).unwrap();
         assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, (count - expected.len()) as u64);
@@ -790,7 +791,7 @@ fn marked_rows_keep_their_order_and_values(device: &Device) {
     let table = VectorTable::<Indexed>::builder(width).capacity(2 * count as u64).build(device).unwrap();
     let _ = table.find_or_put_many(&distinct(width, 0, count)).unwrap();
     let before = table.rows().unwrap().to_vec();
-    let mut values = table.by_reference::<u64>().unwrap();
+    let mut values = table.values(0u64).unwrap();
     values.update(|values| values.iter_mut().zip(0..).for_each(|(value, number)| *value = number)).unwrap();
     let stays = |number: usize| !before[number * width + width - 1].is_multiple_of(3);
     let expected: Vec<usize> = (0..count).filter(|number| stays(*number)).collect();

@@ -17,7 +17,7 @@ use crate::common::{sized, tests, tests_of_all_kinds};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use warpset::{Batch, Device, Error, Outcome, Reference, Request, Result, Root, TableBuilder, VectorTable, faults};
+use warpset::{Batch, Device, Error, Outcome, Reference, Request, Result, Root, TableBuilder, VectorTable, Words, faults};
 
 tests_of_all_kinds!(
     batches,
@@ -120,7 +120,7 @@ fn tells_the_truth<S: Kind>(table: &VectorTable<S>, words: &[u32], batch: &Batch
     }
 }
 
-fn prepared<S: Kind>(device: &Device, builder: TableBuilder<S>) -> VectorTable<S> {
+fn prepared<S: Kind>(device: &Device, builder: TableBuilder<Words, S>) -> VectorTable<S> {
     let table = builder.build(device).unwrap();
     table.find_or_put_many(&stored()).unwrap().complete(&table).unwrap();
     table
@@ -159,7 +159,7 @@ fn growing_batches<S: Kind>(device: &Device) {
 fn growth<S: Kind>(device: &Device) {
     with_each_failure(
         || prepared::<S>(device, roomy(WIDTH, offered().len() as u64)),
-        |table| table.grow(4 * table.slots()),
+        |table| table.reserve_total(4 * table.slots()),
         |table, _, about| works(table, about),
     );
 }
@@ -463,7 +463,7 @@ pub mod of_cuckoo_tables {
     fn growing_beyond_any_capacity(device: &Device) {
         let (table, keys) = crowded(device);
         for capacity in [1 << 40, 1 << 60, u64::MAX] {
-            assert!(matches!(table.grow(capacity), Err(warpset::Error::Capacity { capacity: of, .. }) if of == capacity));
+            assert!(matches!(table.reserve_total(capacity), Err(warpset::Error::OutOfRange { given, .. }) if given == capacity));
         }
         holds_exactly(&table, &keys, "after a growth that cannot be");
     }

@@ -29,7 +29,7 @@ fn builder(width: usize, capacity: u64) -> TableBuilder {
 fn filters_are_refused_by_gpus(device: &Device) {
     let built = builder(2, 100).build(device);
     if device.is_gpu() {
-        assert!(matches!(&built, Err(Error::Filter { device: named }) if *named == device.to_string()), "{built:?}");
+        assert!(matches!(&built, Err(Error::WrongDevice { given: named, .. }) if *named == device.to_string()), "{built:?}");
     } else {
         assert!(built.is_ok(), "{built:?}");
     }
@@ -67,7 +67,7 @@ fn filtered_tables_grow_and_forget(device: &Device) {
         };
         table.find_or_put_many(&stored).unwrap().complete(&table).unwrap();
         check(&|_| true, "grown by itself");
-        table.reserve(4 * table.slots()).unwrap();
+        table.reserve_total(4 * table.slots()).unwrap();
         check(&|_| true, "reserved");
         let mut file = Vec::new();
         table.save(&mut file).unwrap();

@@ -10,9 +10,9 @@
 //! - Roots that need more bits get more slots (also `compact_roots.rs`).
 //! - References returned by a batch that made the table grow belong to the grown table.
 //!
-//! Keeps this promise of the documentation of `Table::reserve`:
+//! Keeps this promise of the documentation of `Table::reserve_total`:
 //!
-//! - `reserve` is idempotent.
+//! - `reserve_total` is idempotent.
 
 use crate::common::checker::{Checker, OrFail};
 use crate::common::set::everything;
@@ -65,7 +65,7 @@ fn large_tables_grow<S: Kind>(device: &Device) {
         let table = roomy::<S>(width, count as u64 * 5 / 4).build(device).unwrap();
         let _ = table.find_or_put_many(stored).unwrap().complete(&table).unwrap();
         for capacity in [table.slots() * 17 / 16, table.slots() * 5 / 2] {
-            table.grow(capacity).unwrap();
+            table.reserve_total(capacity).unwrap();
             let again = table.find_or_put_many(stored).unwrap().tally;
             assert_eq!((again.new, again.seen), (0, count as u64), "width {width}: {again:?}");
             assert_eq!(table.len().unwrap(), count as u64, "width {width}");
@@ -129,7 +129,7 @@ fn nodes_grow_alone<S: Kind>(device: &Device) {
         assert_eq!(table.len().unwrap(), 150, "width {width}");
         if nodes > 0 {
             let too_many = table.reserve_nodes(u64::MAX);
-            assert!(matches!(too_many, Err(Error::Nodes { nodes: u64::MAX, .. })), "width {width}: {too_many:?}");
+            assert!(matches!(too_many, Err(Error::OutOfRange { given: u64::MAX, .. })), "width {width}: {too_many:?}");
         }
     }
 }
@@ -264,14 +264,14 @@ pub mod once {
         let words = distinct(3, 0, 100);
         let before = table.find_or_put_many_with(&words, Request::new().references(true)).unwrap();
         let references: Vec<_> = before.references.iter().flatten().copied().collect();
-        table.reserve(table.slots()).unwrap();
+        table.reserve_total(table.slots()).unwrap();
         assert_eq!(table.get_many(&references).unwrap(), words, "nothing has moved");
         let start = std::sync::Barrier::new(4);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     start.wait();
-                    table.reserve(10_000).unwrap();
+                    table.reserve_total(10_000).unwrap();
                 });
             }
         });

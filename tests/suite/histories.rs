@@ -18,7 +18,7 @@ use crate::common::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::ops::RangeInclusive;
-use warpset::{Device, TableBuilder};
+use warpset::{Device, TableBuilder, Words};
 
 tests_of_all_kinds![
     widths_1_to_8,
@@ -110,7 +110,7 @@ fn run<S: Kind>(
     device: &Device,
     width: usize,
     history: &History,
-    chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>,
+    chosen: impl Fn(TableBuilder<Words, S>) -> TableBuilder<Words, S>,
 ) -> Result<(), TestCaseError> {
     let pool = Pool::of(history.family, width, history.vectors);
     // A table that grows starts with two buckets. One with an unlucky pattern needs slots of every class within reach of a search
@@ -140,7 +140,11 @@ fn swept(widths: RangeInclusive<usize>) -> impl Iterator<Item = usize> {
 
 /// Runs random cases, new ones in every run (`PROPTEST_RNG_SEED` fixes them), in tables that `chosen` configures; a failing case
 /// is minimised before it is shown.
-pub fn sweep<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
+pub fn sweep<S: Kind>(
+    device: &Device,
+    widths: impl Iterator<Item = usize>,
+    chosen: impl Fn(TableBuilder<Words, S>) -> TableBuilder<Words, S>,
+) {
     // The first table of a width on a GPU compiles its kernels, which takes longer than many cases.
     let cases = sized(8, 4, 2);
     let config = Config { cases, max_shrink_iters: 400, failure_persistence: None, ..Config::default() };

@@ -13,7 +13,7 @@ use crate::common::{
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use std::collections::HashSet;
-use warpset::{Device, Error, Outcome, Reference, Request, TableBuilder, VectorTable};
+use warpset::{Device, Error, Outcome, Reference, Request, TableBuilder, VectorTable, Words};
 
 tests_of_all_kinds![
     walks_are_the_same_with_and_without_parents,
@@ -58,7 +58,11 @@ fn walks_are_the_same_with_and_without_parents<S: Kind>(device: &Device) {
 }
 
 /// A breadth-first walk, into one table as changes and into another as vectors: they must agree in everything but the slots.
-pub fn walks<S: Kind>(device: &Device, widths: impl Iterator<Item = usize>, chosen: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
+pub fn walks<S: Kind>(
+    device: &Device,
+    widths: impl Iterator<Item = usize>,
+    chosen: impl Fn(TableBuilder<Words, S>) -> TableBuilder<Words, S>,
+) {
     for (at, width) in widths.enumerate() {
         // The number of nodes equals the number of distinct pairs only if two cases are excluded. A pair of zeros takes no slot:
         // two zeros, or twice the node in the first slot, whichever that is. Words that could be references to nodes may share
@@ -214,7 +218,7 @@ fn parents_that_do_not_fit_the_batch<S: Kind>(device: &Device) {
     let place = table.find_or_put_many_with(&[5; 40], Request::new().references(true)).unwrap().references[0].unwrap();
     let refused = |request: Request<'_>| {
         let error = table.find_or_put_many_with(&[6; 120], request).unwrap_err();
-        let Error::Rows { given, needed, .. } = error else { panic!("{error:?}") };
+        let Error::LengthMismatch { given, needed, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&given.to_string()) && error.to_string().contains(&needed.to_string()), "{error}");
         assert_eq!(table.len().unwrap(), 1, "nothing is put");
         (given, needed)

@@ -14,6 +14,7 @@ use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything, sized};
 use std::collections::{HashMap, HashSet};
+use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, TypedTable};
 
 tests![
@@ -165,7 +166,7 @@ fn references_stay_when_the_table_grows(device: &Device) {
         let batch = table.find_or_put_many_with(&words, everything()).unwrap();
         let before: Vec<Reference> = batch.references.into_iter().flatten().collect();
         for _ in 0..3 {
-            table.grow(2 * table.slots()).unwrap();
+            table.reserve_total(2 * table.slots()).unwrap();
             assert!(table.get_many(&before).unwrap() == words);
             let again = table.find_or_put_many_with(&words, everything()).unwrap();
             assert_eq!((again.tally.seen, again.tally.new), (count as u64, 0), "none is New again");
@@ -315,7 +316,7 @@ fn vectors_of_every_width_have_their_rows(device: &Device) {
         let batch = table.find_or_put_many_with(&repeated(&words, width), everything()).unwrap();
         assert_eq!((batch.tally.new, batch.tally.full), (count as u64, 0), "width {width}");
         let references: Vec<Reference> = batch.references.into_iter().flatten().collect();
-        table.grow(300).unwrap();
+        table.reserve_total(300).unwrap();
         assert!(table.get_many(&references[..count]).unwrap() == words, "width {width}");
         assert!(table.contains_many(&words).unwrap().iter().all(|stored| *stored), "width {width}");
         assert!(
@@ -333,7 +334,7 @@ fn growth_to_8_byte_slots_keeps_references(device: &Device) {
     let words = distinct(width, 0, 2 * count);
     let first = table.find_or_put_many_with(&words[..count * width], everything()).unwrap();
     let of_4_bytes = table.spec();
-    table.grow((1 << 24) + 1).unwrap();
+    table.reserve_total((1 << 24) + 1).unwrap();
     assert_ne!(table.spec(), of_4_bytes);
     let all = table.find_or_put_many_with(&words, everything()).unwrap();
     assert_eq!((all.tally.seen, all.tally.new), (count as u64, count as u64));
@@ -358,7 +359,7 @@ fn full_indexes_take_back_and_grow(device: &Device) {
     assert!(table.rows().unwrap()[..] == rows[..(slots / 2) as usize * width]);
     let again = table.find_or_put_many(&words).unwrap();
     assert_eq!((again.tally.new, again.tally.seen), (slots - slots / 2, slots / 2));
-    table.grow(3 * slots).unwrap();
+    table.reserve_total(3 * slots).unwrap();
     let last = table.find_or_put_many(&words).unwrap();
     assert_eq!((last.tally.new, last.tally.seen, last.tally.full), (slots, slots, 0));
     let numbers: Vec<u64> = table.iter().map(|row| row.unwrap().0.slot()).collect();

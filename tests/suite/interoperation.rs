@@ -14,8 +14,9 @@
 use crate::common::vectors::distinct;
 use crate::common::{scaled, simulated, tests};
 use std::sync::Arc;
-use warpset::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
-use warpset::gpu::{Counts, DeviceBatch, DeviceColumns, ForeignSlice};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
+use warpset::gpu::{Counts, DeviceBatch, DeviceColumns, ForeignSlice, Stream};
 use warpset::{BucketTable, Columns, Device, Error, Request, TypedTable};
 
 tests![
@@ -35,6 +36,7 @@ tests![
     calls_leave_the_current_context,
     stages_that_are_replaced_leave_the_current_context,
     kernels_compiled_twice_leave_the_current_context,
+    handles_are_those_of_the_driver,
     tables_dropped_while_streams_work,
 ];
 
@@ -67,7 +69,7 @@ fn calls_leave_the_current_context(device: &Device) {
         let table = BucketTable::builder(3).capacity(100).build(device).unwrap();
         same("building a table");
         let words = distinct(3, 0, 1000);
-        table.reserve(2000).unwrap();
+        table.reserve_total(2000).unwrap();
         same("growing");
         table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
         same("a batch");
@@ -132,6 +134,19 @@ fn kernels_compiled_twice_leave_the_current_context(device: &Device) {
 }
 
 /// Batches that share a queue: each appends its new references to those of earlier batches.
+/// Handles of the library's own types, for programs that do not use `cudarc`.
+fn handles_are_those_of_the_driver(device: &Device) {
+    let table = table(device, 2);
+    let module = table.compile("kernels.cu", include_str!("kernels.cu")).unwrap();
+    let handle = module.function_handle("mark").unwrap();
+    assert_eq!(handle, module.load_function("mark").unwrap().cu_function().cast());
+    let error = module.function_handle("no such kernel").unwrap_err();
+    assert!(matches!(error, Error::Cuda { code, .. } if code == sys::CUresult::CUDA_ERROR_NOT_FOUND as i32), "{error:?}");
+    let stream = stream(device);
+    let of = |stream: Stream<'_>| stream.handle();
+    assert_eq!((of((&stream).into()), of((&*stream).into())), (stream.cu_stream().cast(), stream.cu_stream().cast()));
+}
+
 fn counts_that_are_not_zero_append(device: &Device) {
     let (table, stream) = (table(device, 3), stream(device));
     let words = distinct(3, 0, 1000);
@@ -236,7 +251,7 @@ fn columns_that_do_not_fit(device: &Device) {
     let numbers = stream.clone_htod(&[1u64; 50]).unwrap();
     let short = stream.clone_htod(&[1u64; 49]).unwrap();
     let mut vectors = stream.clone_htod(&[7u32; 204]).unwrap();
-    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    let wrong = |what, given, needed| Error::LengthMismatch { what, given, needed };
     let one = DeviceColumns::new().column(&numbers);
     let error = table.from_columns_device(&stream, &one, &mut vectors).unwrap_err();
     assert_eq!(error, wrong("bytes of the fields of one vector", 8, 16));
@@ -248,7 +263,7 @@ fn columns_that_do_not_fit(device: &Device) {
     assert_eq!(error, wrong("fields of a column", 49, 50));
     let columns = DeviceColumns::new().column(&numbers).column(&numbers);
     let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(..199)).unwrap_err();
-    assert_eq!(error, Error::BufferTooShort { what: "vectors", given: 199, needed: 200 });
+    assert_eq!(error, Error::LengthMismatch { what: "vectors", given: 199, needed: 200 });
     let error = table.from_columns_device(&stream, &columns, &mut vectors.slice_mut(1..)).unwrap_err();
     assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
     // Another object for the same context knows nothing of this one's streams.
@@ -263,7 +278,7 @@ fn columns_that_do_not_fit(device: &Device) {
     {
         let host = BucketTable::new(&Device::cpu(), 4, 10).unwrap();
         let error = host.from_columns_device(&stream, &columns, &mut vectors).unwrap_err();
-        assert!(matches!(error, Error::NotOnGpu { operation: "from_columns_device", .. }), "{error:?}");
+        assert!(matches!(error, Error::WrongDevice { what: "from_columns_device", .. }), "{error:?}");
     }
     assert_eq!(stream.clone_dtoh(&vectors).unwrap(), [7; 204]);
 }
@@ -275,7 +290,7 @@ fn memory_of_others(device: &Device) {
     let owner = stream.clone_htod(&words).unwrap();
     let mut results = stream.alloc_zeros::<u8>(500).unwrap();
     let (address, outcomes_at) = {
-        use warpset::cudarc::driver::DevicePtrMut;
+        use warpset::gpu::cudarc_0_19::cudarc::driver::DevicePtrMut;
         let (address, _read) = owner.device_ptr(&stream);
         let (outcomes_at, _write) = results.device_ptr_mut(&stream);
         (address, outcomes_at)
@@ -301,7 +316,7 @@ fn memory_of_others(device: &Device) {
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&odd, 499)).unwrap_err();
     assert!(matches!(error, Error::Misaligned { what: "vectors", alignment: 16, .. }), "{error:?}");
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&short, 500)).unwrap_err();
-    assert!(matches!(error, Error::BufferTooShort { what: "vectors", given: 1999, needed: 2000 }), "{error:?}");
+    assert!(matches!(error, Error::LengthMismatch { what: "vectors", given: 1999, needed: 2000 }), "{error:?}");
     assert_eq!(table.len().unwrap(), 500);
     stream.synchronize().unwrap();
 }
@@ -434,7 +449,7 @@ fn typed_keys_in_device_memory(device: &Device) {
     assert_eq!((outcomes[1], outcomes[3], outcomes[0] + outcomes[2]), (1, 1, 3));
     assert_eq!(table.contains_many(&[7, 8, 9, 1 << 40]).unwrap(), [true, true, false, true]);
     let error = table.find_or_put_device(&stream, DeviceBatch::new(&keys, 5)).unwrap_err();
-    assert!(matches!(error, Error::BufferTooShort { given: 4, needed: 5, .. }), "{error:?}");
+    assert!(matches!(error, Error::LengthMismatch { given: 4, needed: 5, .. }), "{error:?}");
 }
 
 /// A captured graph could be launched after the table was dropped.
@@ -460,14 +475,14 @@ fn batches_are_not_captured(device: &Device) {
 fn errors_of_others_are_theirs(device: &Device) {
     let own = CudaContext::new_non_primary(context(device).ordinal(), 0).unwrap();
     let device = Device::from_context(own.clone()).unwrap();
-    let theirs = || Err::<(), _>(warpset::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
+    let theirs = || Err::<(), _>(warpset::gpu::cudarc_0_19::cudarc::driver::DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND));
     own.record_err(theirs());
     let words = distinct(6, 0, 2000);
     // First use of this context: kernels are loaded, streams and buffers made.
     let first = BucketTable::new(&device, 6, 4000).unwrap();
     assert_eq!(first.find_or_put_many(&words).unwrap().tally.new, 2000);
     assert_eq!(first.contains_many(&words).unwrap().len(), 2000);
-    first.grow(2 * first.slots()).unwrap();
+    first.reserve_total(2 * first.slots()).unwrap();
     assert_eq!(first.iter().count(), 2000);
     assert_eq!(own.check_err(), theirs(), "it is there for whoever looks");
     // The tables take more than anything else, so a leak of any of them would show.

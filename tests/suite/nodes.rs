@@ -201,7 +201,7 @@ fn nodes_with_colliding_hashes(device: &Device) {
 fn node_tables_of_impossible_sizes(device: &Device) {
     for nodes in [0, 1 << 32, u64::MAX] {
         let error = TreeTable::builder(4).capacity(10).nodes(nodes).build(device).unwrap_err();
-        assert!(matches!(error, Error::Nodes { nodes: asked, .. } if asked == nodes), "{error:?}");
+        assert!(matches!(error, Error::OutOfRange { what: "slots of a node table", given, .. } if given == nodes), "{error:?}");
         assert!(error.to_string().contains(&nodes.to_string()) && error.to_string().contains("4294967294"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use warpset::{Batch, Device, Error, Outcome, Reference, Request, VectorTable};
+use warpset::{Batch, Device, Outcome, Reference, Request, VectorTable};
 
 tests_of_all_kinds![
     each_vector_is_new_to_one_caller,
@@ -224,7 +224,7 @@ fn nothing_is_lost_when_another_thread_grows<S: Kind>(device: &Device) {
             if thread == CALLERS {
                 // The number of growths is limited, because every growth copies a larger table.
                 for _ in 0..sized(300, 100, 5) {
-                    table.grow(table.slots() + 1).expect("grow");
+                    table.reserve_total(table.slots() + 1).expect("grow");
                     if callers_left.load(Ordering::Acquire) == 0 {
                         break;
                     }
@@ -325,11 +325,9 @@ fn growths_by_many_threads_each_keep_their_promise<S: Kind>(device: &Device) {
                     thread::yield_now();
                 }
                 let capacity = (500 * step + random.below(500)) as u64;
-                let (done, slots) = (table.grow(capacity), table.slots());
-                match done {
-                    Ok(()) if slots >= capacity => {}
-                    Err(Error::NotLarger { slots, .. }) if slots >= capacity => {}
-                    done => broken.push(format!("grow({capacity}) is {done:?}, and there are {slots} slots")),
+                let (done, slots) = (table.reserve_total(capacity), table.slots());
+                if done.is_err() || slots < capacity {
+                    broken.push(format!("reserve_total({capacity}) is {done:?}, and there are {slots} slots"));
                 }
             }
             broken
@@ -353,7 +351,7 @@ fn new_references_are_complete_when_another_thread_grows<S: Kind>(device: &Devic
             let table = &table;
             scope.spawn(move || {
                 if wait_for_it.recv().is_ok() {
-                    table.grow(table.slots() + 1).expect("grow");
+                    table.reserve_total(table.slots() + 1).expect("grow");
                 }
             });
             let mut report = move |_, _| {

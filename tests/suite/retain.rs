@@ -51,8 +51,8 @@ pub mod retain_of_kinds {
         let count = scaled(6000, 600);
         let table = TypedTable::<u64, Indexed>::builder().capacity(500).grows(true).build(device).unwrap();
         // Squares are set before, cubes between the changes, and nothing of the third.
-        let mut squares = table.by_reference::<u64>().unwrap();
-        let (mut cubes, nothing) = (table.by_reference::<[u32; 3]>().unwrap(), table.by_reference::<u8>().unwrap());
+        let mut squares = table.values(0u64).unwrap();
+        let (mut cubes, nothing) = (table.values([0u32; 3]).unwrap(), table.values(0u8).unwrap());
         let put = |keys: Vec<u64>| -> Vec<Reference> {
             let batch = table.find_or_put_many_with(&keys, Request::new().references(true)).unwrap();
             batch.references.into_iter().flatten().collect()

@@ -94,7 +94,7 @@ fn vectors(from: u64, count: usize) -> Vec<u32> {
 struct With<'a> {
     table: &'a IndexedTable,
     /// Values beside the same rows; distinct from the values that the guard may belong to.
-    values: &'a mut Values<u16>,
+    values: &'a mut Values<warpset::Words, u16>,
     /// References of the stored vectors.
     stored: &'a [Reference],
 }
@@ -116,8 +116,7 @@ const CALLS: &[Call] = {
     use Needs::{Alone, Look, Share};
     &[
         ("clear", Alone, |with| with.table.clear()),
-        ("grow", Alone, |with| with.table.grow(5 * with.table.slots())),
-        ("reserve", Alone, |with| with.table.reserve(5 * with.table.slots())),
+        ("reserve_total", Alone, |with| with.table.reserve_total(5 * with.table.slots())),
         ("truncate", Alone, |with| with.table.truncate(STORED as u64 / 2)),
         ("retain", Alone, |with| with.table.retain(|vector| vector[0] % 2 == 0).map(drop)),
         ("save", Alone, |with| with.table.save(Vec::new())),
@@ -135,14 +134,14 @@ const CALLS: &[Call] = {
         ("holes", Share, |with| with.table.holes().map(drop)),
         ("rows", Share, |with| with.table.rows().map(|rows| assert!(rows.len() >= WIDTH * STORED))),
         ("loaded_references", Share, |with| with.table.loaded_references(&[]).map(drop)),
-        ("by_reference", Share, |with| with.table.by_reference::<u32>().map(drop)),
+        ("values", Share, |with| with.table.values(0u32).map(drop)),
         ("Values::len", Share, |with| with.values.len().map(|len| assert!(len >= STORED as u64))),
         ("Values::view", Share, |with| with.values.view().map(|values| assert!(values.len() >= STORED))),
         ("Values::get_many", Share, |with| with.values.get_many(with.stored).map(drop)),
         ("Values::set_many", Share, |with| with.values.set_many(&with.stored[..2], &[3, 4])),
         ("Values::update", Share, |with| with.values.update(|values| values[0] += 1)),
         ("Values::update_many", Share, |with| with.values.update_many(&with.stored[..2], |_, value| *value += 1)),
-        ("reserve", Look, |with| with.table.reserve(10)),
+        ("reserve_total", Look, |with| with.table.reserve_total(10)),
         ("slots", Look, |with| {
             let table = with.table;
             assert!(table.slots() >= 300 && table.bytes() > 0 && table.spec().width() == WIDTH);
@@ -192,7 +191,7 @@ fn put_many_more_than_fit(with: &mut With<'_>) -> Result<()> {
 }
 
 /// Takes a guard, and makes a call while its thread holds it.
-type Take = fn(&IndexedTable, &mut Values<u64>, &[Reference], &mut dyn FnMut());
+type Take = fn(&IndexedTable, &mut Values<warpset::Words, u64>, &[Reference], &mut dyn FnMut());
 
 /// Name of a guard, and whether it holds the table: false if it is a copy of a GPU's memory.
 type Guard = (&'static str, fn(&Device) -> bool, Take);
@@ -243,7 +242,7 @@ const GUARDS: &[Guard] = &[
             call();
             drop(rows);
         }
-        Err(error) => assert!(matches!(error, Error::NotOnGpu { .. }), "{error}"),
+        Err(error) => assert!(matches!(error, Error::WrongDevice { .. }), "{error}"),
     }),
     #[cfg(feature = "cuda")]
     ("Values::device", on_a_gpu, |_, values, _, call| match values.device() {
@@ -251,7 +250,7 @@ const GUARDS: &[Guard] = &[
             call();
             drop(values);
         }
-        Err(error) => assert!(matches!(error, Error::NotOnGpu { .. }), "{error}"),
+        Err(error) => assert!(matches!(error, Error::WrongDevice { .. }), "{error}"),
     }),
 ];
 
@@ -286,7 +285,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
     let table = IndexedTable::builder(WIDTH).capacity(300).grows(true).build(device).unwrap();
     let batch = table.find_or_put_many_with(&vectors(0, STORED), Request::new().references(true)).unwrap();
     let stored: Vec<Reference> = batch.references.into_iter().flatten().collect();
-    let (mut of_guard, mut of_call) = (table.by_reference::<u64>().unwrap(), table.by_reference::<u16>().unwrap());
+    let (mut of_guard, mut of_call) = (table.values(0u64).unwrap(), table.values(0u16).unwrap());
     let (slots, is_about_to) = (table.slots(), AtomicBool::new(false));
     let mut came_to = None;
     thread::scope(|scope| {
@@ -294,7 +293,7 @@ fn pair(device: &Device, (guard, holds, take): Guard, (name, needs, call): Call,
             if another_waits {
                 scope.spawn(|| {
                     is_about_to.store(true, Ordering::Relaxed);
-                    table.reserve(2 * slots).unwrap();
+                    table.reserve_total(2 * slots).unwrap();
                 });
                 while !is_about_to.load(Ordering::Relaxed) {
                     thread::yield_now();
@@ -380,15 +379,15 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
         for table in [&table, &other] {
             table.find_or_put_many(&[5, 6, 7]).unwrap().complete(table).unwrap();
         }
-        let mut values = table.by_reference::<u32>().unwrap();
-        let more = table.by_reference::<u64>().unwrap();
+        let mut values = table.values(0u32).unwrap();
+        let more = table.values(0u64).unwrap();
         values
             .update(|values| {
                 values.fill(7);
                 let rows = table.rows().unwrap();
                 // These calls do not affect another table.
                 other.clear().unwrap();
-                other.reserve(2 * other.slots()).unwrap();
+                other.reserve_total(2 * other.slots()).unwrap();
                 let view = more.view().unwrap();
                 let held = if device.is_gpu() { ["Values::update"; 3] } else { ["Values::view", "rows", "Values::update"] };
                 assert_eq!(table.clear(), Err(refused("clear", held[0])));
@@ -402,7 +401,7 @@ fn guards_may_be_nested_and_dropped_in_any_order(device: &Device) {
         let (first, last) = (table.rows().unwrap(), table.rows().unwrap());
         drop(first);
         let is_held = !device.is_gpu();
-        assert_eq!(table.reserve(2 * table.slots()).is_err(), is_held);
+        assert_eq!(table.reserve_total(2 * table.slots()).is_err(), is_held);
         assert_eq!(last.len(), 3);
         drop(last);
         // A batch whose callback drops the thread's guard may not grow before the callback has returned, either.
@@ -439,9 +438,9 @@ fn threads_that_read_and_put_while_others_grow(device: &Device) {
     ends("threads", move || {
         let (threads, rounds) = (4, scaled(40, 10));
         let table = IndexedTable::builder(WIDTH).capacity(200).grows(true).build(&device).unwrap();
-        let mut values: Vec<_> = (0..threads).map(|_| table.by_reference::<u32>().unwrap()).collect();
+        let mut values: Vec<_> = (0..threads).map(|_| table.values(0u32).unwrap()).collect();
         let acknowledged = thread::scope(|scope| {
-            let work = |(number, values): (u64, &mut Values<u32>)| {
+            let work = |(number, values): (u64, &mut Values<warpset::Words, u32>)| {
                 let mut stored = Vec::new();
                 let mut put = |from: u64, held: &str| {
                     let new = vectors(number << 32 | from, 20);
@@ -462,7 +461,7 @@ fn threads_that_read_and_put_while_others_grow(device: &Device) {
                             assert_eq!(rows.len() % WIDTH, 0);
                         }
                         1 => values.update(|_| put(from, "Values::update")).unwrap(),
-                        2 => table.reserve(table.slots() + 10).unwrap(),
+                        2 => table.reserve_total(table.slots() + 10).unwrap(),
                         _ => put(from, "nothing"),
                     }
                 }
@@ -484,10 +483,9 @@ fn calls_in_a_callback_and_in_a_writer<S: Kind>(device: &Device) {
     let references: Vec<Reference> = references.into_iter().flatten().collect();
     let that_wait = |held| {
         assert_eq!(table.clear(), Err(refused("clear", held)));
-        assert_eq!(table.grow(1 << 20), Err(refused("grow", held)));
-        assert_eq!(table.reserve(1 << 20), Err(refused("reserve", held)));
+        assert_eq!(table.reserve_total(1 << 20), Err(refused("reserve_total", held)));
         assert_eq!(table.save(Vec::new()), Err(refused("save", held)));
-        assert!(table.reserve(1).is_ok() && table.slots() >= 1000 && table.bytes() > 0);
+        assert!(table.reserve_total(1).is_ok() && table.slots() >= 1000 && table.bytes() > 0);
     };
     let mut progress = |_, _| {
         that_wait("find_or_put_many");
@@ -511,7 +509,7 @@ fn calls_in_a_callback_and_in_a_writer<S: Kind>(device: &Device) {
     let loaded = VectorTable::<S>::load(device, &bytes[..]).unwrap();
     assert_eq!(loaded.len().unwrap(), count as u64 + 5);
     // No guard is left.
-    table.reserve(1 << 13).unwrap();
+    table.reserve_total(1 << 13).unwrap();
     table.clear().unwrap();
 }
 
@@ -555,7 +553,7 @@ fn ranks_whose_thread_has_values(device: &Device) {
                     let mut set = Builder::new(builder).build(device, transport).unwrap();
                     let own = vectors(1000 * rank as u64, 100);
                     assert_eq!(set.find_or_put_many(&own).unwrap().error, None);
-                    let values = set.local().by_reference::<u64>().unwrap();
+                    let values = set.local().values(0u64).unwrap();
                     let (len, slots) = (set.local().len().unwrap(), set.local().slots());
                     let view = (rank == 1).then(|| values.view().unwrap());
                     let check = |what: Result<()>, call| match what {
@@ -564,7 +562,7 @@ fn ranks_whose_thread_has_values(device: &Device) {
                         other => panic!("rank {rank}: {call}: {other:?}"),
                     };
                     check(set.clear(), "clear");
-                    check(set.reserve(10 * slots), "reserve");
+                    check(set.reserve_total(10 * slots), "reserve_total");
                     let mut bytes = Vec::new();
                     check(set.save(&mut bytes), "save");
                     assert!(bytes.is_empty(), "no rank has written anything");
@@ -575,7 +573,7 @@ fn ranks_whose_thread_has_values(device: &Device) {
                     check(batch.error.clone().map_or(Ok(()), Err), "a batch of the cluster");
                     assert!(batch.tally.full > 0 && batch.tally.offered() == 2000);
                     drop(view);
-                    set.reserve(10 * slots).unwrap();
+                    set.reserve_total(10 * slots).unwrap();
                     assert_eq!(set.find_or_put_many(&more).unwrap().tally.full, 0);
                     set.clear().unwrap();
                 });

@@ -64,11 +64,11 @@ fn one_vector_at_a_time<S: Kind>(device: &Device) {
             }
         }
         assert_eq!(table.len(), Ok(places.len() as u64));
-        let wrong = Error::Rows { what: "words of one vector", given: 2 * width, needed: width };
+        let wrong = Error::LengthMismatch { what: "words of the last vector", given: 2 * width, needed: width };
         assert_eq!(table.insert(&words[..2 * width]), Err(wrong.clone()));
         assert_eq!(table.contains(&words[..2 * width]), Err(wrong.clone()));
         assert_eq!(table.locate(&words[..2 * width]), Err(wrong));
-        assert!(matches!(table.insert(&[]), Err(Error::Rows { given: 0, .. })));
+        assert!(matches!(table.insert(&[]), Err(Error::LengthMismatch { given: 0, .. })));
     }
 }
 
@@ -84,7 +84,10 @@ fn iterators_of_several_batches<S: Kind>(device: &Device) {
     // A vector of another width ends the call; its batch is not put.
     let more = distinct(width, count as u64, 3);
     let odd = more.chunks(width).chain([&more[1..]]);
-    assert_eq!(table.extend(odd), Err(Error::Rows { what: "words of one vector", given: 3 * width - 1, needed: width }));
+    assert_eq!(
+        table.extend(odd),
+        Err(Error::LengthMismatch { what: "words of the last vector", given: 3 * width - 1, needed: width })
+    );
     assert_eq!(table.len(), Ok(count as u64));
 }
 
@@ -99,4 +102,11 @@ fn vectors_that_find_no_slot<S: Kind>(device: &Device) {
         ([false, true]).map(|wanted| contained.iter().position(|found| *found == wanted).unwrap() as u32).into();
     assert!(matches!(table.insert(&[absent]), Err(Error::TableFull { rejected: 1, offered: 1, .. })));
     assert_eq!((table.insert(&[present]), table.contains(&[absent])), (Ok(Outcome::Seen), Ok(false)));
+
+    let full = table.insert_many(&words).unwrap_err();
+    let Error::TableFull { rejected, stored, offered: 100_000, slots, .. } = full else { panic!("{full}") };
+    assert_eq!((rejected + stored, table.len(), slots), (100_000, Ok(stored), table.slots()));
+    table.reserve_total(200_000).unwrap();
+    let tally = table.insert_many(&words).unwrap();
+    assert_eq!((tally.new, tally.seen, table.len()), (rejected, stored, Ok(100_000)));
 }

@@ -71,7 +71,7 @@ fn keys_of_any_number_of_bytes(device: &Device) {
     check(device, bytes::<63>);
     check(device, bytes::<255>);
     check(device, bytes::<1021>);
-    assert!(matches!(TypedTable::<[u8; 1025]>::new(device, 10), Err(Error::Width { .. })));
+    assert!(matches!(TypedTable::<[u8; 1025]>::new(device, 10), Err(Error::OutOfRange { given: 257, .. })));
 }
 
 /// Rows and values of keys that are padded, single keys, and what stays of them.
@@ -79,8 +79,8 @@ fn keys_of_nine_bytes_in_every_call(device: &Device) {
     type Name = [u8; 9];
     let names: Vec<Name> = (0..300).map(bytes::<9>).collect();
     let table = TypedTable::<Name, Indexed>::builder().capacity(1000).build(device).unwrap();
-    let mut counts = table.by_reference::<u32>().unwrap();
-    counts.add_many(&table, &[&names[..], &names[..100]].concat(), &[1]).unwrap().complete(&table).unwrap();
+    let mut counts = table.values(0u32).unwrap();
+    counts.add_many(&[&names[..], &names[..100]].concat(), &[1]).unwrap().complete(&table).unwrap();
     let rows: HashMap<Name, u32> = table.rows().unwrap().iter().copied().zip(counts.view().unwrap().iter().copied()).collect();
     assert_eq!(rows, names.iter().enumerate().map(|(at, name)| (*name, if at < 100 { 2 } else { 1 })).collect());
     assert_eq!((table.insert(&names[0]), table.contains(&[7; 9])), (Ok(Outcome::Seen), Ok(false)));
@@ -130,7 +130,7 @@ fn columns_are_vectors(device: &Device) {
         words.from_columns(&columns).unwrap()
             == bytemuck::cast_slice::<Row, u8>(&rows).chunks(4).map(bytemuck::pod_read_unaligned).collect::<Vec<u32>>()
     );
-    let wrong = |what, given, needed| Error::Rows { what, given, needed };
+    let wrong = |what, given, needed| Error::LengthMismatch { what, given, needed };
     assert_eq!(
         words.from_columns(&columns.clone().column(&parts)).unwrap_err(),
         wrong("bytes of the fields of one vector", 22, 20)

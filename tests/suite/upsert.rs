@@ -51,7 +51,7 @@ fn numbers_are_combined_as_in_a_map(device: &Device) {
         for combine in [Combine::Add, Combine::Min, Combine::Max, Combine::Set] {
             let table = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(device).unwrap();
             let initial = if combine == Combine::Add { V::zeroed() } else { number(mix(99)) };
-            let mut values = table.by_reference_with(initial).unwrap();
+            let mut values = table.values(initial).unwrap();
             let mut expected: HashMap<u64, V> = HashMap::new();
             for seed in 0..2 {
                 let keys = some_keys(count, seed);
@@ -61,7 +61,7 @@ fn numbers_are_combined_as_in_a_map(device: &Device) {
                     Combine::Set => keys.iter().map(|key| number(mix(*key << 8 | seed))).collect(),
                     _ => operands,
                 };
-                let batch = values.upsert_many(&table, &keys, &operands, combine).unwrap();
+                let batch = values.upsert_many(&keys, &operands, combine).unwrap();
                 assert_eq!(batch.complete(&table).unwrap().offered(), count);
                 for (key, operand) in keys.iter().zip(operands) {
                     let value = expected.entry(*key).or_insert(initial);
@@ -91,7 +91,7 @@ fn numbers_are_combined_as_in_a_map(device: &Device) {
 }
 
 /// Asserts that a table and its values are a map: by their slices, and by reference.
-fn are_as_in<K, V>(table: &TypedTable<K, Indexed>, values: &Values<V>, expected: &HashMap<K, V>)
+fn are_as_in<K, V>(table: &TypedTable<K, Indexed>, values: &Values<K, V>, expected: &HashMap<K, V>)
 where
     K: bytemuck::Pod + Eq + Hash + Debug,
     V: bytemuck::Pod + PartialEq + Debug,
@@ -109,23 +109,23 @@ fn every_width_counts_while_it_grows(device: &Device) {
     for width in some_widths() {
         let count = scaled(3000, 200);
         let table = IndexedTable::builder(width).capacity(64).grows(true).build(device).unwrap();
-        let mut counts = table.by_reference::<u32>().unwrap();
+        let mut counts = table.values(0u32).unwrap();
         let words = distinct(width, 0, count);
         // Vector number n is offered n % 4 + 1 times.
         let often = |at: usize| at % 4 + 1;
         let offered: Vec<u32> = words.chunks(width).enumerate().flat_map(|(at, vector)| vector.repeat(often(at))).collect();
         let slots = table.slots();
-        let tally = counts.add_many(&table, &offered, &[1]).unwrap().complete(&table).unwrap();
+        let tally = counts.add_many(&offered, &[1]).unwrap().complete(&table).unwrap();
         assert_eq!((tally.new, tally.offered()), (count as u64, (offered.len() / width) as u64));
         assert!(table.slots() > slots);
         let references: Vec<_> = table.locate_many(&words).unwrap().into_iter().flatten().collect();
         let found = counts.get_many(&references).unwrap();
         assert!(found.iter().enumerate().all(|(at, count)| *count == often(at) as u32), "{width} words");
         // Looked up with the operands of some keys only, and no key.
-        let none = counts.add_many(&table, &[], &[]).unwrap();
+        let none = counts.add_many(&[], &[]).unwrap();
         assert_eq!(none.tally.offered(), 0);
         let tens = vec![10; count / 2];
-        let tally = counts.add_many(&table, &words[..count / 2 * width], &tens).unwrap().complete(&table).unwrap();
+        let tally = counts.add_many(&words[..count / 2 * width], &tens).unwrap().complete(&table).unwrap();
         assert_eq!(tally.seen, count as u64 / 2);
         let view = counts.view().unwrap();
         assert_eq!(view.iter().map(|count| u64::from(*count)).sum::<u64>(), tally.seen * 10 + (offered.len() / width) as u64);
@@ -134,10 +134,10 @@ fn every_width_counts_while_it_grows(device: &Device) {
 
 fn rejected_keys_change_nothing(device: &Device) {
     let table = TypedTable::<u64, Indexed>::new(device, 500).unwrap();
-    let mut sums = table.by_reference::<u64>().unwrap();
+    let mut sums = table.values(0u64).unwrap();
     let keys: Vec<u64> = (0..5000).chain(0..5000).collect();
     let amounts: Vec<u64> = (1..=10_000).collect();
-    let batch = sums.upsert_many(&table, &keys, &amounts, Combine::Add).unwrap();
+    let batch = sums.upsert_many(&keys, &amounts, Combine::Add).unwrap();
     assert!(batch.tally.full > 0 && batch.tally.new >= 500);
     assert!(matches!(batch.complete(&table), Err(Error::TableFull { offered: 10_000, .. })));
     // Each stored key has its amounts, once.
@@ -148,9 +148,9 @@ fn rejected_keys_change_nothing(device: &Device) {
     }
     are_as_in(&table, &sums, &expected);
     let rejected: Vec<usize> = batch.positions(Outcome::Full).collect();
-    table.reserve(10_000).unwrap();
+    table.reserve_total(10_000).unwrap();
     let (again, theirs): (Vec<u64>, Vec<u64>) = rejected.iter().map(|at| (keys[*at], amounts[*at])).unzip();
-    sums.add_many(&table, &again, &theirs).unwrap().complete(&table).unwrap();
+    sums.add_many(&again, &theirs).unwrap().complete(&table).unwrap();
     are_as_in(&table, &sums, &(0..5000).map(|key| (key, 2 * key + 5002)).collect());
 }
 
@@ -158,12 +158,12 @@ fn rejected_keys_change_nothing(device: &Device) {
 fn arrays_of_several_threads_count_exactly(device: &Device) {
     let count = scaled(60_000, 1500);
     let table = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(device).unwrap();
-    let mut arrays = [0; 2].map(|_| table.by_reference::<u64>().unwrap());
+    let mut arrays = [0; 2].map(|_| table.values(0u64).unwrap());
     thread::scope(|scope| {
         for values in &mut arrays {
             scope.spawn(|| {
                 for part in some_keys(count, 5).chunks(count as usize / 6) {
-                    values.add_many(&table, part, &[1]).unwrap().complete(&table).unwrap();
+                    values.add_many(part, &[1]).unwrap().complete(&table).unwrap();
                 }
             });
         }
@@ -191,12 +191,12 @@ fn arrays_of_several_threads_count_exactly(device: &Device) {
 /// Numbers that are given again, in every way, begin with the initial value.
 fn initial_values_come_back(device: &Device) {
     let table = TypedTable::<u64, Indexed>::builder().capacity(500).grows(true).build(device).unwrap();
-    let mut lows = table.by_reference_with(1000u32).unwrap();
-    let mut triples = table.by_reference_with([1u8, 2, 3]).unwrap();
-    let check = |lows: &mut Values<u32>, triples: &Values<[u8; 3]>, from: u64| {
+    let mut lows = table.values(1000u32).unwrap();
+    let mut triples = table.values([1u8, 2, 3]).unwrap();
+    let check = |lows: &mut Values<u64, u32>, triples: &Values<u64, [u8; 3]>, from: u64| {
         let new = table.find_or_put_many_with(&[from, from + 1], Request::new().new_references(true)).unwrap().new_references;
         assert_eq!((lows.get_many(&new).unwrap(), triples.get_many(&new).unwrap()), (vec![1000; 2], vec![[1, 2, 3]; 2]));
-        lows.upsert_many(&table, &[from, from + 1], &[7, 2000], Combine::Min).unwrap().complete(&table).unwrap();
+        lows.upsert_many(&[from, from + 1], &[7, 2000], Combine::Min).unwrap().complete(&table).unwrap();
         assert_eq!(lows.get_many(&table.locate_many(&[from, from + 1]).unwrap().map_all()).unwrap(), [7, 1000]);
     };
     check(&mut lows, &triples, 0);
@@ -205,10 +205,10 @@ fn initial_values_come_back(device: &Device) {
     check(&mut lows, &triples, 10);
     table.clear().unwrap();
     check(&mut lows, &triples, 20);
-    table.grow(3000).unwrap();
+    table.reserve_total(3000).unwrap();
     check(&mut lows, &triples, 30);
     let all: Vec<u64> = (100..400).collect();
-    lows.upsert_many(&table, &all, &all.iter().map(|key| *key as u32).collect::<Vec<_>>(), Combine::Min)
+    lows.upsert_many(&all, &all.iter().map(|key| *key as u32).collect::<Vec<_>>(), Combine::Min)
         .unwrap()
         .complete(&table)
         .unwrap();
@@ -230,16 +230,18 @@ impl<T> MapAll<T> for Vec<Option<T>> {
 }
 
 fn wrong_operands_are_refused(device: &Device) {
-    let [table, other] = [0; 2].map(|_| TypedTable::<u64, Indexed>::new(device, 500).unwrap());
-    let mut values = table.by_reference::<u32>().unwrap();
-    assert_eq!(values.add_many(&other, &[1, 2], &[1]), Err(Error::ForeignValues));
-    let wrong = |given| Err(Error::Rows { what: "operands", given, needed: 3 });
-    assert_eq!(values.add_many(&table, &[1, 2, 3], &[1, 2]), wrong(2));
-    assert_eq!(values.add_many(&table, &[1, 2, 3], &[]), wrong(0));
+    let table = TypedTable::<u64, Indexed>::new(device, 500).unwrap();
+    let mut values = table.values(0u32).unwrap();
+    let wrong = |given| Err(Error::LengthMismatch { what: "operands", given, needed: 3 });
+    assert_eq!(values.add_many(&[1, 2, 3], &[1, 2]), wrong(2));
+    assert_eq!(values.add_many(&[1, 2, 3], &[]), wrong(0));
     let words = IndexedTable::new(device, 2, 100).unwrap();
-    let mut beside = words.by_reference::<u32>().unwrap();
-    assert_eq!(beside.add_many(&words, &[1, 2, 3], &[1]), Err(Error::RaggedVectors { words: 3, width: 2 }));
-    assert_eq!((table.len(), other.len(), words.len()), (Ok(0), Ok(0), Ok(0)));
+    let mut beside = words.values(0u32).unwrap();
+    assert_eq!(
+        beside.add_many(&[1, 2, 3], &[1]),
+        Err(Error::LengthMismatch { what: "words of the last vector", given: 1, needed: 2 })
+    );
+    assert_eq!((table.len(), words.len()), (Ok(0), Ok(0)));
 }
 
 /// Each call fails in turn: values of keys that are not in the batch stay, those of the batch are at most what they should be.
@@ -248,15 +250,15 @@ fn failures_change_no_other_value(device: &Device) {
     let each = keys.len() as u64 / 50;
     let prepare = || {
         let table = TypedTable::<u64, Indexed>::builder().capacity(64).grows(true).build(device).unwrap();
-        let mut values = table.by_reference::<u64>().unwrap();
-        values.add_many(&table, &(0..40).collect::<Vec<_>>(), &[5]).unwrap().complete(&table).unwrap();
+        let mut values = table.values(0u64).unwrap();
+        values.add_many(&(0..40).collect::<Vec<_>>(), &[5]).unwrap().complete(&table).unwrap();
         (table, values)
     };
-    let (table, mut values) = prepare();
-    let (_, calls) = faults::count(|| values.add_many(&table, &keys, &[1]).unwrap());
+    let (_table, mut values) = prepare();
+    let (_, calls) = faults::count(|| values.add_many(&keys, &[1]).unwrap());
     for call in 0..calls {
         let (table, mut values) = prepare();
-        let (result, _) = faults::fail(call..call + 1, || values.add_many(&table, &keys, &[1]));
+        let (result, _) = faults::fail(call..call + 1, || values.add_many(&keys, &[1]));
         let done = result.is_ok_and(|batch| batch.error.is_none());
         let stored = table.locate_many(&(0..40).collect::<Vec<_>>()).unwrap().map_all();
         assert!(values.get_many(&stored).unwrap().iter().all(|value| *value == 5), "call {call} of {calls}");

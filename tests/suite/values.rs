@@ -18,6 +18,7 @@ use crate::common::{scaled, set::everything, tests};
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
 use std::fmt::Debug;
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, TypedTable, Values, faults};
 
 tests![
@@ -70,7 +71,7 @@ fn values_are_zeros_until_they_are_set(device: &Device) {
     fn of_type<V: Pod + PartialEq + Debug>(device: &Device) {
         let (width, count) = (3, scaled(20_000, 400));
         let table = table(device, width, 4 * count as u64);
-        let mut values = table.by_reference::<V>().unwrap();
+        let mut values = table.values(V::zeroed()).unwrap();
         assert!(values.is_empty().unwrap() && values.view().unwrap().is_empty());
         assert_eq!(values.get_many(&[]).unwrap(), []);
         values.set_many(&[], &[]).unwrap();
@@ -102,7 +103,7 @@ fn values_are_zeros_until_they_are_set(device: &Device) {
 fn values_stay_when_the_table_grows(device: &Device) {
     let (width, count) = (5, scaled(100_000, 3000));
     let table = IndexedTable::builder(width).capacity(100).grows(true).build(device).unwrap();
-    let mut values = table.by_reference::<u32>().unwrap();
+    let mut values = table.values(0u32).unwrap();
     let words = distinct(width, 0, count);
     let mut all = Vec::new();
     let mut address = None;
@@ -119,7 +120,7 @@ fn values_stay_when_the_table_grows(device: &Device) {
         assert!(view.len() == all.len() && view.iter().zip(1..).all(|(value, number)| *value == number), "round {round}");
         assert!(device.is_gpu() || *address.get_or_insert(view.as_ptr()) == view.as_ptr(), "they stay where they are");
     }
-    table.grow(4 * table.slots()).unwrap();
+    table.reserve_total(4 * table.slots()).unwrap();
     assert!(values.get_many(&all).unwrap().iter().zip(&all).all(|(value, of)| u64::from(*value) == of.slot() + 1));
 }
 
@@ -127,7 +128,7 @@ fn values_of_numbers_that_are_taken_back_are_zeros(device: &Device) {
     for width in some_widths() {
         let count = scaled(5000, 300);
         let table = table(device, width, 8 * count as u64);
-        let [mut ones, mut twos] = [0; 2].map(|_| table.by_reference::<u16>().unwrap());
+        let [mut ones, mut twos] = [0; 2].map(|_| table.values(0u16).unwrap());
         let kept = put(&table, &distinct(width, 0, count));
         let mark = table.len().unwrap();
         let gone = put(&table, &distinct(width, count as u64, count));
@@ -167,7 +168,7 @@ fn a_table_and_its_values_are_a_map(device: &Device) {
     let count = scaled(60_000, 2000);
     let keys: Vec<u64> = (0..count as u64).map(|at| (at * at % (count as u64 / 3)).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let table = TypedTable::<u64, Indexed>::builder().capacity(100).grows(true).build(device).unwrap();
-    let mut map: Values<[u64; 2]> = table.by_reference().unwrap();
+    let mut map: Values<u64, [u64; 2]> = table.values([0; 2]).unwrap();
     let mut expected: HashMap<u64, [u64; 2]> = HashMap::new();
     for part in keys.chunks(count / 7) {
         let batch = table.find_or_put_many_with(part, everything()).unwrap();
@@ -186,7 +187,7 @@ fn a_table_and_its_values_are_a_map(device: &Device) {
 fn holes_of_overlapping_calls_have_no_values(device: &Device) {
     let (width, count, callers) = (2, scaled(20_000, 500), 4);
     let table = table(device, width, 16 * count as u64);
-    let mut values = table.by_reference::<u32>().unwrap();
+    let mut values = table.values(0u32).unwrap();
     for round in 0..3 {
         let words = distinct(width, round * count as u64, count);
         let batches: Vec<Vec<Reference>> = std::thread::scope(|scope| {
@@ -214,7 +215,7 @@ fn references_that_are_not_the_tables_are_refused(device: &Device) {
     let (width, count) = (3, 50);
     let [own, other] = [0, 1].map(|_| table(device, width, 200));
     let [references, others] = [&own, &other].map(|table| put(table, &distinct(width, 0, count)));
-    let mut values = own.by_reference::<u64>().unwrap();
+    let mut values = own.values(0u64).unwrap();
     values.set_many(&references, &vec![3; count]).unwrap();
     let beyond = own.reference(count as u64).unwrap();
     for (wrong, error) in
@@ -225,7 +226,7 @@ fn references_that_are_not_the_tables_are_refused(device: &Device) {
         assert_eq!(values.set_many(&given, &[4; 3]), Err(error.clone()));
         assert_eq!(values.update_many(&given, |_, value| *value = 5), Err(error));
     }
-    let error = Error::Rows { what: "values", given: 2, needed: 3 };
+    let error = Error::LengthMismatch { what: "values", given: 2, needed: 3 };
     assert_eq!(values.set_many(&references[..3], &[4; 2]), Err(error));
     assert!(values.view().unwrap()[..] == vec![3; count], "nothing is changed by what is refused");
 }
@@ -233,9 +234,9 @@ fn references_that_are_not_the_tables_are_refused(device: &Device) {
 fn arrays_are_by_themselves_and_outlive_the_table(device: &Device) {
     let (width, count) = (2, 100);
     let table = table(device, width, 400);
-    let mut first = table.by_reference::<u32>().unwrap();
+    let mut first = table.values(0u32).unwrap();
     let references = put(&table, &distinct(width, 0, count));
-    let mut second = table.by_reference::<u8>().unwrap();
+    let mut second = table.values(0u8).unwrap();
     first.set_many(&references, &vec![1; count]).unwrap();
     second.set_many(&references[..1], &[2]).unwrap();
     drop(table);
@@ -247,7 +248,7 @@ fn arrays_are_by_themselves_and_outlive_the_table(device: &Device) {
 fn views_stay_while_others_put(device: &Device) {
     let (width, count) = (3, scaled(5000, 300));
     let table = table(device, width, 8 * count as u64);
-    let mut values = table.by_reference::<u64>().unwrap();
+    let mut values = table.values(0u64).unwrap();
     let references = put(&table, &distinct(width, 0, count));
     let numbers: Vec<u64> = (1..=count as u64).collect();
     values.update(|values| values.copy_from_slice(&numbers)).unwrap();
@@ -274,7 +275,7 @@ fn no_memory_for_values_is_an_error(device: &Device) {
     let table = table(device, 1, 1 << 23);
     let references = put(&table, &[7, 8, 9]);
     // 128 KiB per value: at least 1 TiB if all get memory.
-    let refused = match table.by_reference::<[[u64; 4096]; 4]>() {
+    let refused = match table.values([[0u64; 4096]; 4]) {
         #[cfg(feature = "cuda")]
         Ok(mut values) => {
             assert!(device.is_gpu());
@@ -297,7 +298,7 @@ fn failures_change_no_other_value(device: &Device) {
     let (width, count) = (2, scaled(2000, 100));
     let before = || {
         let table = IndexedTable::builder(width).capacity(100).grows(true).build(device).unwrap();
-        let mut values = table.by_reference::<u32>().unwrap();
+        let mut values = table.values(0u32).unwrap();
         let references = put(&table, &distinct(width, 0, count));
         values.set_many(&references, &vec![1; count]).unwrap();
         // Work for the operation: more memory, and values that are taken back.
@@ -307,7 +308,7 @@ fn failures_change_no_other_value(device: &Device) {
         let again = put(&table, &distinct(width, 10 * count as u64, 20 * count));
         (table, values, references, again)
     };
-    let operate = |values: &mut Values<u32>, references: &[Reference], new: &[Reference]| {
+    let operate = |values: &mut Values<warpset::Words, u32>, references: &[Reference], new: &[Reference]| {
         values.set_many(new, &vec![2; new.len()])?;
         values.update_many(references, |_, value| *value = 2)?;
         values.get_many(new).map(drop)
@@ -336,8 +337,8 @@ fn failures_change_no_other_value(device: &Device) {
 #[cfg(feature = "cuda")]
 pub mod on_gpu {
     use super::*;
-    use warpset::cudarc::driver::{DeviceSlice, LaunchConfig, PushKernelArg};
     use warpset::gpu::DeviceBatch;
+    use warpset::gpu::cudarc_0_19::cudarc::driver::{DeviceSlice, LaunchConfig, PushKernelArg};
 
     tests![kernels_count_by_reference, values_of_kernels_are_taken_back];
 
@@ -348,7 +349,7 @@ pub mod on_gpu {
         }"#;
 
     /// Puts vectors from device memory, and increments the value of each.
-    fn count_on_gpu(table: &IndexedTable, counts: &mut Values<u32>, words: &[u32]) {
+    fn count_on_gpu(table: &IndexedTable, counts: &mut Values<warpset::Words, u32>, words: &[u32]) {
         let stream = table.device().cuda_context().unwrap().new_stream().unwrap();
         let count = table.compile("count.cu", COUNT).unwrap().load_function("count").unwrap();
         let vectors = words.len() / table.width();
@@ -371,7 +372,7 @@ pub mod on_gpu {
     fn kernels_count_by_reference(device: &Device) {
         let (width, count) = (4, scaled(50_000, 1000));
         let table = table(device, width, 2 * count as u64);
-        let mut counts = table.by_reference::<u32>().unwrap();
+        let mut counts = table.values(0u32).unwrap();
         let address = counts.device().unwrap().address();
         let mut expected: HashMap<Vec<u32>, u32> = HashMap::new();
         for round in 0..4 {
@@ -384,7 +385,7 @@ pub mod on_gpu {
             some.chunks(width).for_each(|row| *expected.get_mut(row).unwrap() += 10);
             let references: Vec<Reference> = table.locate_many(&some).unwrap().into_iter().flatten().collect();
             counts.update_many(&references, |_, count| *count += 10).unwrap();
-            table.grow(2 * table.slots()).unwrap();
+            table.reserve_total(2 * table.slots()).unwrap();
             assert_eq!(counts.device().unwrap().address(), address, "they stay where they are");
         }
         let (references, rows): (Vec<Reference>, Vec<Vec<u32>>) = table.iter().map(Result::unwrap).unzip();
@@ -398,7 +399,7 @@ pub mod on_gpu {
     fn values_of_kernels_are_taken_back(device: &Device) {
         let (width, count) = (3, scaled(20_000, 500));
         let table = table(device, width, 8 * count as u64);
-        let mut counts = table.by_reference::<u32>().unwrap();
+        let mut counts = table.values(0u32).unwrap();
         count_on_gpu(&table, &mut counts, &distinct(width, 0, count));
         let mark = count as u64 / 2;
         table.truncate(mark).unwrap();

@@ -4,10 +4,11 @@ use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
-use warpset::cudarc::driver::sys::CUdevice_attribute;
-use warpset::cudarc::driver::{
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits, result,
 };
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{BucketTable, Device};
 use warpset_support::memory::MemoryBudget;
 

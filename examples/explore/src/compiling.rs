@@ -54,7 +54,7 @@ pub fn compile_ahead(
     model: &Model,
     checks: &Checks,
     stubborn: Option<&Stubborn>,
-) -> Option<warpset::gpu::Ahead> {
+) -> Option<warpset::gpu::Precompile> {
     let gpu = match options.device {
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),

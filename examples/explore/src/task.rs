@@ -40,7 +40,7 @@ use crate::trace;
 use crate::warnings::Warnings;
 use anyhow::{Result, ensure};
 use std::time::Instant;
-use warpset::{Device, Erased, Storage, TableBuilder, VectorTable};
+use warpset::{Device, Erased, Storage, TableBuilder, VectorTable, Words};
 
 /// Why ranks answer no questions about runs.
 const ONE_TABLE: &str = "a property of runs is checked in one table on one device: it cannot be combined with ranks";
@@ -69,7 +69,7 @@ pub struct Task<'a> {
 impl Task<'_> {
     /// Makes the table, or the tables of the ranks, and explores. From then on no code is compiled for each kind of table: that
     /// would take three quarters of the time in which this program is built.
-    pub fn explore<S: Storage>(mut self, builder: TableBuilder<S>, size: Size, mut time: Time) -> Result<u8> {
+    pub fn explore<S: Storage>(mut self, builder: TableBuilder<Words, S>, size: Size, mut time: Time) -> Result<u8> {
         let Self { options, model, checks, question, possible, device, .. } = self;
         let start = Instant::now();
         let engine = options.engine_on(device, self.rank_set.is_some())?;

@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(table.find_or_put_many(vectors).unwrap().tally.new, count);
         for capacity in capacities {
             let stale = table.locate_many(&vectors[..width]).unwrap()[0].unwrap();
-            table.grow(*capacity).unwrap();
+            table.reserve_total(*capacity).unwrap();
             assert!(table.slots() >= *capacity && table.len().unwrap() == count);
             assert!(matches!(table.get_many(&[stale]), Err(Error::StaleReferences { .. })));
             let again = table.find_or_put_many(vectors).unwrap().tally;

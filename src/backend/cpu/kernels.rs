@@ -51,6 +51,10 @@ pub(super) enum TableKind {
     Indexed,
 }
 
+// SAFETY: a `&CpuView` only passes it to kernels, which read it and the view that it points to, and which access the memory of
+// the table and the words of the filter atomically where several may.
+unsafe impl Sync for CpuView {}
+
 impl CpuView {
     /// View of a table with that spec. It points to `view`, which must outlive the call that uses it.
     pub(super) fn of(spec: Spec, view: &View) -> Self {

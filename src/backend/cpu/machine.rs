@@ -1,6 +1,6 @@
 //! The threads of this process as a machine.
 
-use super::claims::chunk_bytes;
+use super::cas_width::chunk_bytes;
 use super::kernels::{CpuView, geometry, run};
 use super::memory::{check_memory, free_memory, name, new_memory};
 use super::reserved::Reserved;
@@ -46,12 +46,12 @@ impl CpuMachine {
     ///
     /// # Errors
     ///
-    /// [`Error::Threads`].
+    /// [`Error::OutOfRange`].
     pub(crate) fn named(threads: Option<u64>) -> Result<Arc<dyn Machine>> {
         match threads {
             None => Ok(Self::whole()),
             Some(threads) if (1..=MAX_THREADS as u64).contains(&threads) => Ok(Self::with_threads(threads as usize)),
-            Some(threads) => Err(Error::Threads { threads }),
+            Some(given) => Err(Error::OutOfRange { what: "threads of a CPU device", given, least: 1, most: MAX_THREADS as u64 }),
         }
     }
 }

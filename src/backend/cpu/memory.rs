@@ -17,7 +17,7 @@ pub(super) fn name(threads: usize) -> String {
 pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     let free = free_memory();
     if bytes > free || faults::should_fail() {
-        return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free });
+        return Err(Error::OutOfMemory { device: name(threads), asked: bytes, free: Some(free), reason: String::new() });
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
 
 /// A mapping of zeros.
 pub(super) fn map(bytes: u64) -> Result<MmapMut> {
-    let refused = |error: std::io::Error| Error::Allocation { bytes, reason: error.to_string() };
+    let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
     // wrong.

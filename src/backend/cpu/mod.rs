@@ -13,7 +13,7 @@ macro_rules! entries {
     };
 }
 
-mod claims;
+mod cas_width;
 mod filter;
 mod growth;
 mod kernels;

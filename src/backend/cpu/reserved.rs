@@ -20,7 +20,7 @@ unsafe impl Sync for Reserved {}
 const GRAIN: usize = 1 << 16;
 
 fn refused(bytes: usize) -> Error {
-    Error::Allocation { bytes: bytes as u64, reason: io::Error::last_os_error().to_string() }
+    Error::no_host_memory(bytes as u64, io::Error::last_os_error().to_string())
 }
 
 impl Reserved {
@@ -71,7 +71,7 @@ impl Reserved {
         }
         if bytes > self.reserved || faults::should_fail() {
             let reason = format!("{} bytes of addresses are reserved", self.reserved);
-            return Err(Error::Allocation { bytes: bytes as u64, reason });
+            return Err(Error::no_host_memory(bytes as u64, reason));
         }
         // SAFETY: pages of the reserved range, which nothing uses yet.
         let (start, new) = (unsafe { self.address.add(self.bytes) }, bytes - self.bytes);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::layout::size::Size;
     use crate::{CompactTree, Outcome};
-    use crate::{Device, Error, Storage, TableBuilder, Tree, VectorTable};
+    use crate::{Device, Error, Storage, TableBuilder, Tree, VectorTable, Words};
 
     /// 3,000 vectors of 5 words that share parts.
     fn vectors() -> Vec<u32> {
@@ -84,7 +84,7 @@ mod tests {
         (table.nodes().unwrap(), at)
     }
 
-    fn moves<S: Storage>(threads: usize, with_nodes: impl Fn(TableBuilder<S>) -> TableBuilder<S>) {
+    fn moves<S: Storage>(threads: usize, with_nodes: impl Fn(TableBuilder<Words, S>) -> TableBuilder<Words, S>) {
         let (device, vectors) = (Device::cpu_with_threads(threads), vectors());
         let table = with_nodes(VectorTable::<S>::builder(5).capacity(4000).seed(2)).build(&device).unwrap();
         let all_are_seen = || table.find_or_put_many(&vectors).unwrap().positions(Outcome::Seen).count() == 3000;

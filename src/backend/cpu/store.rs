@@ -9,7 +9,7 @@ use super::threads::on_threads;
 use crate::backend::{Machine, SearchBatch, Store, TableMemory};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
-use crate::layout::view::{BatchView, Counts, View};
+use crate::layout::view::{BatchView, Counts, UpsertView};
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Result, Spec};
 use std::any::Any;
@@ -58,21 +58,24 @@ impl CpuStore {
         Ok(Self { table, machine, filter })
     }
 
+    /// Searches for the vectors of a batch in this thread. `upsert`: operands and values of an indexed table that find-or-put
+    /// changes.
+    ///
     /// # Safety
     ///
-    /// `view` is of this table, and `filter` is its filter. The memory that the batch points to is valid for the lengths that its
-    /// count implies, and no other thread writes to it, except for the data that is changed atomically:
+    /// `table` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no
+    /// other thread writes to it, except for the data that is changed atomically:
     /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
     /// - `counts`, and the table's memory.
-    unsafe fn search_by_this_thread(&self, search: SearchMode, (view, filter): (&View, Option<&Filter>), batch: &BatchView) {
-        let table = CpuView::with_filter(self.spec, view, filter);
+    ///
+    /// `upsert` has an operand for each vector, or one for all, and its values have memory for every row.
+    unsafe fn search_by_this_thread(search: SearchMode, table: &CpuView, batch: &BatchView, upsert: Option<UpsertView>) {
         // SAFETY: the caller guarantees the contract.
         unsafe {
-            match search {
-                SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack => {
-                    warpset_cpu_find_or_put(&table, batch)
-                }
-                SearchMode::Find => warpset_cpu_find(&table, batch),
+            match (search, upsert) {
+                (SearchMode::Find, _) => warpset_cpu_find(table, batch),
+                (_, None) => warpset_cpu_find_or_put(table, batch),
+                (_, Some(upsert)) => warpset_cpu_upsert(table, batch, &upsert),
             }
         }
     }
@@ -80,19 +83,22 @@ impl CpuStore {
 
 /// The view of a batch for kernels in this process, which add to `counts`.
 fn batch_view(batch: &mut HostBatch<'_>, spec: Spec, tag: u64, counts: &mut Counts) -> BatchView {
-    fn address<T>(slice: Option<&mut [T]>) -> u64 {
-        slice.map_or(0, |slice| slice.as_mut_ptr() as u64)
+    fn address<T>(slice: &[T]) -> u64 {
+        if slice.is_empty() { 0 } else { slice.as_ptr() as u64 }
+    }
+    fn address_mut<T>(slice: &mut [T]) -> u64 {
+        if slice.is_empty() { 0 } else { slice.as_mut_ptr() as u64 }
     }
     BatchView {
-        vectors: batch.vectors.as_ptr() as u64,
+        vectors: address(batch.vectors),
         count: batch.count(spec) as u64,
-        outcomes: address(batch.outcomes.as_deref_mut()),
-        references: address(batch.references.as_deref_mut()),
-        new_capacity: batch.new_references.as_ref().map_or(0, |references| references.len() as u64),
-        new_references: address(batch.new_references.as_deref_mut()),
+        outcomes: address_mut(batch.outcomes),
+        references: address_mut(batch.references),
+        new_references: address_mut(batch.new_references),
+        new_capacity: batch.new_references.len() as u64,
         counts: &raw mut *counts as u64,
-        parents: batch.parents.map_or(0, |parents| parents.as_ptr() as u64),
-        changed: batch.changed.map_or(0, |changed| changed.as_ptr() as u64),
+        parents: address(batch.parents),
+        changed: address(batch.changed),
         workspace: 0,
         tag,
     }
@@ -140,40 +146,42 @@ impl Store for CpuStore {
 
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
+        let table = CpuView::with_filter(larger.spec, &larger.view, larger.filter.as_ref());
         let export = |slots: Range<u64>, vectors: &mut [u32]| {
             assert!(vectors.len() >= (slots.end - slots.start) as usize * self.spec.width());
             // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them (asserted).
             unsafe { export(CpuView::of(self.spec, &self.view), slots, vectors.as_mut_ptr()) }
         };
         let put = |vectors: &[u32], counts: &mut Counts| {
-            let batch = batch_view(&mut HostBatch::of(vectors), self.spec, 0, counts);
+            let batch = batch_view(&mut HostBatch::new(SearchMode::FindOrPut, vectors), self.spec, 0, counts);
             // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
-            unsafe { larger.search_by_this_thread(SearchMode::FindOrPut, (&larger.view, larger.filter.as_ref()), &batch) };
+            unsafe { Self::search_by_this_thread(SearchMode::FindOrPut, &table, &batch, None) };
         };
         rehash(self.machine.threads, slots, self.spec.width(), export, put)
     }
 }
 
 impl SearchBatch for CpuStore {
-    fn search_batch(
-        &self,
-        search: SearchMode,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<Counts> {
-        let count = batch.count(self.spec);
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
+        let (search, count) = (batch.search, batch.count(self.spec));
         let mut counts = Counts::default();
-        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let whole = batch_view(batch, self.spec, tag, &mut counts);
         let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
-        let view = search.view_of(&self.view);
         // A lookup uses the filter only if no put is under way now. A put ends when this function returns: its threads are joined
         // before.
         let is_put = search != SearchMode::Find;
         let filter = self.filter.as_ref().filter(|filter| is_put || filter.is_complete());
         let _put = filter.filter(|_| is_put).map(Filter::begin_put);
+        let view = search.view_of(&self.view);
+        let table = CpuView::with_filter(self.spec, &view, filter);
+        if count <= PIECE {
+            // SAFETY: as below; this thread has the whole batch.
+            unsafe { Self::search_by_this_thread(search, &table, &whole, upsert.map(|(upsert, _)| upsert)) };
+            progress.report(count as u64);
+            return Ok(counts);
+        }
         // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
+        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
             // threads are joined.
@@ -184,28 +192,21 @@ impl SearchBatch for CpuStore {
                 }
                 let len = PIECE.min(count - first);
                 let piece = whole.part(first as u64, len as u64, self.spec);
+                let upsert = upsert.map(|(upsert, bytes)| upsert.part(first as u64, bytes));
                 // SAFETY:
                 // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
                 //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
                 // - `counts` outlives the threads.
                 // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
-                unsafe {
-                    match upsert {
-                        None => self.search_by_this_thread(search, (&view, filter), &piece),
-                        Some((upsert, bytes)) => {
-                            warpset_cpu_upsert(&CpuView::of(self.spec, &view), &piece, &upsert.part(first as u64, bytes));
-                        }
-                    }
-                }
+                unsafe { Self::search_by_this_thread(search, &table, &piece, upsert) };
                 report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
             }
         };
-        let threads = self.machine.threads.min(count.div_ceil(PIECE)).max(1);
         let report_and_stop = &mut |done| {
             progress.report(done);
             stop.store(progress.stopped, Ordering::Relaxed);
         };
-        on_threads(threads, || work(&mut |_| ()), || work(report_and_stop));
+        on_threads(self.machine.threads.min(count.div_ceil(PIECE)), || work(&mut |_| ()), || work(report_and_stop));
         Ok(counts)
     }
 }

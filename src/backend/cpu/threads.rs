@@ -7,6 +7,9 @@ use std::thread;
 /// Runs `own` on this thread, and meanwhile `work` on up to `threads - 1` others, which share the work. If the system refuses to
 /// start a thread, the others do its part.
 pub(super) fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
+    if threads <= 1 {
+        return own();
+    }
     thread::scope(|scope| {
         for _ in 1..threads {
             if faults::should_fail() || thread::Builder::new().spawn_scoped(scope, &work).is_err() {

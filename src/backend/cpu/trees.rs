@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::layout::Part;
     use crate::layout::size::Size;
-    use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable};
+    use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable, Words};
     use proptest::prelude::*;
     use warpset_testing::sizes::sized;
 
@@ -86,7 +86,7 @@ mod tests {
 
     /// Grows a table with vectors to some sizes, one after another. `builder`: with a number of slots and of nodes. Each vector
     /// is stored once and found, with as many nodes as in a table that had the size from the beginning.
-    fn grows<S: Storage>(threads: usize, builder: impl Fn(u64, u64) -> TableBuilder<S>, vectors: &[u32], sizes: &[Size]) {
+    fn grows<S: Storage>(threads: usize, builder: impl Fn(u64, u64) -> TableBuilder<Words, S>, vectors: &[u32], sizes: &[Size]) {
         let device = Device::cpu_with_threads(threads);
         let table = builder(sizes[0].slots, sizes[0].nodes).build(&device).unwrap();
         let width = table.width();
@@ -163,7 +163,7 @@ mod tests {
     /// its halves, which are words, and an inner node gets others.
     #[test]
     fn leaves_that_equal_inner_nodes_are_kept_apart() {
-        fn all_move<S: Storage>(builder: TableBuilder<S>, width: usize) {
+        fn all_move<S: Storage>(builder: TableBuilder<Words, S>, width: usize) {
             let table = builder.capacity(20_000).build(&Device::cpu_with_threads(2)).unwrap();
             table.find_or_put_many(&vectors(width, 3000, 9)).unwrap().complete(&table).unwrap();
             let pairs: Vec<u64> = {

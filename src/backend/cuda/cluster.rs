@@ -5,7 +5,7 @@ use super::nvrtc::Job;
 use super::store::{CudaStore, argument};
 use super::{Current, Gpu, cuda, pass, undisturbed};
 use crate::Result;
-use crate::backend::{Launch, MemorySpace, Rank, RankMemory, Store};
+use crate::backend::{GpuStream, Launch, MemorySpace, Rank, RankMemory, Store};
 use crate::layout::SearchMode;
 use crate::layout::rank::{ABI, Kernel, PartitionView, ROUNDS, StampView, Stream};
 use crate::layout::view::BatchView;
@@ -108,7 +108,7 @@ impl Rank for CudaRank {
     }
 
     fn place(&self, stream: Stream) -> MemorySpace {
-        MemorySpace::Gpu(self.stream(stream).clone())
+        MemorySpace::Gpu(GpuStream(self.stream(stream).clone()))
     }
 
     fn allocate(&self, bytes: u64) -> Result<RankMemory> {

@@ -134,7 +134,7 @@ impl Gpu {
             true => format!("another context of GPU {ordinal}"),
             false => format!("GPU {ordinal}"),
         };
-        Err(Error::WrongDevice { what, given, table: self.to_string() })
+        Err(Error::WrongDevice { what, given, needed: self.to_string() })
     }
 
     /// Runs `work`, which calls `check_recorded` to learn whether a call of `cudarc` has recorded an error instead of returning
@@ -184,7 +184,7 @@ impl Gpu {
             // SAFETY: `place` is one of the three above, which have the sizes of the attributes asked for below.
             unsafe { sys::cuPointerGetAttribute(place, attribute, address) }.result()
         };
-        let wrong = |given: String| Err(Error::WrongDevice { what, given, table: self.to_string() });
+        let wrong = |given: String| Err(Error::WrongDevice { what, given, needed: self.to_string() });
         use sys::CUpointer_attribute::*;
         let known = ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE).is_ok();
         if !known || kind != sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32 {
@@ -221,6 +221,11 @@ impl Gpu {
             && ask((&raw mut start).cast(), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
             && ask((&raw mut size).cast(), CU_POINTER_ATTRIBUTE_RANGE_SIZE)
             && address - start + bytes <= size as u64
+    }
+
+    /// Too little memory of this GPU is free.
+    pub(crate) fn out_of_memory(&self, asked: u64, free: u64) -> Error {
+        Error::OutOfMemory { device: self.name().into(), asked, free: Some(free), reason: String::new() }
     }
 
     /// Bytes of memory that are free now.

@@ -3,7 +3,6 @@
 //! `cudarc` loads them too when it calls them, but panics if they are missing. When asked whether they are present, it loads and
 //! unloads them. NVRTC has 100 MB and more, so that took longer than all other steps of finding kernels on disk.
 
-use super::build_id;
 use crate::{Error, Result};
 use libloading::Library;
 use std::collections::BTreeSet;
@@ -17,7 +16,7 @@ pub(super) struct SharedLibrary {
     names: &'static [&'static str],
     /// Never unloaded.
     loaded: OnceLock<Library>,
-    build: OnceLock<Option<String>>,
+    file: OnceLock<Option<String>>,
 }
 
 pub(super) static DRIVER: SharedLibrary = SharedLibrary::new("CUDA driver", &["cuda", "nvcuda"]);
@@ -25,7 +24,7 @@ pub(super) static NVRTC: SharedLibrary = SharedLibrary::new("NVRTC", &["nvrtc"])
 
 impl SharedLibrary {
     const fn new(title: &'static str, names: &'static [&'static str]) -> Self {
-        Self { title, names, loaded: OnceLock::new(), build: OnceLock::new() }
+        Self { title, names, loaded: OnceLock::new(), file: OnceLock::new() }
     }
 
     /// Loads the library, for the life of the process. Returns an error if it cannot be loaded.
@@ -44,15 +43,74 @@ impl SharedLibrary {
         Ok(())
     }
 
-    /// Build of the library, by the code of `function`, one of its functions. `None` if the library is not loaded, or if the
-    /// system does not tell (only Linux does).
-    pub(super) fn build(&self, function: &str) -> Option<&str> {
+    /// File of the library, by the code of `function`, one of its functions, with size and time of change: other builds have
+    /// others. (The file may have been replaced since it was loaded.) `None` if the library is not loaded, or on Windows.
+    pub(super) fn file_of(&self, function: &str) -> Option<&str> {
         let library = self.loaded.get()?;
-        let build = self.build.get_or_init(|| {
+        let file = self.file.get_or_init(|| {
             // SAFETY: the function is not called: only its address is used, as long as the library is loaded.
             let function = unsafe { library.get::<unsafe extern "C" fn()>(function.as_bytes()) }.ok()?;
-            build_id::of_code_at(*function as usize)
+            file_of_code_at(*function as usize)
         });
-        build.as_deref()
+        file.as_deref()
+    }
+}
+
+/// File that code was loaded from, with size and time of change. `None` if there is no such file.
+#[cfg(unix)]
+fn file_of_code_at(address: usize) -> Option<String> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: `dladdr` reads no memory at the address, and writes to `info`, which is zeros (null pointers) before.
+    let (found, info) = unsafe { (libc::dladdr(address as *const libc::c_void, info.as_mut_ptr()), info.assume_init()) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: a text that ends in zero, and stays as long as the file is loaded: longer than this call.
+    let path = std::ffi::OsStr::from_bytes(unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_bytes());
+    named(path.as_ref())
+}
+
+#[cfg(not(unix))]
+fn file_of_code_at(_: usize) -> Option<String> {
+    None
+}
+
+/// Path, size and time of change of a file.
+#[cfg(unix)]
+fn named(path: &std::path::Path) -> Option<String> {
+    let file = std::fs::metadata(path).ok()?;
+    let changed = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!("{path:?} of {} bytes, changed at {} s and {} ns", file.len(), changed.as_secs(), changed.subsec_nanos()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// The C library is a loaded file whose code is known.
+    #[test]
+    fn code_has_its_file() {
+        let file = file_of_code_at(libc::dlsym as *const () as usize).expect("the file with that code");
+        assert!(file.contains("libc"), "{file}");
+        // Memory of no file.
+        let own = Box::new(0u8);
+        assert_eq!(file_of_code_at(&raw const *own as usize), None);
+    }
+
+    #[test]
+    fn builds_differ_by_size_and_time() {
+        let path = std::env::temp_dir().join(format!("warpset-build-{}", std::process::id()));
+        let write = |bytes: &[u8], seconds| {
+            std::fs::write(&path, bytes).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+            named(&path).expect("the file is there")
+        };
+        let first = write(b"first", 1000);
+        assert_eq!(first, write(b"other", 1000));
+        assert!(first != write(b"longer", 1000) && first != write(b"first", 1001));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(named(&path), None);
     }
 }

@@ -176,7 +176,7 @@ impl Machine for CudaMachine {
 
     fn check_memory(&self, bytes: u64) -> Result<()> {
         let free = self.gpu().free_memory()?;
-        if bytes > free { Err(Error::OutOfMemory { device: self.gpu().name().into(), asked: bytes, free }) } else { Ok(()) }
+        if bytes > free { Err(self.gpu().out_of_memory(bytes, free)) } else { Ok(()) }
     }
 
     fn allocate(&self, bytes: u64) -> Result<Memory> {

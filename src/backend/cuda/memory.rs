@@ -18,7 +18,7 @@ impl DeviceMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         let _current = gpu.bind()?;
         let free = gpu.free_memory()?;
-        let out_of_memory = || Error::OutOfMemory { device: gpu.name().into(), asked: bytes, free };
+        let out_of_memory = || gpu.out_of_memory(bytes, free);
         if bytes > free || faults::should_fail() {
             return Err(out_of_memory());
         }
@@ -102,9 +102,7 @@ impl PinnedMemory {
         // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
         let address = unsafe { result::malloc_host(bytes.max(16), 0) };
         let refused = |error: DriverError| match error.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                Error::Allocation { bytes: bytes as u64, reason: "the driver has no pinned memory".into() }
-            }
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::no_host_memory(bytes as u64, "the driver has no pinned memory"),
             _ => cuda("allocating pinned memory")(error),
         };
         let address = address.map_err(refused)?.cast::<u8>();

@@ -1,14 +1,12 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod ahead;
-mod build_id;
 pub(crate) mod cache;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod context;
 mod copies;
 mod gpu;
-mod includes;
 mod kernels;
 mod library;
 mod machine;
@@ -52,12 +50,12 @@ fn undisturbed<T>(context: &CudaContext, call: impl FnOnce() -> Result<T, Driver
 
 /// Converts a driver's error, and adds the action that failed.
 pub(crate) fn cuda(what: &'static str) -> impl Fn(DriverError) -> Error {
-    move |error| Error::Cuda { what, status: format!("{error:?}") }
+    move |error| Error::Cuda { what, code: error.0 as i32, status: format!("{error:?}") }
 }
 
 /// Returns an error if a test injects one into this call.
 fn pass(what: &'static str) -> Result<()> {
-    if faults::should_fail() { Err(Error::Cuda { what, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
+    if faults::should_fail() { Err(Error::Cuda { what, code: 0, status: faults::ON_PURPOSE.into() }) } else { Ok(()) }
 }
 
 fn ensure_driver() -> Result<()> {

@@ -1,7 +1,7 @@
 //! Memory of a GPU that grows in place: a range of addresses is reserved once, and memory is mapped to it from its start on.
 
 use super::{Gpu, cuda, pass, undisturbed};
-use crate::{Error, Result};
+use crate::Result;
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl ReservedMemory {
         }
         let _current = self.gpu.bind()?;
         let free = self.gpu.free_memory()?;
-        let out_of_memory = || Error::OutOfMemory { device: self.gpu.name().into(), asked: more as u64, free };
+        let out_of_memory = || self.gpu.out_of_memory(more as u64, free);
         if bytes > self.reserved || more as u64 > free || crate::faults::should_fail() {
             return Err(out_of_memory());
         }

@@ -77,9 +77,7 @@ impl<'a> Taken<'a> {
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
                 // Out of pinned memory, or of the GPU's.
-                Err(Error::OutOfMemory { .. } | Error::Allocation { .. } | Error::Cuda { .. })
-                    if taken.segment > FEWEST_VECTORS =>
-                {
+                Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if taken.segment > FEWEST_VECTORS => {
                     taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
                 }
                 Err(error) => return Err(error),
@@ -159,13 +157,13 @@ impl Parts {
         };
         let if_wanted = |wanted: bool, bytes| if wanted { count * bytes } else { 0 };
         let vectors = part(count * spec.width() * 4);
-        let parents = part(if_wanted(batch.parents.is_some(), 8));
-        let changed = part(if_wanted(batch.changed.is_some(), spec.mask_words() * 4));
+        let parents = part(if_wanted(!batch.parents.is_empty(), 8));
+        let changed = part(if_wanted(!batch.changed.is_empty(), spec.mask_words() * 4));
         let operands = part(batch.upsert.map_or(0, |upsert| if upsert.is_one { 1 } else { count } * upsert.kind.bytes()));
         let counts = part(size_of::<Counts>());
-        let outcomes = part(if_wanted(batch.outcomes.is_some(), 1));
-        let references = part(if_wanted(batch.references.is_some(), 8));
-        let new_references = part(if_wanted(batch.new_references.is_some(), 8));
+        let outcomes = part(if_wanted(!batch.outcomes.is_empty(), 1));
+        let references = part(if_wanted(!batch.references.is_empty(), 8));
+        let new_references = part(if_wanted(!batch.new_references.is_empty(), 8));
         Self { vectors, parents, changed, operands, counts, outcomes, references, new_references, end }
     }
 }

@@ -18,8 +18,9 @@ use super::stages::{Parts, Stage, Taken};
 use super::store::CudaStore;
 use crate::backend::{Launch, SearchBatch};
 use crate::host::Workers;
+use crate::layout::batch::rows;
 use crate::layout::view::{BatchView, Counts};
-use crate::layout::{BatchProgress, HostBatch, SearchMode};
+use crate::layout::{BatchProgress, HostBatch};
 use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
@@ -38,17 +39,17 @@ struct Pinned {
 
 impl Pinned {
     fn of(gpu: &Gpu, batch: &HostBatch<'_>) -> Self {
-        fn is_pinned<T>(gpu: &Gpu, slice: Option<&[T]>) -> bool {
-            slice.is_some_and(|slice| gpu.is_pinned(slice.as_ptr() as u64, size_of_val(slice) as u64))
+        fn is_pinned<T>(gpu: &Gpu, slice: &[T]) -> bool {
+            !slice.is_empty() && gpu.is_pinned(slice.as_ptr() as u64, size_of_val(slice) as u64)
         }
         Self {
-            vectors: is_pinned(gpu, Some(batch.vectors)),
+            vectors: is_pinned(gpu, batch.vectors),
             parents: is_pinned(gpu, batch.parents),
             changed: is_pinned(gpu, batch.changed),
-            operands: is_pinned(gpu, batch.upsert.map(|upsert| upsert.operands)),
-            outcomes: is_pinned(gpu, batch.outcomes.as_deref()),
-            references: is_pinned(gpu, batch.references.as_deref()),
-            new_references: is_pinned(gpu, batch.new_references.as_deref()),
+            operands: batch.upsert.is_some_and(|upsert| is_pinned(gpu, upsert.operands)),
+            outcomes: is_pinned(gpu, batch.outcomes),
+            references: is_pinned(gpu, batch.references),
+            new_references: is_pinned(gpu, batch.new_references),
         }
     }
 }
@@ -56,7 +57,6 @@ impl Pinned {
 /// Data shared by all segments of a batch.
 struct SegmentPlan<'a> {
     store: &'a CudaStore,
-    search: SearchMode,
     spec: Spec,
     /// Generation in the upper bits of references.
     tag: u64,
@@ -72,20 +72,14 @@ struct Finished {
 
 impl SearchBatch for CudaStore {
     /// Works segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
-    fn search_batch(
-        &self,
-        search: SearchMode,
-        tag: u64,
-        batch: &mut HostBatch<'_>,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<Counts> {
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
         let spec = self.spec;
         let count = batch.count(spec);
         let mut taken = Taken::new(self.gpu(), &self.machine.shared.stages, count, spec, batch)?;
         let (stages, segment) = (taken.stages.len(), taken.segment);
         let segments = count.div_ceil(segment);
         let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(self.gpu(), batch));
-        let plan = SegmentPlan { store: self, search, spec, tag, parts, pinned };
+        let plan = SegmentPlan { store: self, spec, tag, parts, pinned };
         let mut sums = Counts::default();
         // In each turn, one stage finishes its segment and starts the next one. The oldest comes first: the order of new
         // references does not matter, but progress should only grow.
@@ -117,10 +111,10 @@ impl Stage {
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
         // If a kernel did not run, its counts are zeros, and the results are those of an earlier segment.
         debug_assert_eq!(counts.offered, range.len() as u64, "a search counts each vector of its segment");
-        if let Some(new_references) = batch.new_references.as_deref_mut().filter(|_| counts.new_references > 0) {
+        if !batch.new_references.is_empty() && counts.new_references > 0 {
             let (count, stream) = (counts.new_references as usize, self.stream.cu_stream());
             let to = match pinned.new_references {
-                true => &mut new_references[new as usize..][..count],
+                true => &mut batch.new_references[new as usize..][..count],
                 false => self.pinned.part::<u64>(parts.new_references, count),
             };
             // SAFETY: waited for in the next statement; if that fails, the stage stays busy, and its drop waits.
@@ -147,36 +141,35 @@ impl Stage {
         // The parts of the stage's memory do not overlap, and each is borrowed once below.
         if let Some(Finished { range, counts }) = finished {
             let (len, given) = (range.len(), counts.new_references as usize);
-            if let Some(outcomes) = batch.outcomes.as_deref_mut().filter(|_| !pinned.outcomes) {
+            if !batch.outcomes.is_empty() && !pinned.outcomes {
                 // SAFETY: as above.
                 let from = unsafe { self.pinned.disjoint_part::<u8>(parts.outcomes, len) };
-                copies.push(Copy::new(from, &mut outcomes[range.clone()]));
+                copies.push(Copy::new(from, &mut batch.outcomes[range.clone()]));
             }
-            if let Some(references) = batch.references.as_deref_mut().filter(|_| !pinned.references) {
+            if !batch.references.is_empty() && !pinned.references {
                 // SAFETY: as above.
                 let from = unsafe { self.pinned.disjoint_part::<u64>(parts.references, len) };
-                copies.push(Copy::new(from, &mut references[range.clone()]));
+                copies.push(Copy::new(from, &mut batch.references[range.clone()]));
             }
-            if let Some(references) = batch.new_references.as_deref_mut().filter(|_| !pinned.new_references) {
+            if !batch.new_references.is_empty() && !pinned.new_references {
                 // SAFETY: as above.
                 let from = unsafe { self.pinned.disjoint_part::<u64>(parts.new_references, given) };
-                copies.push(Copy::new(from, &mut references[new as usize..][..given]));
+                copies.push(Copy::new(from, &mut batch.new_references[new as usize..][..given]));
             }
         }
         if let Some(range) = next {
-            let rows = |width: usize| range.start * width..range.end * width;
             if !pinned.vectors {
-                let vectors = &batch.vectors[rows(spec.width())];
+                let vectors = rows(batch.vectors, range, spec.width());
                 // SAFETY: as above.
                 copies.push(Copy::new(vectors, unsafe { self.pinned.disjoint_part::<u32>(parts.vectors, vectors.len()) }));
             }
-            if let Some(parents) = batch.parents.filter(|_| !pinned.parents) {
-                let parents = bytemuck::cast_slice::<_, u64>(&parents[range.clone()]);
+            if !batch.parents.is_empty() && !pinned.parents {
+                let parents = bytemuck::cast_slice::<_, u64>(rows(batch.parents, range, 1));
                 // SAFETY: as above.
                 copies.push(Copy::new(parents, unsafe { self.pinned.disjoint_part::<u64>(parts.parents, parents.len()) }));
             }
-            if let Some(changed) = batch.changed.filter(|_| !pinned.changed) {
-                let changed = &changed[rows(spec.mask_words())];
+            if !batch.changed.is_empty() && !pinned.changed {
+                let changed = rows(batch.changed, range, spec.mask_words());
                 // SAFETY: as above.
                 copies.push(Copy::new(changed, unsafe { self.pinned.disjoint_part::<u32>(parts.changed, changed.len()) }));
             }
@@ -191,34 +184,34 @@ impl Stage {
 
     /// Enqueues one segment: vectors in, kernel, results out. What must be in the stage's pinned memory is there.
     fn start_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
-        let SegmentPlan { store, search, spec, tag, parts, pinned } = plan;
+        let SegmentPlan { store, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
         // From here on the stream uses the stage's memory, and the batch's pinned slices, until `finish_segment` has waited for
         // it; even if a call below fails.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;
-        if let Some(parents) = part.parents {
-            self.send(parts.parents, bytemuck::cast_slice::<_, u64>(parents), pinned.parents)?;
+        if !part.parents.is_empty() {
+            self.send(parts.parents, bytemuck::cast_slice::<_, u64>(part.parents), pinned.parents)?;
         }
-        if let Some(changed) = part.changed {
-            self.send(parts.changed, changed, pinned.changed)?;
+        if !part.changed.is_empty() {
+            self.send(parts.changed, part.changed, pinned.changed)?;
         }
         if let Some(upsert) = part.upsert {
             self.send(parts.operands, upsert.operands, pinned.operands)?;
         }
         self.device.zero_async(parts.counts, size_of::<Counts>(), stream)?;
-        let at = |wanted: bool, part: usize| if wanted { self.device.address() + part as u64 } else { 0 };
+        let at = |is_empty: bool, part: usize| if is_empty { 0 } else { self.device.address() + part as u64 };
         let view = BatchView {
-            vectors: at(true, parts.vectors),
+            vectors: at(false, parts.vectors),
             count: count as u64,
-            outcomes: at(part.outcomes.is_some(), parts.outcomes),
-            references: at(part.references.is_some(), parts.references),
-            new_references: at(part.new_references.is_some(), parts.new_references),
-            new_capacity: if part.new_references.is_some() { count as u64 } else { 0 },
-            counts: at(true, parts.counts),
-            parents: at(part.parents.is_some(), parts.parents),
-            changed: at(part.changed.is_some(), parts.changed),
+            outcomes: at(part.outcomes.is_empty(), parts.outcomes),
+            references: at(part.references.is_empty(), parts.references),
+            new_references: at(part.new_references.is_empty(), parts.new_references),
+            new_capacity: if part.new_references.is_empty() { 0 } else { count as u64 },
+            counts: at(false, parts.counts),
+            parents: at(part.parents.is_empty(), parts.parents),
+            changed: at(part.changed.is_empty(), parts.changed),
             workspace: 0,
             tag: *tag,
         };
@@ -227,17 +220,17 @@ impl Stage {
         // SAFETY: the stage's parts are sized for its segment and aligned to 256 bytes, and its own until that is finished; the
         // store is borrowed until then; operands of an upsert are as many as its vectors, or one (`Array::upsert`), and values
         // have memory for every row that the table can give.
-        unsafe { store.enqueue(*search, &view, stream, Launch { may_wait: true, upsert, ..Launch::default() })? };
+        unsafe { store.enqueue(part.search, &view, stream, Launch { may_wait: true, upsert, ..Launch::default() })? };
         // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish_segment`,
         // or the stage's drop, has waited for the stream.
         unsafe {
             self.device.read_async(parts.counts, self.pinned.part::<Counts>(parts.counts, 1), stream)?;
-            if let Some(outcomes) = part.outcomes {
-                let to = if pinned.outcomes { outcomes } else { self.pinned.part(parts.outcomes, count) };
+            if !part.outcomes.is_empty() {
+                let to = if pinned.outcomes { part.outcomes } else { self.pinned.part(parts.outcomes, count) };
                 self.device.read_async(parts.outcomes, to, stream)?;
             }
-            if let Some(references) = part.references {
-                let to = if pinned.references { references } else { self.pinned.part(parts.references, count) };
+            if !part.references.is_empty() {
+                let to = if pinned.references { part.references } else { self.pinned.part(parts.references, count) };
                 self.device.read_async(parts.references, to, stream)?;
             }
         }

@@ -4,6 +4,7 @@ mod library;
 
 use super::rendezvous::Rendezvous;
 use super::transport::{MemorySpace, Region, Transport};
+use crate::backend::GpuStream;
 use crate::backend::cuda::memory::DeviceMemory;
 use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
@@ -63,10 +64,11 @@ impl Nccl {
     ///
     /// # Errors
     ///
-    /// [`Error::LibraryNotFound`], [`Error::LibraryTooOld`]: before the rendezvous. [`Error::NotOnGpu`]; [`Error::Connection`].
+    /// [`Error::LibraryNotFound`], [`Error::LibraryTooOld`]: before the rendezvous. [`Error::WrongDevice`];
+    /// [`Error::Connection`].
     pub fn connect(device: &Device, rank: usize, ranks: usize, meet: &Rendezvous, timeout: Duration) -> Result<Self> {
         let nccl = Library::get()?;
-        let gpu = device.as_gpu().ok_or_else(|| Error::NotOnGpu { operation: "NCCL", device: device.to_string() })?;
+        let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("NCCL", device))?;
         let mut id = UniqueId([0; 128]);
         if rank == 0 {
             // SAFETY: the id has memory.
@@ -166,7 +168,8 @@ impl Nccl {
                 sys::CUresult::CUDA_SUCCESS => return Ok(()),
                 sys::CUresult::CUDA_ERROR_NOT_READY => {}
                 error => {
-                    let error = Error::Cuda { what: "exchanging through NCCL", status: format!("{error:?}") };
+                    let (code, status) = (error as i32, format!("{error:?}"));
+                    let error = Error::Cuda { what: "exchanging through NCCL", code, status };
                     return Err(self.end(error));
                 }
             }
@@ -230,7 +233,7 @@ impl Nccl {
     fn come_after(&mut self, regions: &[&[Region]]) -> Result<()> {
         let mut known: Vec<sys::CUstream> = Vec::new();
         for region in regions.iter().copied().flatten().filter(|region| region.bytes > 0) {
-            if let MemorySpace::Gpu(stream) = &region.place {
+            if let MemorySpace::Gpu(GpuStream(stream)) = &region.place {
                 if known.contains(&stream.cu_stream()) {
                     continue;
                 }

@@ -164,7 +164,7 @@ impl FromStr for Rendezvous {
             Some(("tcp", address)) if address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
                 Ok(Self::tcp(address))
             }
-            _ => Err(Error::UnknownRendezvous { text: text.into() }),
+            _ => Err(Error::UnknownName { what: "rendezvous", name: text.into(), known: "file:PATH or tcp:HOST:PORT".into() }),
         }
     }
 }

@@ -20,8 +20,8 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("lib", &["backend", "cluster", "core", "device", "error", "faults", "gpu", "host", "layout", "saved", "table"]),
 ];
 
-/// Files outside these machines' folders that may name `cudarc`: the crate re-exports it, and some public items use its types.
-const CUDARC: [&str; 5] = ["backend/cuda/", "gpu/", "cluster/nccl/", "cluster/device.rs", "lib.rs"];
+/// The only files that may name `cudarc`: those of machines on GPUs, and the interface to them.
+const CUDARC: [&str; 4] = ["backend/cuda/", "gpu/", "cluster/nccl/", "cluster/device.rs"];
 
 /// Maximum number of lines with `cfg(feature = "cuda")` or `"cpu"` outside `backend/`.
 pub const MOST_FEATURE_LINES: usize = 40;

@@ -6,7 +6,7 @@
 //
 // Every 64-bit CPU has a lock-free compare-and-swap of 8 bytes. Most x86-64 ones have one of 16 (`cmpxchg16b`), and those of
 // Intel and AMD with AVX promise that an aligned load of 16 bytes by MOVDQA is atomic (Intel's manual, volume 3, 9.1.1; AMD's,
-// volume 2, 7.3.2). What is compiled here can do both; src/backend/cpu/claims.rs finds out whether the processor does.
+// volume 2, 7.3.2). What is compiled here can do both; src/backend/cpu/cas_width.rs finds out whether the processor does.
 //
 // On AArch64 each half of 8 bytes of a vector load (LDR or LDP of Q registers) from an aligned address is one atomic access
 // (Arm's Architecture Reference Manual for A-profile, B2.2.1, single-copy atomicity), with or without FEAT_LSE2.

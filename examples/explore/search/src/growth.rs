@@ -54,13 +54,13 @@ impl Lack {
     }
 
     /// Multiplies the size of a table by `factor`: its slots, with nodes in proportion, or its nodes alone. Returns false if
-    /// there is no memory for it, or if the table cannot have more nodes.
+    /// there is no memory for it, or if no table has as many.
     pub fn relieve<S: Storage>(self, table: &VectorTable<S>, factor: u64) -> Result<bool> {
         let grown = match self {
-            Self::Slots => table.grow(factor * table.slots()),
+            Self::Slots => table.reserve_total(factor * table.slots()),
             Self::Nodes => table.reserve_nodes(factor * table.node_slots()),
         };
-        if matches!(grown, Err(Error::Nodes { .. })) {
+        if matches!(grown, Err(Error::OutOfRange { .. })) {
             return Ok(false);
         }
         Ok(if_it_fits(grown)?.is_some())

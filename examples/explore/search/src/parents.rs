@@ -3,8 +3,8 @@
 //! in the level before its child and is never replaced.
 //!
 //! This module serves the engine of threads: pieces report which states are new, and the thread that collects the pieces stores
-//! their parents. The library's `by_reference` is no alternative: it searches the index for each row behind a hole, and batches
-//! of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
+//! their parents. The library's `Values` are no alternative: they search the index for each row behind a hole, and
+//! batches of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
 
 use crate::exploration::Found;
 use anyhow::{Context, Result};

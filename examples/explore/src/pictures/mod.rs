@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod dot;
+mod svg;
 
 use crate::liveness::lasso::Lasso;
 use warpset_model::interpreter::Step;

@@ -10,7 +10,7 @@ use crate::ranks::Table;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use warpset::cluster::{Builder, Local, Transport};
-use warpset::{Device, Storage, TableBuilder};
+use warpset::{Device, Storage, TableBuilder, Words};
 
 /// Ranks of one process notice at once when one fails. They wait long for a slow one, in case the process was suspended.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -175,7 +175,7 @@ impl RankSet {
     }
 
     /// Builds the tables of the ranks of this process, each with `slots` slots.
-    pub fn build<S: Storage>(self, builder: &TableBuilder<S>, slots: u64) -> Result<Vec<Table<S>>> {
+    pub fn build<S: Storage>(self, builder: &TableBuilder<Words, S>, slots: u64) -> Result<Vec<Table<S>>> {
         let built = on_all(self.members, |UnbuiltRank { device, connection, .. }| {
             let builder = Builder::new(builder.clone().capacity(slots));
             let built = match connection {

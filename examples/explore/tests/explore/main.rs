@@ -21,6 +21,7 @@ mod lists;
 mod nets;
 mod networks;
 mod outputs;
+mod pictures;
 mod ranks;
 mod reductions;
 mod running;
@@ -246,6 +247,8 @@ const ONCE: &[(&str, fn())] = &[
     ("ranks::violations_come_with_the_shortest_path", ranks::violations_come_with_the_shortest_path),
     ("ranks::what_ranks_do_not_do_is_refused", ranks::what_ranks_do_not_do_is_refused),
     ("graphs::exported_state_spaces_are_graphs", graphs::exported_state_spaces_are_graphs),
+    ("pictures::no_text_of_a_chart_is_cut_or_covered", pictures::no_text_of_a_chart_is_cut_or_covered),
+    ("pictures::charts_show_values_lines_and_every_process", pictures::charts_show_values_lines_and_every_process),
 ];
 
 /// Tests that need as many GPUs, by their names.

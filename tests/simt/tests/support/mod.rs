@@ -2,6 +2,8 @@
 
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpset_simt::explorer::{Program, Strategy, explore};
 use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
@@ -58,8 +60,19 @@ impl Group {
         Self { name, trials: Vec::new() }
     }
 
+    /// Adds a trial. With `WARPSET_SIMT_FIRST_FAILURE=1`, trials that begin after one has failed end at once: a mutant needs one.
     pub fn test(&mut self, name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) {
-        self.trials.push(Trial::test(format!("{}::{name}", self.name), test));
+        // Relaxed, here and below: a trial that misses the store runs in vain.
+        static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+        let ends_early = warpset_testing::sizes::is_on("WARPSET_SIMT_FIRST_FAILURE");
+        self.trials.push(Trial::test(format!("{}::{name}", self.name), move || {
+            if ends_early && HAS_FAILED.load(Relaxed) {
+                return Ok(());
+            }
+            let result = catch_unwind(AssertUnwindSafe(test));
+            HAS_FAILED.fetch_or(!matches!(result, Ok(Ok(()))), Relaxed);
+            result.unwrap_or_else(|panic| resume_unwind(panic))
+        }));
     }
 
     /// Adds an exploration that must catch nothing; it prints how much it tried.

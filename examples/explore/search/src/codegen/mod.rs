@@ -25,7 +25,6 @@
 //! the source lines of its transitions.
 
 mod expression;
-mod kept;
 mod names;
 mod net;
 mod network;

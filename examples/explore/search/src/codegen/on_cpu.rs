@@ -1,6 +1,5 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
-use super::kept::{Kept, Key};
 use super::{Choosing, WALK, generate, walks};
 use crate::checks::Violation;
 use crate::ir::Model;
@@ -13,6 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
+use warpset::CodeCache;
 use warpset_model::reduction::stubborn::Stubborn;
 
 /// C++ text that calls the functions.
@@ -83,7 +83,7 @@ impl<'m> Compiled<'m> {
         stubborn: Option<&Stubborn>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
-        Self::with(interpreted, stubborn, optimisation(interpreted), Kept::of_environment(), is_stopped)
+        Self::with(interpreted, stubborn, optimisation(interpreted), cache(), is_stopped)
     }
 
     /// Compiles the functions without a possibility to stop.
@@ -108,11 +108,11 @@ impl<'m> Compiled<'m> {
         interpreted: &'m Interpreted<'m>,
         stubborn: Option<&Stubborn>,
         optimisation: &'static str,
-        kept: Option<Kept>,
+        cache: Option<CodeCache>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
         let functions = Functions { interpreted, stubborn, of_walks: false };
-        let Some(library) = functions.library(optimisation, kept, is_stopped)? else { return Ok(None) };
+        let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
         // SAFETY: the types are those in expand.cpp.
         let (expand, most_steps, memory) = unsafe {
             let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
@@ -227,7 +227,7 @@ impl<'m> CompiledWalks<'m> {
     ///
     /// As for [`Compiled::unless`].
     pub fn unless(interpreted: &Interpreted<'m>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
-        Self::with(interpreted, optimisation(interpreted), Kept::of_environment(), is_stopped)
+        Self::with(interpreted, optimisation(interpreted), cache(), is_stopped)
     }
 
     /// Compiles the functions fast, without optimisation.
@@ -239,13 +239,13 @@ impl<'m> CompiledWalks<'m> {
     fn with(
         interpreted: &Interpreted<'m>,
         optimisation: &'static str,
-        kept: Option<Kept>,
+        cache: Option<CodeCache>,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Self>> {
         let model = interpreted.interpreter.model();
         assert!(model.property.is_none(), "walks are without a property");
         let functions = Functions { interpreted, stubborn: None, of_walks: true };
-        let Some(library) = functions.library(optimisation, kept, is_stopped)? else { return Ok(None) };
+        let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
         // SAFETY: the type is that in expand.cpp.
         let walk = unsafe { *library.get::<Walk>(b"explore_walk")? };
         let transitions = model.net.as_ref().map_or(0, |net| net.transitions.len());
@@ -281,6 +281,12 @@ impl Walker for CompiledWalks<'_> {
 /// searches keep it (lamport.6: 2.3 s, 2.9 s without).
 const WITHOUT_THREADING: &str = "-fno-thread-jumps";
 
+/// Compiled functions that are kept on disk, in the folder of compiled kernels: up to 64 MiB. Those of models of BEEM and of nets
+/// take 15 to 70 KB each.
+fn cache() -> Option<CodeCache> {
+    CodeCache::of_environment(None, ".functions", 64 << 20)
+}
+
 fn optimisation(interpreted: &Interpreted) -> &'static str {
     if interpreted.interpreter.model().transitions.len() >= MANY_TRANSITIONS { "-O1" } else { "-O2" }
 }
@@ -302,13 +308,19 @@ impl Functions<'_, '_> {
     }
 
     /// Loads the functions. If none are kept, compiles and keeps them. Returns `None` if the compiler was stopped.
-    fn library(&self, optimisation: &'static str, kept: Option<Kept>, is_stopped: &dyn Fn() -> bool) -> Result<Option<Library>> {
+    fn library(
+        &self,
+        optimisation: &'static str,
+        cache: Option<CodeCache>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Library>> {
         let text = self.text()?;
         let words = self.interpreted.interpreter.model().layout.words;
         let compiler = Compiler::of_system(optimisation, self.stubborn.map(|_| WITHOUT_THREADING))?;
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let key = compiler.key(&text);
-        if let Some(library) = kept.as_ref().and_then(|kept| kept.find(&key)) {
+        // A copy is loaded: whatever happens to the file later, the functions stay as they are.
+        if let Some(library) = cache.as_ref().and_then(|cache| cache.find(&key)) {
             let path = folder.path().join("kept.so");
             if let Ok(library) = std::fs::write(&path, library).map_err(Into::into).and_then(|()| load(&path, words)) {
                 return Ok(Some(library));
@@ -316,9 +328,8 @@ impl Functions<'_, '_> {
         }
         let Some(compiled) = compiler.compile(folder.path(), &text, is_stopped)? else { return Ok(None) };
         let library = load(&compiled, words)?;
-        if let Some(kept) = kept {
-            // A failure leaves the next search to compile again.
-            let _ = kept.keep(&key, &compiled);
+        if let (Some(cache), Ok(code)) = (cache, std::fs::read(&compiled)) {
+            cache.keep(&key, &code);
         }
         Ok(Some(library))
     }
@@ -373,12 +384,13 @@ impl Compiler {
         bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
     }
 
-    /// Stands for what this compiler makes of a text.
-    fn key(&self, text: &str) -> Key {
+    /// All that this compiler's output for a text depends on: parts with their lengths.
+    fn key(&self, text: &str) -> Vec<u8> {
         let options = self.options.iter().map(|option| option.as_bytes());
         let machine = [std::env::consts::OS, std::env::consts::ARCH].map(str::as_bytes);
         let compiler = [self.name.as_encoded_bytes(), &self.version];
-        Key::of([text.as_bytes(), EXPAND.as_bytes()].into_iter().chain(machine).chain(compiler).chain(options))
+        let parts = [text.as_bytes(), EXPAND.as_bytes()].into_iter().chain(machine).chain(compiler).chain(options);
+        parts.flat_map(|part| [&(part.len() as u64).to_le_bytes()[..], part].concat()).collect()
     }
 
     /// Compiles the functions and returns the path of their library, in the folder; `None` if the compiler was stopped.
@@ -447,9 +459,29 @@ fn counts_bits() -> bool {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
     use std::io::Read;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    #[test]
+    fn keys_have_all_that_functions_depend_on() {
+        let key = |name: &str, version: &[u8], options: &[&'static str], text: &str| {
+            Compiler { name: name.into(), version: version.into(), options: options.into() }.key(text)
+        };
+        let keys = BTreeSet::from([
+            key("c++", b"14", &["-O2"], "a"),
+            key("g++", b"14", &["-O2"], "a"),
+            key("c++", b"15", &["-O2"], "a"),
+            key("c++", b"14", &["-O1"], "a"),
+            key("c++", b"14", &["-O2", ""], "a"),
+            key("c++", b"14", &["-O", "2"], "a"),
+            key("c++1", b"4", &["-O2"], "a"),
+            key("c++", b"14", &["-O2"], "b"),
+        ]);
+        assert_eq!(keys.len(), 8);
+        assert!(keys.contains(&key("c++", b"14", &["-O2"], "a")));
+    }
 
     /// The shell starts another one, which opens a pipe and would write to it much later.
     #[test]

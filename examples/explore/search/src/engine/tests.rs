@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
-use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree};
+use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree, Words};
 use warpset_model::dve::Dve;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
@@ -134,7 +134,7 @@ fn wide_counters() -> Dve {
 /// If nodes are full and slots are free, only the nodes grow.
 #[test]
 fn nodes_grow_without_slots() {
-    fn grown<S: Storage>(builder: warpset::TableBuilder<S>) {
+    fn grown<S: Storage>(builder: warpset::TableBuilder<Words, S>) {
         let dve = wide_counters();
         let mut table = builder.capacity(100_000).build(&Device::cpu_with_threads(2)).unwrap();
         let (slots, nodes) = (table.slots(), table.node_slots());

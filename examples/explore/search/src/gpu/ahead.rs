@@ -5,8 +5,8 @@
 use super::program::Sources;
 use crate::codegen::ensure_fits;
 use crate::table_kind::TableKind;
-use warpset::gpu::Ahead;
-use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable};
+use warpset::gpu::Precompile;
+use warpset::{Bucket, Device, Storage, TableBuilder, Tree, VectorTable, Words};
 
 /// The search that is expected.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,8 @@ pub struct Expected {
 }
 
 /// Begins to compile the kernels of the table and the model. Errors are reported when the kernels are used.
-pub fn begin(expected: Expected, sources: Sources) -> Option<Ahead> {
-    let mut ahead = Ahead::new();
+pub fn begin(expected: Expected, sources: Sources) -> Option<Precompile> {
+    let mut ahead = Precompile::new();
     let gpus = Device::gpus().ok()?;
     let gpu = match expected.gpu {
         Some(ordinal) => gpus.get(ordinal),
@@ -41,8 +41,8 @@ pub fn begin(expected: Expected, sources: Sources) -> Option<Ahead> {
 }
 
 fn table<S: Storage>(
-    ahead: &mut Ahead,
-    builder: TableBuilder<S>,
+    ahead: &mut Precompile,
+    builder: TableBuilder<Words, S>,
     capability: (u32, u32),
     text: Option<String>,
 ) -> warpset::Result<()> {

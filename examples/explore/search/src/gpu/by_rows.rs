@@ -11,14 +11,14 @@ use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
-use warpset::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
-use warpset::{Indexed, Request, Storage, Values, VectorTable};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
+use warpset::{Indexed, Request, Storage, Values, VectorTable, Words};
 
 /// Parent of each row's state: the parent's row + 1; 0 if the row has no state.
 pub(super) struct Parents {
-    low: Values<u32>,
+    low: Values<Words, u32>,
     /// The upper bits, if the table may have 2^32 rows.
-    above: Option<Values<u8>>,
+    above: Option<Values<Words, u8>>,
     /// Addresses of both arrays, which never move.
     states: States,
 }
@@ -37,7 +37,7 @@ unsafe impl DeviceRepr for States {}
 impl Parents {
     /// Allocates the parents of a table. `None` if there is no memory for them.
     fn new(table: &VectorTable<Indexed>) -> Result<Option<Self>> {
-        let Some(low) = if_it_fits(table.by_reference())? else { return Ok(None) };
+        let Some(low) = if_it_fits(table.values(0))? else { return Ok(None) };
         let mut parents = Self { low, above: None, states: States::default() };
         Ok(parents.commit_rows(table)?.then_some(parents))
     }
@@ -47,7 +47,7 @@ impl Parents {
         let low = self.low.device().map(|values| (values.address(), values.len()));
         let Some((first, rows)) = if_it_fits(low)? else { return Ok(false) };
         if rows > u32::MAX as usize && self.above.is_none() {
-            self.above = if_it_fits(table.by_reference())?;
+            self.above = if_it_fits(table.values(0))?;
             if self.above.is_none() {
                 return Ok(false);
             }

@@ -10,8 +10,8 @@ use crate::growth::if_it_fits;
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use warpset::Storage;
-use warpset::cudarc::driver::CudaSlice;
 use warpset::gpu::DeviceBatch;
+use warpset::gpu::cudarc_0_19::cudarc::driver::CudaSlice;
 
 /// Most and fewest states that are copied at a time; free memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];

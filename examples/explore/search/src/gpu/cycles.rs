@@ -8,8 +8,8 @@ use crate::liveness::residue::{Automaton, Decision, MOST_COUNT, ROUNDS_ON_THE_WA
 use anyhow::{Context, Result, ensure};
 use bytemuck::zeroed_vec;
 use std::sync::Arc;
-use warpset::cudarc::driver::sys::CUresult;
-use warpset::cudarc::driver::{
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUresult;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{
     CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
 use warpset::{Reference, Storage, VectorTable};

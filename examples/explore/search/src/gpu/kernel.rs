@@ -3,8 +3,8 @@
 use super::program::PROGRAM;
 use anyhow::{Error, Result, ensure};
 use std::sync::Arc;
-use warpset::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
-use warpset::cudarc::driver::{
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{
     CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
 };
 use warpset::{Spec, Storage, VectorTable};
@@ -20,7 +20,7 @@ pub(super) struct Kernel {
 
 impl Kernel {
     pub(super) fn load<S: Storage>(table: &VectorTable<S>, text: &str, name: &str, stream: &Arc<CudaStream>) -> Result<Self> {
-        Self::of(table.compile(PROGRAM, text)?, name, stream, table.spec())
+        Self::of(table.compile(PROGRAM, text)?.into(), name, stream, table.spec())
     }
 
     /// Loads one of the functions of a compiled text.

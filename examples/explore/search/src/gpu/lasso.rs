@@ -20,7 +20,7 @@ use crate::liveness::lasso::Run;
 use crate::liveness::residue::Automaton;
 use anyhow::{Context, Result, bail, ensure};
 use warpset::Storage;
-use warpset::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};
 use warpset_decompose::engine::{BUDGET, FEW, MOST_ROUNDS, Settings};
 use warpset_decompose::gpu::Gpu;
 use warpset_decompose::machine::Machine;

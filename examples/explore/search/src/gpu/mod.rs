@@ -49,7 +49,10 @@ use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use std::time::Duration;
-use warpset::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, PushKernelArg, ValidAsZeroBits};
+use warpset::gpu::cudarc_0_19::DeviceExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, PushKernelArg, ValidAsZeroBits,
+};
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;

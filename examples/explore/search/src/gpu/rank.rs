@@ -22,7 +22,8 @@ use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use warpset::cluster::DeviceBatch;
-use warpset::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSlice, PushKernelArg};
+use warpset::gpu::cudarc_0_19::DeviceExt;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSlice, PushKernelArg};
 use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
 use warpset::{Storage, Tally, VectorTable};
 

@@ -5,9 +5,10 @@ use super::kernel::allocate;
 use crate::ir::net::{Firing, FiringGroup, Test};
 use crate::stopping::Stop;
 use anyhow::{Context, Result};
-use warpset::cudarc::driver::sys::CUdevice_attribute;
-use warpset::cudarc::driver::sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
-use warpset::cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Storage, VectorTable};
 use warpset_model::net::marking::Sum;
 

@@ -10,8 +10,9 @@ use crate::successors::Interpreted;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use warpset::cudarc::driver::sys::CUdevice_attribute;
-use warpset::cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{BucketTable, Device, gpu};
 
 const KERNEL: &str = include_str!("walks.cu");

@@ -334,7 +334,7 @@ impl RankSearch {
         let [ready] = table.sum([u64::from(ready)])?;
         let grown = match ready < table.ranks() as u64 {
             true => false,
-            false => match table.reserve((factor * table.local().slots() as f64) as u64) {
+            false => match table.reserve_total((factor * table.local().slots() as f64) as u64) {
                 // Another rank has no memory. The table of this rank may nevertheless have grown.
                 Err(Error::Rank { .. }) => false,
                 other => if_it_fits(other)?.is_some(),

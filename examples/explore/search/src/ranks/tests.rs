@@ -10,13 +10,13 @@ use crate::interpreter::Interpreter;
 use proptest::prelude::*;
 use std::time::Duration;
 use warpset::cluster::{Builder, Local};
-use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable, Words};
 use warpset_model::dve::Dve;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
 
 /// Connected tables of `ranks` ranks on these devices, each of `slots` slots.
-fn tables<S: Storage>(builder: &TableBuilder<S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
+fn tables<S: Storage>(builder: &TableBuilder<Words, S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
     let seats = devices_of(devices, ranks)?.into_iter().zip(Local::with_timeout(ranks, Duration::from_secs(600)));
     let build = |(device, local)| Ok(Builder::new(builder.clone().capacity(slots)).build(&device, local)?);
     first_error(on_all(seats, build))

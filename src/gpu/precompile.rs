@@ -19,7 +19,8 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use warpset::{BucketTable, Device, gpu::Ahead};
+/// use warpset::gpu::cudarc_0_19::ModuleExt;
+/// use warpset::{BucketTable, Device, gpu::Precompile};
 ///
 /// const SOURCE: &str = r#"
 ///     #include "warpset/table.cuh"
@@ -28,11 +29,11 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 ///         warpset::table(view).find_or_put(warpset::WordVector{vector});
 ///     }"#;
 ///
-/// let mut ahead = Ahead::new();
+/// let mut kernels = Precompile::new();
 /// let builder = BucketTable::builder(2).capacity(1000);
 /// if let Some(gpu) = Device::gpus().unwrap_or_default().first() {
-///     ahead.table(&builder, gpu.compute_capability)?;
-///     ahead.source(&builder, gpu.compute_capability, "put_one.cu", SOURCE)?;
+///     kernels.table(&builder, gpu.compute_capability)?;
+///     kernels.source(&builder, gpu.compute_capability, "put_one.cu", SOURCE)?;
 ///     let table = builder.build(&Device::gpu(gpu.ordinal)?)?;
 ///     let put_one = table.compile("put_one.cu", SOURCE)?.load_function("put_one")?;
 /// #   let _ = put_one;
@@ -41,17 +42,17 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// ```
 #[must_use = "dropping this waits for the compilations that it started"]
 #[derive(Debug)]
-pub struct Ahead {
+pub struct Precompile {
     jobs: Jobs,
 }
 
-impl Default for Ahead {
+impl Default for Precompile {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Ahead {
+impl Precompile {
     /// Starts to load NVRTC, if there is a CUDA driver.
     pub fn new() -> Self {
         Self { jobs: Jobs::new() }
@@ -65,7 +66,7 @@ impl Ahead {
     ///
     /// Errors of [`TableBuilder::build`] that depend on the builder alone; [`LibraryNotFound`](crate::Error::LibraryNotFound) if
     /// there is no CUDA driver. Errors of the compilation are reported by `build`.
-    pub fn table<S: Storage, K: Key>(&mut self, builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<()> {
+    pub fn table<K: Key, S: Storage>(&mut self, builder: &TableBuilder<K, S>, compute_capability: (u32, u32)) -> Result<()> {
         let spec = spec_of(builder, compute_capability)?;
         self.jobs.begin(&Job::table(spec, Some(Part::Put), compute_capability))
     }
@@ -76,9 +77,9 @@ impl Ahead {
     /// # Errors
     ///
     /// As [`table`](Self::table).
-    pub fn source<S: Storage, K: Key>(
+    pub fn source<K: Key, S: Storage>(
         &mut self,
-        builder: &TableBuilder<S, K>,
+        builder: &TableBuilder<K, S>,
         compute_capability: (u32, u32),
         name: &str,
         source: &str,
@@ -88,7 +89,7 @@ impl Ahead {
 }
 
 /// Spec of the table that a builder describes, on a GPU of this compute capability.
-pub(super) fn spec_of<S: Storage, K: Key>(builder: &TableBuilder<S, K>, compute_capability: (u32, u32)) -> Result<Spec> {
+pub(super) fn spec_of<K: Key, S: Storage>(builder: &TableBuilder<K, S>, compute_capability: (u32, u32)) -> Result<Spec> {
     let options = builder.options();
     options.spec(chunk_bytes(compute_capability), options.size())
 }
