@@ -1,5 +1,7 @@
 // The CPU backend's entry points: the kernels of every kind and width of table (cpu_kernels/) behind one function each. Compiled
 // by build.rs.
+#include <cstring>
+
 #include "cpu_entries.hpp"
 #include "cpu_kernels/kernels.hpp"
 
@@ -47,6 +49,59 @@ void play(u64 index, u64 count)
     platform::Grid::thread_count = count;
 }
 
+// A kernel that is no search, with its name and its arguments as on a GPU (table_kernels.cu): the tables that come first, and the
+// others.
+struct Kernel {
+    const char* name;
+    void (*run)(const View* tables, const u64* arguments);
+};
+
+// An argument that is an address.
+template <class T>
+T* at(u64 address) { return reinterpret_cast<T*>(address); }
+
+const Kernel kernels[] = {
+    {"warpset_clear", [](const View* table, const u64*) { maintenance(table->kind).clear(*table); }},
+    // For memory that is zeros, which is EMPTY in compact and indexed tables, and of nodes. For pages that were never written the
+    // system has not provided memory yet; writing EMPTY would make it provide all of them.
+    {"warpset_clear_zeros",
+     [](const View* table, const u64*) {
+         static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);
+         static_assert(NodeTable::empty == 0);
+         // The view of a tree table begins with that of its roots, which lie in a bucket table. Nodes are EMPTY already.
+         if (table->kind == TableKind::Bucket || table->kind == TableKind::Tree) bucket_maintenance.clear(*table);
+     }},
+    {"warpset_get",
+     [](const View* table, const u64* of) {
+         maintenance(table->kind).get(*table, at<const u64>(of[0]), of[1], at<u32>(of[2]), at<u64>(of[3]));
+     }},
+    // Its vectors are in the order of the slots, so one thread runs it. There are no marks here.
+    {"warpset_export",
+     [](const View* table, const u64* of) {
+         maintenance(table->kind).export_range(*table, of[0], of[1], at<u32>(of[2]), at<u64>(of[3]), at<u64>(of[4]));
+     }},
+    {"warpset_measure",
+     [](const View* table, const u64* of) {
+         const auto share = platform::Grid::share(of[1] - of[0]);
+         play(0, 1);
+         const u64 first = of[0] + share.first, last = of[0] + share.last;
+         maintenance(table->kind).measure(*table, first, last, at<u64>(of[2]), static_cast<u32>(of[3]), at<ProbeTotals>(of[4]));
+     }},
+    {"warpset_relocate",
+     [](const View* table, const u64* of) { relocate_compact(*table, of[0], at<u64>(of[1]), at<Relocated>(of[2])); }},
+    {"warpset_rebuild",
+     [](const View* tables, const u64* of) { rebuild_indexed(tables[0], tables[1], of[1], of[2], at<BatchCounts>(of[3])); }},
+    {"warpset_list_holes",
+     [](const View* table, const u64* of) { list_holes_indexed(*table, of[0], of[1], at<u64>(of[2]), of[3], at<u64>(of[4])); }},
+    {"warpset_move_rows", [](const View* table, const u64* of) { move_rows_indexed(*table, at<const RowMove>(of[0]), of[1]); }},
+    {"warpset_count_unstored",
+     [](const View* table, const u64* of) { count_unstored_indexed(*table, at<const u64>(of[0]), of[1], at<u64>(of[2])); }},
+    {"warpset_gather_values",
+     [](const View*, const u64* of) { gather_values(at<const u8>(of[0]), of[1], at<const u64>(of[2]), of[3], at<u8>(of[4])); }},
+    {"warpset_scatter_values",
+     [](const View*, const u64* of) { scatter_values(at<u8>(of[0]), of[1], at<const u64>(of[2]), of[3], at<const u8>(of[4])); }},
+};
+
 }  // namespace
 }  // namespace warpset
 
@@ -70,57 +125,19 @@ void warpset_cpu_quotient(const View* view, u32 level, u32 function, u64 key, u3
     quotient_compact(*view, level, function, key, bucket, code, key_back);
 }
 
-// `thread` of `threads` threads clears its part of the table; the caller starts and joins them.
-void warpset_cpu_clear(const View* view, u64 thread, u64 threads)
+// The kernel of this name; null if there is none.
+const void* warpset_cpu_kernel(const char* name)
+{
+    for (const Kernel& kernel : kernels)
+        if (std::strcmp(kernel.name, name) == 0) return &kernel;
+    return nullptr;
+}
+
+// Thread `thread` of `threads` threads of a kernel; the caller starts and joins them.
+void warpset_cpu_launch(const void* kernel, const View* tables, u64 thread, u64 threads, const u64* arguments)
 {
     play(thread, threads);
-    maintenance(view->kind).clear(*view);
-}
-
-// As `warpset_cpu_clear`, for memory that is zeros, which is EMPTY in compact and indexed tables, and of nodes. For pages that
-// were never written the system has not provided memory yet; writing EMPTY would make it provide all of them.
-void warpset_cpu_clear_zeros(const View* view, u64 thread, u64 threads)
-{
-    static_assert(CompactLevel<16>::empty == 0 && CompactLevel<32>::empty == 0 && CompactLevel<64>::empty == 0);
-    static_assert(NodeTable::empty == 0);
-    if (view->kind != TableKind::Bucket && view->kind != TableKind::Tree) return;
-    // The view of a tree table begins with that of its roots, which lie in a bucket table. Nodes are EMPTY already.
-    View slots = *view;
-    slots.kind = TableKind::Bucket;
-    warpset_cpu_clear(&slots, thread, threads);
-}
-
-// `thread` of `threads` threads relocates its part of the keys of a compact table.
-void warpset_cpu_relocate(const View* view, u64 thread, u64 threads, u64 seed, u64* keys, Relocated* counts)
-{
-    play(thread, threads);
-    relocate_compact(*view, seed, keys, counts);
-}
-
-// `thread` of `threads` threads names its part of the rows `0 .. last` in the index of `larger`, which has been cleared.
-void warpset_cpu_rebuild(const View* view, const View* larger, u64 thread, u64 threads, u64 last, BatchCounts* counts)
-{
-    play(thread, threads);
-    rebuild_indexed(*view, *larger, last, counts);
-}
-
-// `thread` of `threads` threads lists its part of the holes among the rows `first .. last`.
-void warpset_cpu_list_holes(const View* view, u64 thread, u64 threads, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
-{
-    play(thread, threads);
-    list_holes_indexed(*view, first, last, holes, capacity, count);
-}
-
-void warpset_cpu_move_rows(const View* view, const RowMove* moves, u64 count)
-{
-    play(0, 1);
-    move_rows_indexed(*view, moves, count);
-}
-
-void warpset_cpu_count_unstored(const View* view, const u64* references, u64 count, u64* invalid)
-{
-    play(0, 1);
-    count_unstored_indexed(*view, references, count, invalid);
+    static_cast<const Kernel*>(kernel)->run(tables, arguments);
 }
 
 // Incremental, if the batch has parents and the table gains by it.
@@ -141,20 +158,6 @@ void warpset_cpu_find(const View* view, const BatchView* batch)
 {
     play(0, 1);
     searches(view).find(*view, *batch);
-}
-
-void warpset_cpu_get(const View* view, const u64* references, u64 count, u32* vectors, u64* invalid)
-{
-    play(0, 1);
-    maintenance(view->kind).get(*view, references, count, vectors, invalid);
-}
-
-// Copies the vectors of slots `first .. last`, from number `count` on, and adds their number to `count`, which only this call
-// uses.
-void warpset_cpu_export(const View* view, u64 first, u64 last, u32* vectors, u64* references, u64* count)
-{
-    play(0, 1);
-    maintenance(view->kind).export_range(*view, first, last, vectors, references, count);
 }
 
 // Counts the parts of a bucket table that grows.
@@ -187,12 +190,6 @@ void warpset_cpu_count_tree_lists(const View* view, u64* entries)
 void warpset_cpu_move_trees(const View* from, const View* to, u32* lists, u32* roots, u64* count, u64* full)
 {
     move_trees(*from, *to, lists, roots, count, full);
-}
-
-void warpset_cpu_measure(const View* view, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
-{
-    play(0, 1);
-    maintenance(view->kind).measure(*view, first, last, lengths, bins, totals);
 }
 
 }  // extern "C"

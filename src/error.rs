@@ -279,6 +279,7 @@ impl Error {
     }
 
     /// The message, and those of all causes.
+    #[cfg(feature = "cluster")]
     pub(crate) fn with_causes(&self) -> String {
         match std::error::Error::source(self) {
             Some(cause) => format!("{self}: {cause}"),

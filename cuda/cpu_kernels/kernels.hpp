@@ -12,6 +12,7 @@
 #include "warpset/batch/search.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/indexed/upsert.cuh"
+#include "warpset/indexed/values.cuh"
 
 namespace warpset {
 
@@ -77,7 +78,7 @@ extern const MaintenanceKernels bucket_maintenance, indexed_maintenance;
 
 // Kernels that only indexed tables have. `search`: the table's.
 void upsert_indexed(const View& view, const SearchKernels& search, const BatchView& batch, const UpsertView& upsert);
-void rebuild_indexed(const View& view, const View& larger, u64 last, BatchCounts* counts);
+void rebuild_indexed(const View& view, const View& larger, u64 first, u64 last, BatchCounts* counts);
 void list_holes_indexed(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
 void move_rows_indexed(const View& view, const RowMove* moves, u64 count);
 void count_unstored_indexed(const View& view, const u64* references, u64 count, u64* invalid);
@@ -125,14 +126,15 @@ constexpr SearchKernels search_kernels_of()
     };
 }
 
-// vectors[i] = the vector at references[i], for i < count, if `read(slot, vector)` reads it. Otherwise adds the words of a vector
-// to `invalid`.
+// vectors[i] = the vector at references[i], for this thread's share of the i < count, if `read(slot, vector)` reads it. Otherwise
+// adds the words of a vector to `invalid`.
 template <class Read>
 void get_each(u64 slots, u32 width, const u64* references, u64 count, u32* vectors, u64* invalid, Read read)
 {
-    for (u64 at = 0; at < count; ++at, vectors += width) {
+    const auto share = platform::Grid::share(count);
+    for (u64 at = share.first; at < share.last; ++at) {
         const u64 slot = references[at] & slot_mask;  // the caller has checked the tags
-        if (slot >= slots || !read(slot, vectors)) platform::add_relaxed(invalid, width);
+        if (slot >= slots || !read(slot, vectors + at * width)) platform::add_relaxed(invalid, width);
     }
 }
 

@@ -3,12 +3,11 @@
 //! Every call that works on many vectors is one virtual call. A machine finds its own types behind a trait by downcasting, and
 //! panics if it gets those of another machine: a table never leaves its machine.
 
+use super::memory::{Memory, Region, TableMemory};
 use crate::Result;
 use crate::layout::options::Parameters;
-use crate::layout::rows::{HoleClosing, RowCounts};
-use crate::layout::search::ProbeLengths;
-use crate::layout::view::{Counts, Geometry};
-use crate::layout::{BatchProgress, HostBatch, Part, Spec};
+use crate::layout::view::{Counts, Geometry, View};
+use crate::layout::{BatchProgress, HostBatch, Kernel, Spec};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -48,15 +47,100 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Geometry of a spec, as the kernels that are compiled for it compute it.
     fn geometry(&self, spec: Spec) -> Result<Geometry>;
 
+    /// Cells for spare rows of an indexed table: a power of two, and more than the lanes that may have a row at once.
+    fn spare_cells(&self) -> u32;
+
+    /// Whether new memory is zeros, and takes nothing until it is written: then all that may be needed is made usable at once.
+    fn provides_on_demand(&self) -> bool;
+
+    /// Returns an error unless so many bytes are free.
+    fn check_memory(&self, bytes: u64) -> Result<()>;
+
+    /// Allocates memory. Its content is unspecified.
+    fn allocate(&self, bytes: u64) -> Result<Memory>;
+
+    /// Allocates memory that grows where it is. `bytes`: what it may need. It has them at once if the machine provides memory on
+    /// demand, and none otherwise.
+    fn reserve(&self, bytes: u64) -> Result<Memory>;
+
+    /// Makes at least `least` bytes of reserved memory usable, and up to `most` if that is free of charge or saves growths to
+    /// come. The content of new bytes is unspecified.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory. Then nothing has changed.
+    fn grow(&self, memory: &mut Memory, least: u64, most: u64) -> Result<()>;
+
+    /// Copies the bytes from `offset` on, after all kernels that were launched before.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this machine, which nothing writes meanwhile.
+    unsafe fn read(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()>;
+
+    /// As [`read`](Self::read), of numbers that kernels may be changing: each is read by one access.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this machine, and `offset` is a multiple of 8. Kernels change the numbers atomically.
+    unsafe fn load(&self, region: Region, offset: u64, to: &mut [u64]) -> Result<()>;
+
+    /// Copies to the bytes from `offset` on, after all kernels that were launched before.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this machine, and nothing else uses these bytes meanwhile.
+    unsafe fn write(&self, region: Region, offset: u64, from: &[u8]) -> Result<()>;
+
+    /// Sets bytes to copies of `value`, after all kernels that were launched before.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write`](Self::write). `value` is in other memory.
+    unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()>;
+
+    /// Calls `each` with the first `bytes` of a region: pieces of whole blocks of files, in order. A machine with memory of its
+    /// own copies the next piece meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    unsafe fn read_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+
+    /// Lets `each` write the first `bytes` of a region; otherwise as [`read_pieces`](Self::read_pieces).
+    ///
+    /// # Safety
+    ///
+    /// As for [`write`](Self::write).
+    unsafe fn fill_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
+
+    /// Compiles a kernel for tables of a spec, if that is not done yet. Default: it was compiled with the library.
+    fn prepare(&self, _kernel: Kernel, _spec: Spec) -> Result<()> {
+        Ok(())
+    }
+
+    /// Launches a kernel after those launched before. `tables`: the tables that it works on, the first of which has the spec that
+    /// the kernel is compiled for. `items`: independent items of its work, for the number of threads. `arguments`: the others,
+    /// addresses among them; a kernel takes the low half of a number of 32 bits.
+    ///
+    /// # Safety
+    ///
+    /// These are the kernel's arguments, in its order. The memory that they point to has the sizes that the kernel requires, and
+    /// stays until [`finish`](Self::finish), or a later [`read`](Self::read), has returned. Nothing else uses it meanwhile,
+    /// except as the kernel allows.
+    unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()>;
+
+    /// Waits for the kernels that were launched here. `what` is for errors.
+    fn finish(&self, what: &'static str) -> Result<()>;
+
+    /// Waits for all work on the machine, of any thread or stream.
+    fn synchronize(&self) -> Result<()>;
+
     /// Makes the memory of an empty table.
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
 
     /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
-
-    /// Makes an array of zeroed values for the rows of an indexed table. `bytes`: size of the values of all rows that the table
-    /// can have.
-    fn new_values(&self, bytes: u64) -> Result<Box<dyn Values>>;
 
     /// Allocates zeroed host memory that the machine copies from and to directly. `None` if plain memory is as good.
     fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>>;
@@ -66,16 +150,21 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     fn new_rank(&self) -> Result<Box<dyn super::Rank>>;
 }
 
-/// The memory of one table of a fixed size, and the kernels that work on it. The traits that this one requires are parts of its
-/// interface; a machine may implement each in a file of its own.
-pub(crate) trait Store:
-    SearchBatch + RowStore + RootStore + CuckooStore + StoreBytes + Any + Send + Sync + UnwindSafe + RefUnwindSafe
-{
-    /// Number of stored vectors, and of nodes (any number in tables without nodes).
-    fn stored(&self) -> Result<[u64; 2]>;
+/// One table of a fixed size on a machine: its memory, and what its machine does in a way of its own. All else is written once,
+/// in `core`, above [`Machine`].
+pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+    fn machine(&self) -> &dyn Machine;
 
-    /// Removes all vectors. Calls `begin` once, before anything is changed. After an error all or none are gone.
-    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()>;
+    fn table(&self) -> &TableMemory;
+
+    /// The same. Nothing else uses the table.
+    fn table_mut(&mut self) -> &mut TableMemory;
+
+    /// Called when the table's spec has changed to one whose geometry was asked for. Default: all kernels are in the library.
+    fn spec_has_changed(&mut self) {}
+
+    /// Called when all vectors have been removed: removes what the machine knows of them besides. Default: nothing.
+    fn forget(&mut self) {}
 
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
@@ -84,25 +173,19 @@ pub(crate) trait Store:
         Ok(())
     }
 
-    /// Waits for all work on the machine. Default: all work of a call has ended when the call returns.
-    fn synchronize(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Copies the vectors at `references`. Returns the number of words that could not be read.
-    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64>;
-
-    /// Vectors in a range of slots, and the slot of each.
-    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)>;
-
-    /// Probe lengths of the vectors in the first `slots` slots.
-    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths>;
-
     /// Makes the memory of a table of another size, with the vectors in the `slots` slots of this one. Returns it, and the
     /// counts: vectors that found no slot are `full`. This table is unchanged. Nothing else uses it. May take `spare` bytes
     /// besides until it returns. Default: `None`, and nothing was done, because the machine puts vectors into an empty table by
     /// [`rehash_into`](Self::rehash_into).
     fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        Ok(None)
+    }
+
+    /// Makes the slots of a table of trees those that `parameters` describe, with as many nodes as before, and moves the roots
+    /// there from the `slots` slots of now. Nodes stay where they are. Returns the counts: if some roots found no slot, the table
+    /// is unchanged. `None` if roots cannot be moved without their nodes, and nothing was done. Nothing else uses the table.
+    /// Default: they cannot, because kernels for roots alone would have to be compiled.
+    fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
         Ok(None)
     }
 
@@ -115,141 +198,6 @@ pub(crate) trait SearchBatch {
     /// Searches for the vectors of a batch, or puts them. `tag`: upper bits of references, in results and of
     /// parents; a parent with other bits is ignored.
     fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
-}
-
-/// Rows of an indexed table. Other tables have none.
-pub(crate) trait RowStore {
-    /// Row counters of an indexed table. Nothing else uses it.
-    fn row_counts(&self) -> Result<RowCounts>;
-
-    /// Lists at most `capacity` rows of a range that are not stored, in no order; and counts all of them.
-    fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)>;
-
-    /// Number of references to rows of an indexed table that are not stored.
-    fn count_unstored(&self, references: &[u64]) -> Result<u64>;
-
-    /// Number of rows of an indexed table that are known to be stored, from the first on; 0 in other tables.
-    fn dense(&self) -> u64;
-
-    /// Notes that rows before this one are stored, which the caller has checked.
-    fn set_dense(&mut self, rows: u64);
-
-    /// Words of the first rows, if they are in the memory of this process.
-    ///
-    /// # Safety
-    ///
-    /// These rows are stored, and the caller has observed that.
-    unsafe fn first_rows(&self, _rows: u64) -> Option<&[u32]> {
-        None
-    }
-
-    /// Bytes of memory that the rows of an indexed table take; 0 in other tables.
-    fn row_bytes(&self) -> u64;
-
-    /// Makes the first rows of this table, which is empty, those with the given numbers of `from`, a table on the same machine.
-    /// Sets no counters. Returns the number of words that could not be read: none if the rows are stored and nothing else uses
-    /// the tables.
-    fn fill_rows(&mut self, from: &dyn Store, numbers: &[u64]) -> Result<u64>;
-
-    /// Closes holes among the rows of an indexed table. Returns whether rows have moved, even if a later step fails. Nothing else
-    /// uses the table.
-    fn close_holes(&mut self, closing: &HoleClosing) -> (bool, Result<()>);
-
-    /// Builds an index of another size of the rows before `last` of an indexed table, and removes the others. Returns the counts:
-    /// if some rows found no slot, the table is unchanged. Nothing else uses the table.
-    fn reindex(&mut self, parameters: &Parameters<'_>, last: u64) -> Result<Counts>;
-}
-
-/// Roots of a table of trees.
-pub(crate) trait RootStore {
-    /// Makes the slots of a table of trees those that `parameters` describe, with as many nodes as before, and moves the roots
-    /// there from the `slots` slots of now. Nodes stay where they are. Returns the counts: if some roots found no slot, the table
-    /// is unchanged. `None` if roots cannot be moved without their nodes, and nothing was done. Nothing else uses the table.
-    /// Default: they cannot, because kernels for roots alone would have to be compiled.
-    fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
-        Ok(None)
-    }
-}
-
-/// Relocation of the keys of a cuckoo table.
-pub(crate) trait CuckooStore {
-    /// Relocates the keys of a cuckoo table's stash (compact/relocation.cuh). Calls `begin` once, when there is memory for it and
-    /// before a key moves. Returns the number of keys that have left the stash.
-    fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64>;
-
-    /// Whether an error during relocation has left keys in no slot. They must be put back before anything is searched for.
-    /// Default: relocation leaves none.
-    fn has_displaced(&self) -> bool {
-        false
-    }
-
-    /// Puts displaced keys back. Nothing else may use the table at the same time.
-    fn put_displaced_back(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// The memory of a table as bytes, for files.
-pub(crate) trait StoreBytes {
-    /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
-    fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-
-    /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
-    fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()>;
-
-    /// Lets `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
-    fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
-
-    /// Sets the counters of a table whose parts were filled: vectors; nodes, or rows that were given; rows before the first hole.
-    /// `spares`: the spare rows.
-    fn set_counts(&mut self, counts: &[u64; 3], spares: &[u64]) -> Result<()>;
-}
-
-/// Values of the rows of an indexed table, by number: bytes, zero at first. Nothing moves when the array grows.
-pub(crate) trait Values: Any + Send {
-    /// Bytes of memory that the array has.
-    fn bytes(&self) -> u64;
-
-    /// Address of the first value on the machine. It stays the same.
-    fn address(&self) -> u64;
-
-    /// Makes the first `bytes` usable, and optionally more, up to `most`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory. Then the array is unchanged.
-    fn make(&mut self, bytes: u64, most: u64) -> Result<()>;
-
-    /// Sets usable bytes to values of these bytes, one after another. Slices of bytes before them, which
-    /// [`host_bytes`](Self::host_bytes) returned, stay valid. Nothing else has access to the bytes themselves.
-    fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()>;
-
-    /// Sets usable bytes to zero; otherwise as [`fill`](Self::fill).
-    fn zero(&mut self, bytes: Range<u64>) -> Result<()>;
-
-    /// The first bytes, which are usable, if they are in the memory of this process. Aligned to 4,096 bytes.
-    ///
-    /// # Safety
-    ///
-    /// Nothing writes them during `'a`, [`fill`](Self::fill) and [`zero`](Self::zero) of other bytes excepted, and the array
-    /// outlives `'a`.
-    unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]>;
-
-    /// Mutable view of the same bytes.
-    fn host_bytes_mut(&mut self, bytes: u64) -> Option<&mut [u8]>;
-
-    /// Copies the first bytes, after all work that the machine was given before. This and the methods below are for values that
-    /// [`host_bytes`](Self::host_bytes) does not show.
-    fn read(&self, to: &mut [u8]) -> Result<()>;
-
-    /// Writes the first bytes, after all work that the machine was given before.
-    fn write(&mut self, from: &[u8]) -> Result<()>;
-
-    /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
-    fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()>;
-
-    /// Writes the values of `value_bytes` bytes at `references`. Each reference occurs once.
-    fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()>;
 }
 
 /// Host memory that a machine copies from and to directly. Aligned to 16 bytes.

@@ -1,6 +1,7 @@
 //! Machines: the memory of tables, and the processors that run their kernels.
 //!
-//! The library reaches a machine through the traits of `machine.rs` only. Each machine is a folder here, and one below
+//! The library reaches a machine through the traits of `machine.rs` and the memory of `memory.rs` only. What a table does with
+//! them is in `core`, once for all machines. Each machine is a folder here, and one below
 //! `cuda/platform/`. Only this file knows which machines the library was built with.
 
 mod argument;
@@ -9,14 +10,16 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod machine;
+mod memory;
 #[cfg(feature = "cluster")]
 mod rank;
 
 pub use argument::KernelArgument;
 pub use machine::GpuInfo;
-pub(crate) use machine::{CuckooStore, HostBuffer, Machine, RootStore, RowStore, SearchBatch, Store, StoreBytes, Values};
+pub(crate) use machine::{HostBuffer, Machine, SearchBatch, Store};
 #[cfg(any(feature = "cuda", feature = "cluster"))]
 pub(crate) use machine::{Launch, Waves};
+pub(crate) use memory::{Displaced, Memory, Region, RowWords, RowsMemory, TableMemory};
 #[cfg(all(feature = "cluster", feature = "cuda"))]
 pub use rank::GpuStream;
 #[cfg(feature = "cluster")]

@@ -3,20 +3,26 @@
 mod arrays;
 pub(crate) mod batch;
 mod calls;
+mod displaced;
 mod ending;
 pub(crate) mod growth;
 pub(crate) mod indexed;
 pub(crate) mod lock;
 pub(crate) mod memory;
+mod part_bytes;
 mod put;
 #[cfg(feature = "cluster")]
 pub(crate) mod rank;
+mod reading;
 pub(crate) mod relocation;
 pub(crate) mod request;
 pub(crate) mod retain;
+mod row_memory;
 mod schedule;
 pub(crate) mod stats;
 pub(crate) mod table;
 mod upsert;
+mod value_memory;
 pub(crate) mod values;
+mod window;
 pub(crate) mod within;

@@ -153,7 +153,7 @@ impl RawTable {
     pub(crate) fn ready(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
         loop {
             let sized = self.sized(call)?;
-            if !sized.store.has_displaced() {
+            if !self.options.is_cuckoo() || !sized.store.has_displaced() {
                 return Ok(sized);
             }
             drop(sized);

@@ -12,7 +12,7 @@
 use super::arrays::{Renumbering, locked};
 use super::lock::Shared;
 use super::table::{RawTable, Sized};
-use crate::backend::Values;
+use super::value_memory::ValueMemory;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
 use bytemuck::Pod;
@@ -31,7 +31,7 @@ pub(crate) struct Array<V> {
 }
 
 pub(crate) struct Memory {
-    pub values: Box<dyn Values>,
+    pub values: ValueMemory,
     /// Values from this number on have not been written.
     pub used: u64,
     /// Values before this number are initial ones or have been written. Memory has zeros at first.
@@ -63,7 +63,7 @@ impl<V: Pod> Array<V> {
             assert!(align_of::<V>() <= MAX_ALIGNMENT, "a value is aligned to 4096 bytes at most");
         }
         let sized = table.sized("values")?;
-        let values = table.device.machine.new_values(Self::bytes_of(table.references_of(&sized)))?;
+        let values = ValueMemory::new(&table.device.machine, Self::bytes_of(table.references_of(&sized)))?;
         // While the table's lock is held: numbers taken back later are then taken back in this array, too.
         let renumbering = table.arrays.add();
         drop(sized);
@@ -114,11 +114,8 @@ impl<V: Pod> Array<V> {
     /// Sets the values from this number on to the initial one.
     fn take_back(&self, memory: &mut Memory, kept: u64) -> Result<()> {
         if kept < memory.used {
-            let bytes = Self::bytes_of(kept)..Self::bytes_of(memory.used);
-            match self.begins_with_zeros() {
-                true => memory.values.zero(bytes)?,
-                false => memory.values.fill(bytes, bytemuck::bytes_of(&self.initial))?,
-            }
+            let initial = if self.begins_with_zeros() { &[0] } else { bytemuck::bytes_of(&self.initial) };
+            memory.values.fill(Self::bytes_of(kept)..Self::bytes_of(memory.used), initial)?;
             memory.used = kept;
         }
         Ok(())
@@ -137,7 +134,7 @@ impl<V: Pod> Array<V> {
         match memory.values.host_bytes_mut(Self::bytes_of(used)) {
             Some(bytes) => renumbered(bytemuck::cast_slice_mut(bytes)),
             None => {
-                let mut values = read(&*memory.values, used)?;
+                let mut values = read(&memory.values, used)?;
                 renumbered(&mut values);
                 memory.values.write(bytemuck::cast_slice(&values[..left as usize]))?;
             }
@@ -158,7 +155,7 @@ impl<V: Pod> Array<V> {
                 found.iter_mut().zip(references).for_each(|(value, of)| *value = values[of.slot() as usize]);
                 Ok(found)
             }
-            None => gather(&*memory.values, &sized, bytemuck::cast_slice(references)),
+            None => gather(&memory.values, &sized, bytemuck::cast_slice(references)),
         }
     }
 
@@ -183,7 +180,7 @@ impl<V: Pod> Array<V> {
         }
         // Each reference once: if two lanes write the same value, the last writer is undefined.
         let (distinct, places) = Places::of(references, numbers)?;
-        let mut changed = if reads { gather(&*memory.values, &sized, &distinct)? } else { zeroed(distinct.len())? };
+        let mut changed = if reads { gather(&memory.values, &sized, &distinct)? } else { zeroed(distinct.len())? };
         for (at, of) in references.iter().enumerate() {
             change(at, &mut changed[places.place(of.slot(), &distinct)]);
         }
@@ -203,7 +200,7 @@ impl<V: Pod> Array<V> {
                 drop(memory);
                 Ok(Viewed::InPlace { _sized: sized, values: bytemuck::cast_slice(bytes) })
             }
-            None => Ok(Viewed::Copied(read(&*memory.values, rows)?)),
+            None => Ok(Viewed::Copied(read(&memory.values, rows)?)),
         }
     }
 
@@ -215,7 +212,7 @@ impl<V: Pod> Array<V> {
         if let Some(bytes) = memory.values.host_bytes_mut(Self::bytes_of(rows)) {
             return Ok(update(bytemuck::cast_slice_mut(bytes)));
         }
-        let mut copied = read(&*memory.values, rows)?;
+        let mut copied = read(&memory.values, rows)?;
         let result = update(&mut copied);
         memory.values.write(bytemuck::cast_slice(&copied))?;
         Ok(result)
@@ -263,14 +260,14 @@ impl Places {
 }
 
 /// Copies the values at `references` from the memory of another machine.
-fn gather<V: Pod>(values: &dyn Values, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
+fn gather<V: Pod>(values: &ValueMemory, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
 }
 
 /// Copies the first values from the memory of another machine.
-fn read<V: Pod>(values: &dyn Values, count: u64) -> Result<Vec<V>> {
+fn read<V: Pod>(values: &ValueMemory, count: u64) -> Result<Vec<V>> {
     let mut copied = zeroed::<V>(count as usize)?;
     values.read(bytemuck::cast_slice_mut(&mut copied))?;
     Ok(copied)

@@ -9,6 +9,7 @@ mod checked;
 pub(crate) mod columns;
 pub(crate) mod compact;
 pub(crate) mod generation;
+pub(crate) mod kernel;
 pub(crate) mod kind;
 pub(crate) mod limits;
 pub(crate) mod memory;
@@ -28,6 +29,7 @@ pub(crate) mod upsert;
 pub(crate) mod view;
 
 pub(crate) use batch::{BatchProgress, HostBatch};
+pub(crate) use kernel::Kernel;
 pub(crate) use kind::Kind;
 pub(crate) use part::Part;
 pub(crate) use reference::Reference;

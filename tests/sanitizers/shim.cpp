@@ -135,20 +135,10 @@ using u32 = unsigned;
 using u64 = unsigned long long;
 
 WARPSET_ENTRY(warpset_cpu_geometry, (u32 a, u32 b, u32 c, u32 d, u32 e, void* f), (a, b, c, d, e, f))
-WARPSET_ENTRY(warpset_cpu_clear, (const void* a, u64 b, u64 c), (a, b, c))
-WARPSET_ENTRY(warpset_cpu_clear_zeros, (const void* a, u64 b, u64 c), (a, b, c))
-WARPSET_ENTRY(warpset_cpu_relocate, (const void* a, u64 b, u64 c, u64 d, u64* e, void* f), (a, b, c, d, e, f))
+WARPSET_ENTRY(warpset_cpu_launch, (const void* a, const void* b, u64 c, u64 d, const u64* e), (a, b, c, d, e))
 WARPSET_ENTRY(warpset_cpu_find_or_put, (const void* a, const void* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_upsert, (const void* a, const void* b, const void* c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_find, (const void* a, const void* b), (a, b))
-WARPSET_ENTRY(warpset_cpu_get, (const void* a, const u64* b, u64 c, u32* d, u64* e), (a, b, c, d, e))
-WARPSET_ENTRY(warpset_cpu_export, (const void* a, u64 b, u64 c, u32* d, u64* e, u64* f), (a, b, c, d, e, f))
-WARPSET_ENTRY(warpset_cpu_measure, (const void* a, u64 b, u64 c, u64* d, u32 e, void* f), (a, b, c, d, e, f))
-WARPSET_ENTRY(warpset_cpu_rebuild, (const void* a, const void* b, u64 c, u64 d, u64 e, void* f), (a, b, c, d, e, f))
-WARPSET_ENTRY(warpset_cpu_list_holes, (const void* a, u64 b, u64 c, u64 d, u64 e, u64* f, u64 g, u64* h),
-              (a, b, c, d, e, f, g, h))
-WARPSET_ENTRY(warpset_cpu_count_unstored, (const void* a, const u64* b, u64 c, u64* d), (a, b, c, d))
-WARPSET_ENTRY(warpset_cpu_move_rows, (const void* a, const void* b, u64 c), (a, b, c))
 WARPSET_ENTRY(warpset_cpu_count_parts, (const void* a, u64* b), (a, b))
 WARPSET_ENTRY(warpset_cpu_fill_part, (const void* a, const void* b, u64 c, u64* d, u64* e), (a, b, c, d, e))
 WARPSET_ENTRY(warpset_cpu_export_left, (const void* a, u64 b, u64 c, u64* d, u32* e, u64* f), (a, b, c, d, e, f))

@@ -32,7 +32,7 @@
 //!
 //! `clear` has the table alone, and growth fills a table that no other thread has yet.
 
-use super::memory::allocate;
+use super::memory::map;
 use crate::Result;
 use memmap2::MmapMut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,7 @@ impl Drop for PutUnderWay<'_> {
 impl Filter {
     /// An empty filter.
     pub(super) fn new(bytes: u64) -> Result<Self> {
-        let mut memory = allocate(bytes)?;
+        let mut memory = map(bytes)?;
         let words = memory.as_mut_ptr() as u64;
         Ok(Self { _memory: memory, words, count: bytes / 8, puts: AtomicU64::new(0) })
     }

@@ -149,9 +149,10 @@ mod tests {
             table.find_or_put_many(&vectors(width, count as u32, 1)).unwrap().complete(&table).unwrap();
             let to = Size { slots: 2 * table.slots(), nodes: 0 };
             let (spec, buckets) = (table.spec(), size::buckets(&geometry(table.spec()), table.spec(), to.slots).unwrap());
-            let larger = CpuStore::unfilled(&Parameters::new(&raw.options, &raw.seeds, spec, buckets, to).unwrap(), 1).unwrap();
             let sized = raw.look();
             let from = CpuStore::of(&*sized.store).unwrap();
+            let larger =
+                CpuStore::unfilled(&Parameters::new(&raw.options, &raw.seeds, spec, buckets, to).unwrap(), from.machine).unwrap();
             let (from, to) = (CpuView::of(spec, &from.view), CpuView::of(spec, &larger.view));
             let mut parts = 0;
             // SAFETY: a view of a bucket table.

@@ -1,9 +1,12 @@
 //! The kernels of cuda/cpu_tables.cpp, compiled with the library, and the table as they get it.
 
 use super::filter::Filter;
+use super::threads::in_pieces;
 use crate::Spec;
-use crate::layout::Kind;
-use crate::layout::view::{BatchView, Counts, Geometry, ProbeTotals, Relocated, RowMove, UpsertView, View};
+use crate::layout::view::{BatchView, Geometry, UpsertView, View};
+use crate::layout::{Kernel, Kind};
+use std::ffi::{CStr, c_char, c_void};
+use std::ops::Range;
 
 /// A table of any kind, as the kernels of this process get it. `warpset::View` of cpu_kernels/kernels.hpp.
 #[repr(C)]
@@ -75,28 +78,11 @@ entries! {
         slot_bits: u32,
         geometry: *mut Geometry,
     );
-    pub(super) fn warpset_cpu_clear(view: *const CpuView, thread: u64, threads: u64);
-    pub(super) fn warpset_cpu_clear_zeros(view: *const CpuView, thread: u64, threads: u64);
-    pub(super) fn warpset_cpu_relocate(
-        view: *const CpuView,
-        thread: u64,
-        threads: u64,
-        seed: u64,
-        keys: *mut u64,
-        counts: *mut Relocated,
-    );
+    fn warpset_cpu_kernel(name: *const c_char) -> *const c_void;
+    fn warpset_cpu_launch(kernel: *const c_void, tables: *const CpuView, thread: u64, threads: u64, arguments: *const u64);
     pub(super) fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
     pub(super) fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
     pub(super) fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
-    pub(super) fn warpset_cpu_get(view: *const CpuView, references: *const u64, count: u64, vectors: *mut u32, invalid: *mut u64);
-    pub(super) fn warpset_cpu_export(
-        view: *const CpuView,
-        first: u64,
-        last: u64,
-        vectors: *mut u32,
-        references: *mut u64,
-        count: *mut u64,
-    );
     pub(super) fn warpset_cpu_count_parts(view: *const CpuView, count: *mut u64);
     pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64, count: *mut u64);
     pub(super) fn warpset_cpu_export_left(
@@ -116,34 +102,6 @@ entries! {
         count: *mut u64,
         full: *mut u64,
     );
-    pub(super) fn warpset_cpu_measure(
-        view: *const CpuView,
-        first: u64,
-        last: u64,
-        lengths: *mut u64,
-        bins: u32,
-        totals: *mut ProbeTotals,
-    );
-    pub(super) fn warpset_cpu_rebuild(
-        view: *const CpuView,
-        larger: *const CpuView,
-        thread: u64,
-        threads: u64,
-        last: u64,
-        counts: *mut Counts,
-    );
-    pub(super) fn warpset_cpu_list_holes(
-        view: *const CpuView,
-        thread: u64,
-        threads: u64,
-        first: u64,
-        last: u64,
-        holes: *mut u64,
-        capacity: u64,
-        count: *mut u64,
-    );
-    pub(super) fn warpset_cpu_move_rows(view: *const CpuView, moves: *const RowMove, count: u64);
-    pub(super) fn warpset_cpu_count_unstored(view: *const CpuView, references: *const u64, count: u64, invalid: *mut u64);
     #[cfg(test)]
     pub(super) fn warpset_cpu_quotient(
         view: *const CpuView,
@@ -154,6 +112,36 @@ entries! {
         code: *mut u64,
         back: *mut u64,
     );
+}
+
+/// Runs all shares of a kernel, on up to `threads` threads.
+///
+/// # Safety
+///
+/// These are the tables and the other arguments of the kernel, in its order, with the memory that it requires. Nothing else uses
+/// that memory meanwhile, except as the kernel allows. Shares may run at the same time.
+pub(super) unsafe fn run(name: &CStr, threads: usize, shares: u64, tables: &[CpuView], arguments: &[u64]) {
+    // SAFETY: a text that ends with a zero.
+    let kernel = unsafe { warpset_cpu_kernel(name.as_ptr()) };
+    assert!(!kernel.is_null(), "{name:?} is a kernel");
+    let (kernel, tables) = (kernel as usize, tables.as_ptr() as usize);
+    in_pieces(threads, shares, |share| {
+        // SAFETY: a kernel, and tables that outlive the threads. The caller guarantees the rest.
+        unsafe { warpset_cpu_launch(kernel as *const c_void, tables as *const CpuView, share, shares, arguments.as_ptr()) };
+    });
+}
+
+/// Copies what the slots of a table hold, in their order, and returns the number.
+///
+/// # Safety
+///
+/// These are slots of the table, and there is room for one vector for each.
+pub(super) unsafe fn export(table: CpuView, slots: Range<u64>, vectors: *mut u32) -> usize {
+    let mut count = 0u64;
+    // SAFETY: the arguments of the kernel: no references are asked for. The caller guarantees the rest.
+    unsafe { run(Kernel::Export.name(), 1, 1, &[table], &[slots.start, slots.end, vectors as u64, 0, &raw mut count as u64]) };
+    assert!(count <= slots.end - slots.start, "a slot holds one vector at most");
+    count as usize
 }
 
 /// The layout of a spec on this machine.

@@ -1,24 +1,35 @@
 //! The threads of this process as a machine.
 
 use super::cas_width::chunk_bytes;
-use super::kernels::geometry;
-use super::memory::{free_memory, name};
+use super::kernels::{CpuView, geometry, run};
+use super::memory::{check_memory, free_memory, name, new_memory};
+use super::reserved::Reserved;
 use super::store::CpuStore;
-use super::values::CpuValues;
-use crate::backend::{HostBuffer, Machine, Store, Values};
-use crate::layout::Spec;
+use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
+use crate::host::fill_repeatedly;
 use crate::layout::limits::MAX_THREADS;
 use crate::layout::options::Parameters;
-use crate::layout::view::Geometry;
+use crate::layout::part::BLOCK;
+use crate::layout::view::{Geometry, View};
+use crate::layout::{Kernel, Spec};
 use crate::{Error, Result};
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads of this process.
+/// Threads of this process. Their kernels have ended when a call returns, and get memory of this process where it is.
+#[derive(Clone, Copy)]
 pub(crate) struct CpuMachine {
-    threads: usize,
+    pub(super) threads: usize,
 }
+
+/// Independent items that a thread takes at a time, and smallest number that justifies a second thread.
+pub(super) const PIECE: usize = 4096;
+
+/// Number of cells for spare rows: more than the threads can have at once.
+const SPARE_CELLS: u32 = 256;
 
 impl CpuMachine {
     /// Machine with one thread per core.
@@ -71,15 +82,118 @@ impl Machine for CpuMachine {
     }
 
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
-        Ok(Box::new(CpuStore::new(parameters, self.threads)?))
+        Ok(Box::new(CpuStore::new(parameters, *self)?))
     }
 
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
-        Ok(Box::new(CpuStore::unfilled(parameters, self.threads)?))
+        Ok(Box::new(CpuStore::unfilled(parameters, *self)?))
     }
 
-    fn new_values(&self, bytes: u64) -> Result<Box<dyn Values>> {
-        Ok(Box::new(CpuValues::new(bytes, self.threads)?))
+    fn spare_cells(&self) -> u32 {
+        SPARE_CELLS
+    }
+
+    fn provides_on_demand(&self) -> bool {
+        true
+    }
+
+    fn check_memory(&self, bytes: u64) -> Result<()> {
+        check_memory(bytes, self.threads)
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Memory> {
+        new_memory(bytes)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<Memory> {
+        let reserved = Reserved::new(bytes as usize)?;
+        Ok(Memory::new(reserved.address() as u64, bytes, reserved))
+    }
+
+    fn grow(&self, memory: &mut Memory, _: u64, most: u64) -> Result<()> {
+        check_memory(most.saturating_sub(memory.bytes), self.threads)?;
+        memory.grow(|reserved: &mut Reserved| reserved.grow(most as usize).map(|()| most))
+    }
+
+    unsafe fn read(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()> {
+        let from = region.at(offset, to.len() as u64) as *const u8;
+        // SAFETY: within memory of this process (checked), all of which is initialised, at least with zeros. The caller
+        // guarantees that nothing writes it.
+        unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
+        Ok(())
+    }
+
+    unsafe fn load(&self, region: Region, offset: u64, to: &mut [u64]) -> Result<()> {
+        let from = region.at(offset, size_of_val(to) as u64) as *mut u64;
+        for (at, to) in to.iter_mut().enumerate() {
+            // SAFETY: within memory of this process (checked), and aligned (the caller's duty; memory is aligned to lines). All
+            // accesses that may overlap with this one are atomic. Relaxed: independent counters. A caller that needs exact
+            // numbers has joined the threads that add to them.
+            *to = unsafe { AtomicU64::from_ptr(from.add(at)) }.load(Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    unsafe fn write(&self, region: Region, offset: u64, from: &[u8]) -> Result<()> {
+        let to = region.at(offset, from.len() as u64) as *mut u8;
+        // SAFETY: within memory of this process (checked). The caller guarantees that nothing else uses it.
+        unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
+    }
+
+    unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()> {
+        let len = bytes.end - bytes.start;
+        let start = region.at(bytes.start, len) as *mut u8;
+        // SAFETY: as in `write`.
+        unsafe {
+            match value {
+                [byte] => start.write_bytes(*byte, len as usize),
+                _ => fill_repeatedly(start, len as usize, value),
+            }
+        }
+        Ok(())
+    }
+
+    /// In place. A block is small enough to be still in the cache when its checksum is computed.
+    unsafe fn read_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let from = region.at(0, bytes) as *const u8;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: as in `read`.
+        unsafe { std::slice::from_raw_parts(from, bytes as usize) }.chunks(BLOCK).try_for_each(each)
+    }
+
+    unsafe fn fill_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        let to = region.at(0, bytes) as *mut u8;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: as in `write`; all of it is initialised, at least with zeros.
+        unsafe { std::slice::from_raw_parts_mut(to, bytes as usize) }.chunks_mut(BLOCK).try_for_each(each)
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()> {
+        let piece = match kernel {
+            // A megabyte. To start a thread costs as much as to clear it, and threads that share huge pages both provide them.
+            Kernel::Clear => 1 << 18,
+            // Vectors are copied in the order of their slots, by the calling thread.
+            Kernel::Export => u64::MAX,
+            _ => PIECE as u64,
+        };
+        let tables = tables.iter().filter(|_| kernel.takes_tables());
+        let tables: Vec<CpuView> = tables.map(|(spec, view)| CpuView::of(*spec, view)).collect();
+        // SAFETY: the caller guarantees the contract. Shares write to different places, or by atomics.
+        unsafe { run(kernel.name(), self.threads, items.div_ceil(piece).max(1), &tables, arguments) };
+        Ok(())
+    }
+
+    fn finish(&self, _: &'static str) -> Result<()> {
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
     }
 
     fn new_host_buffer(&self, _: usize) -> Result<Option<Box<dyn HostBuffer>>> {

@@ -1,6 +1,9 @@
 //! The system's memory.
 
+use crate::backend::Memory;
+use crate::host::zeroed;
 use crate::{Error, Result, faults};
+use bytemuck::Zeroable;
 use memmap2::{MmapMut, MmapOptions};
 
 /// Name of a CPU with `threads` threads, as users see it.
@@ -29,8 +32,27 @@ pub(super) fn free_memory() -> u64 {
     available().map_or(i64::MAX as u64, |kib| kib * 1024)
 }
 
-/// Memory for slots, or nodes.
-pub(super) fn allocate(bytes: u64) -> Result<MmapMut> {
+/// A line of the cache.
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
+/// Bytes from which memory is a mapping of its own.
+const MAPPED: u64 = 4096;
+
+/// Memory of zeros for a part of a table.
+pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
+    if bytes >= MAPPED {
+        let mut mapped = map(bytes)?;
+        return Ok(Memory::new(mapped.as_mut_ptr() as u64, bytes, mapped));
+    }
+    // Never accessed through their owner, so all accesses go through the address.
+    let mut lines = zeroed::<Line>(bytes.div_ceil(size_of::<Line>() as u64) as usize)?;
+    Ok(Memory::new(lines.as_mut_ptr() as u64, bytes, lines))
+}
+
+/// A mapping of zeros.
+pub(super) fn map(bytes: u64) -> Result<MmapMut> {
     let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not

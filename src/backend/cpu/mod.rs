@@ -19,18 +19,14 @@ mod growth;
 mod kernels;
 mod machine;
 mod memory;
-mod parts;
 #[cfg(feature = "cluster")]
 mod rank;
 mod rehash;
-mod relocation;
 mod reserved;
 mod roots;
-mod rows;
 mod store;
 mod threads;
 mod trees;
-mod values;
 
 pub(crate) use machine::CpuMachine;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::{io, ptr};
 pub(crate) struct Reserved {
     address: *mut u8,
     reserved: usize,
+    /// Number of bytes backed by memory.
     bytes: usize,
 }
 
@@ -56,11 +57,6 @@ impl Reserved {
 
     pub(crate) fn address(&self) -> *mut u8 {
         self.address
-    }
-
-    /// Number of bytes backed by memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Grows to `bytes`, if it is smaller. New bytes are zero.

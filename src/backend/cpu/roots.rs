@@ -4,44 +4,35 @@
 //! by place. So if the nodes stay, the roots of a smaller table are those of a larger one, and nothing else moves.
 
 use super::growth::{Growing, fill, is_filled_in_order};
-use super::kernels::{CpuView, geometry, warpset_cpu_export};
-use super::memory::{allocate, check_memory};
+use super::kernels::{CpuView, export, geometry};
+use super::memory::new_memory;
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
-use crate::backend::RootStore;
+use crate::backend::Machine as _;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::view::Counts;
 use crate::{Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-impl RootStore for CpuStore {
-    fn move_roots(&mut self, parameters: &Parameters<'_>, slots_now: u64) -> Result<Option<Counts>> {
+impl CpuStore {
+    /// [`Store::move_roots`](crate::backend::Store::move_roots).
+    pub(super) fn move_roots_alone(&mut self, parameters: &Parameters<'_>, slots_now: u64) -> Result<Option<Counts>> {
         let (spec, others) = (self.spec, parameters.spec);
         if !spec.is_tree() || spec.kind != others.kind || spec.key_bits != others.key_bits {
             return Ok(None);
         }
         let bytes = parameters.slot_bytes(&geometry(parameters.spec));
-        check_memory(bytes, self.threads)?;
-        let mut slots = allocate(bytes)?;
-        let at = Addresses {
-            slots: slots.as_mut_ptr() as u64,
-            seeds: self._seeds.as_ptr() as u64,
-            nodes: self._nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
-            ..Addresses::default()
-        };
+        self.machine.check_memory(bytes)?;
+        let slots = new_memory(bytes)?;
+        let at = Addresses { slots: slots.address, ..self.addresses() };
         // The counters of the table stay as they are if roots find no slot.
         let counters: Box<[AtomicU64; 2]> = Box::default();
         let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at });
         let export = |slots: Range<u64>, roots: &mut [u32]| {
-            let mut count = 0;
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
             // SAFETY: these are slots of the table (the caller knows their number), and the buffer has space for all of them.
-            unsafe {
-                let from = CpuView::of_roots(self.spec, &self.view);
-                warpset_cpu_export(&from, slots.start, slots.end, roots.as_mut_ptr(), std::ptr::null_mut(), &mut count);
-            }
-            count as usize
+            unsafe { export(CpuView::of_roots(self.spec, &self.view), slots, roots.as_mut_ptr()) }
         };
         let put = |roots: &[u32], counts: &mut Counts| {
             // SAFETY: a table of roots. Its slots are changed atomically.
@@ -49,19 +40,17 @@ impl RootStore for CpuStore {
         };
         let counts = if !is_filled_in_order(parameters.spec) {
             // The system's zeros are EMPTY compact roots.
-            rehash(self.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?
+            rehash(self.machine.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?
         } else {
             debug_assert_eq!(geometry(self.spec), geometry(parameters.spec), "the layout of roots is the machine's");
             let growing = Growing { spec: parameters.spec, from: &self.view, slots: slots_now, to: &view };
             // SAFETY: roots that are not compact lie in a bucket table, whose slots depend on the machine only. The new slots
             // have the bytes that the geometry of their spec says, and nothing else uses them yet.
-            unsafe { fill(self.threads, growing)? }
+            unsafe { fill(self.machine.threads, growing)? }
         };
         if counts.full == 0 {
             // The numbers of vectors and nodes are the same, so the counters are right.
-            self.view = parameters.view(&Addresses { stored: self.stored.as_ptr() as u64, ..at });
-            self._slots = slots;
-            self.spec = parameters.spec;
+            (self.table.view, self.table.slots, self.table.spec) = (parameters.view(&at), slots, parameters.spec);
         }
         Ok(Some(counts))
     }
@@ -84,9 +73,9 @@ mod tests {
         (0..3000u32).flat_map(|number| [number % 7, number % 11, number / 13, number % 50, number]).collect()
     }
 
-    fn nodes_of<S: Storage>(table: &VectorTable<S>) -> (u64, usize) {
+    fn nodes_of<S: Storage>(table: &VectorTable<S>) -> (u64, u64) {
         let sized = table.raw.look();
-        let at = CpuStore::of(&*sized.store).unwrap()._nodes.as_ref().unwrap().as_ptr() as usize;
+        let at = CpuStore::of(&*sized.store).unwrap().nodes.as_ref().unwrap().address;
         (table.nodes().unwrap(), at)
     }
 

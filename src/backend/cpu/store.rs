@@ -2,52 +2,35 @@
 
 use super::filter::Filter;
 use super::growth::{Growing, fill, is_filled_in_order};
-use super::kernels::{
-    CpuView, geometry, warpset_cpu_clear, warpset_cpu_clear_zeros, warpset_cpu_export, warpset_cpu_find, warpset_cpu_find_or_put,
-    warpset_cpu_get, warpset_cpu_measure, warpset_cpu_upsert,
-};
-use super::memory::{allocate, check_memory};
+use super::kernels::{CpuView, export, geometry, run, warpset_cpu_find, warpset_cpu_find_or_put, warpset_cpu_upsert};
+use super::machine::{CpuMachine, PIECE};
 use super::rehash::rehash;
-use super::rows::{CpuRows, SPARE_CELLS};
-use super::threads::{in_pieces, on_threads};
-use crate::backend::{RowStore as _, SearchBatch, Store};
-use crate::host::{room, zeroed};
-use crate::layout::options::{Addresses, Parameters, SeedPair};
-use crate::layout::search::{ProbeLengths, SearchMode};
-use crate::layout::view::{BatchView, Counts, ProbeTotals, UpsertView, View};
+use super::threads::on_threads;
+use crate::backend::{Machine, SearchBatch, Store, TableMemory};
+use crate::layout::options::Parameters;
+use crate::layout::search::SearchMode;
+use crate::layout::view::{BatchView, Counts, UpsertView};
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Result, Spec};
-use memmap2::MmapMut;
 use std::any::Any;
-use std::ops::Range;
-use std::ptr;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Number of vectors that a thread takes at a time, and smallest batch that justifies a second thread.
-pub(super) const PIECE: usize = 4096;
 
 /// One table of a fixed size.
 pub(crate) struct CpuStore {
-    pub(super) view: View,
-    pub(super) threads: usize,
-    pub(super) spec: Spec,
-    // Memory that the view points to:
-    pub(super) _slots: MmapMut,
-    pub(super) _seeds: Box<[SeedPair]>,
-    pub(super) _nodes: Option<MmapMut>,
+    pub(super) table: TableMemory,
+    pub(super) machine: CpuMachine,
     /// Bucket tables that were asked for one.
     pub(super) filter: Option<Filter>,
-    /// Indexed tables only.
-    pub(super) rows: Option<CpuRows>,
-    /// Numbers of stored vectors, and of nodes.
-    pub(super) stored: Box<[AtomicU64; 2]>,
 }
 
-// SAFETY: every access to the memory behind `view` that may overlap with another is an atomic one (platform/cpu); `clear` is
-// only called with exclusive access (RawTable holds its lock for writing).
-unsafe impl Send for CpuStore {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for CpuStore {}
+impl Deref for CpuStore {
+    type Target = TableMemory;
+
+    fn deref(&self) -> &TableMemory {
+        &self.table
+    }
+}
 
 impl CpuStore {
     /// The store, if it is one of this machine.
@@ -55,45 +38,24 @@ impl CpuStore {
         (store as &dyn Any).downcast_ref()
     }
 
-    pub(crate) fn new(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
-        let store = Self::unfilled(parameters, threads)?;
-        store.in_shares(|share, shares| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares
-            // are disjoint parts of it, which nothing else uses yet.
-            unsafe { warpset_cpu_clear_zeros(&CpuView::of(store.spec, &store.view), share, shares) };
-        });
+    pub(crate) fn new(parameters: &Parameters<'_>, machine: CpuMachine) -> Result<Self> {
+        let store = Self::unfilled(parameters, machine)?;
+        // Starting a thread costs as much as clearing about a megabyte.
+        let bytes = store.slots.bytes + store.nodes.as_ref().map_or(0, |nodes| nodes.bytes);
+        let shares = (machine.threads as u64).min(bytes.div_ceil(1 << 20)).max(1);
+        // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares are
+        // disjoint parts of it, which nothing else uses yet.
+        unsafe { run(c"warpset_clear_zeros", machine.threads, shares, &[CpuView::of(store.spec, &store.view)], &[]) };
         Ok(store)
     }
 
     /// Memory that reads as zeros. The system provides pages when they are written.
-    pub(crate) fn unfilled(parameters: &Parameters<'_>, threads: usize) -> Result<Self> {
-        let geometry = geometry(parameters.spec);
-        let (root_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
-        let row_bytes = parameters.row_bytes(&geometry);
-        let filter_bytes = parameters.options.filter_bytes(parameters.spec.slots(&geometry, parameters.buckets));
-        check_memory(root_bytes + node_bytes + row_bytes + filter_bytes, threads)?;
-        let rows = if row_bytes > 0 { Some(CpuRows::new(row_bytes)?) } else { None };
-        let mut slots = allocate(root_bytes)?;
+    pub(crate) fn unfilled(parameters: &Parameters<'_>, machine: CpuMachine) -> Result<Self> {
+        let table = TableMemory::new(&machine, parameters)?;
+        let slots = parameters.spec.slots(&geometry(parameters.spec), parameters.buckets);
+        let filter_bytes = parameters.options.filter_bytes(slots);
         let filter = if filter_bytes > 0 { Some(Filter::new(filter_bytes)?) } else { None };
-        let mut nodes = if node_bytes > 0 { Some(allocate(node_bytes)?) } else { None };
-        let seeds: Box<[SeedPair]> = parameters.vector_seeds().into();
-        let stored: Box<[AtomicU64; 2]> = Box::default();
-        let view = parameters.view(&Addresses {
-            slots: slots.as_mut_ptr() as u64,
-            seeds: seeds.as_ptr() as u64,
-            nodes: nodes.as_mut().map_or(0, |nodes| nodes.as_mut_ptr() as u64),
-            stored: stored.as_ptr() as u64,
-            rows: rows.as_ref().map_or(0, |rows| rows.words.address() as u64),
-            spares: rows.as_ref().map_or(0, |rows| rows.spares.as_ptr() as u64),
-            spare_cells: SPARE_CELLS as u32,
-        });
-        let spec = parameters.spec;
-        Ok(Self { view, threads, spec, _slots: slots, _seeds: seeds, _nodes: nodes, filter, rows, stored })
-    }
-
-    /// Calls `work` for each share of the slots and nodes, with its number and the number of shares, on several threads.
-    fn in_shares(&self, work: impl Fn(u64, u64) + Sync) {
-        in_shares(self.threads, self._slots.len() + self._nodes.as_ref().map_or(0, |nodes| nodes.len()), work);
+        Ok(Self { table, machine, filter })
     }
 
     /// Searches for the vectors of a batch in this thread. `upsert`: operands and values of an indexed table that find-or-put
@@ -117,42 +79,6 @@ impl CpuStore {
             }
         }
     }
-
-    /// Copies the vectors that the slots hold, and returns their number. The slices have room for one vector per slot.
-    fn export_to(&self, slots: Range<u64>, vectors: &mut [u32], references: Option<&mut [u64]>) -> usize {
-        let capacity = (slots.end - slots.start) as usize;
-        assert!(
-            vectors.len() >= capacity * self.spec.width()
-                && references.as_ref().is_none_or(|references| references.len() >= capacity)
-        );
-        let references = references.map_or(ptr::null_mut(), <[u64]>::as_mut_ptr);
-        // SAFETY: there is room for all of `slots` (asserted).
-        unsafe { self.export_at(slots, vectors.as_mut_ptr(), references) }
-    }
-
-    /// Writes the vectors that the slots hold, one after another, and their references unless the address is null. Returns their
-    /// number.
-    ///
-    /// # Safety
-    ///
-    /// There is room for one vector per slot, and one reference, which this thread alone writes and nothing reads.
-    unsafe fn export_at(&self, slots: Range<u64>, vectors: *mut u32, references: *mut u64) -> usize {
-        let mut count = 0;
-        // SAFETY: the slots are slots of the table (RawTable). The caller guarantees the rest.
-        unsafe {
-            let view = CpuView::of(self.spec, &self.view);
-            warpset_cpu_export(&view, slots.start, slots.end, vectors, references, &mut count);
-        }
-        assert!(count <= slots.end - slots.start, "a slot holds one vector at most");
-        count as usize
-    }
-}
-
-/// Calls `work` for each share of some memory, with its number and the number of shares, on several threads.
-fn in_shares(threads: usize, bytes: usize, work: impl Fn(u64, u64) + Sync) {
-    // Starting a thread costs as much as clearing about a megabyte.
-    let shares = threads.min(bytes.div_ceil(1 << 20)).max(1) as u64;
-    in_pieces(threads, shares, |share| work(share, shares));
 }
 
 /// The view of a batch for kernels in this process, which add to `counts`.
@@ -179,79 +105,22 @@ fn batch_view(batch: &mut HostBatch<'_>, spec: Spec, tag: u64, counts: &mut Coun
 }
 
 impl Store for CpuStore {
-    fn stored(&self) -> Result<[u64; 2]> {
-        // Relaxed: independent counters. A caller that needs exact numbers has joined the threads that add to them.
-        Ok([0, 1].map(|which: usize| self.stored[which].load(Ordering::Relaxed)))
+    fn machine(&self) -> &dyn Machine {
+        &self.machine
     }
 
-    fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
-        begin();
-        self.set_dense(0);
+    fn table(&self) -> &TableMemory {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut TableMemory {
+        &mut self.table
+    }
+
+    fn forget(&mut self) {
         if let Some(filter) = &mut self.filter {
             filter.clear();
         }
-        self.in_shares(|share, shares| {
-            // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), and the shares are disjoint
-            // parts of it, which nothing else uses meanwhile.
-            unsafe { warpset_cpu_clear(&CpuView::of(self.spec, &self.view), share, shares) };
-        });
-        Ok(())
-    }
-
-    fn get(&self, references: &[u64], vectors: &mut [u32]) -> Result<u64> {
-        let width = self.spec.width();
-        assert_eq!(vectors.len(), references.len() * width);
-        let invalid = AtomicU64::new(0);
-        let to = vectors.as_mut_ptr() as u64;
-        in_pieces(self.threads, references.len().div_ceil(PIECE) as u64, |piece| {
-            let first = piece as usize * PIECE;
-            let references = &references[first..references.len().min(first + PIECE)];
-            // SAFETY: `vectors` has room for the vectors of all `references` (asserted above). The pieces are disjoint parts of
-            // it, and it outlives the threads. `invalid` is added to atomically. The kernel checks every reference before it
-            // reads the slot.
-            unsafe {
-                let to = (to as *mut u32).add(first * width);
-                warpset_cpu_get(
-                    &CpuView::of(self.spec, &self.view),
-                    references.as_ptr(),
-                    references.len() as u64,
-                    to,
-                    invalid.as_ptr(),
-                );
-            }
-        });
-        Ok(invalid.into_inner())
-    }
-
-    fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
-        let capacity = (slots.end - slots.start) as usize;
-        // Not cleared: wide tables may hold a few vectors in many slots.
-        let (mut vectors, mut references) = (room::<u32>(capacity * self.spec.width())?, room::<u64>(capacity)?);
-        // SAFETY: there is room for one vector and one reference for each slot, in new memory.
-        let count = unsafe { self.export_at(slots, vectors.as_mut_ptr(), references.as_mut_ptr()) };
-        // SAFETY: the first `count` vectors, of `width` words each, and references have been written, and there are at most as
-        // many as slots (asserted in `export_at`).
-        unsafe {
-            vectors.set_len(count * self.spec.width());
-            references.set_len(count);
-        }
-        Ok((vectors, references))
-    }
-
-    fn measure(&self, slots: u64, bins: usize) -> Result<ProbeLengths> {
-        let (mut lengths, mut totals) = (zeroed::<u64>(bins)?, ProbeTotals::default());
-        let piece = slots.div_ceil(self.threads as u64).max(1 << 16);
-        let (lengths_at, totals_at) = (lengths.as_mut_ptr() as u64, &raw mut totals as u64);
-        in_pieces(self.threads, slots.div_ceil(piece), |number| {
-            let (first, last) = (number * piece, slots.min((number + 1) * piece));
-            // SAFETY: the slots are slots of the table; `lengths` has `bins` elements, outlives the threads, and is, like
-            // `totals`, only changed atomically.
-            unsafe {
-                let (lengths, totals) = (lengths_at as *mut u64, totals_at as *mut ProbeTotals);
-                warpset_cpu_measure(&CpuView::of(self.spec, &self.view), first, last, lengths, bins as u32, totals);
-            }
-        });
-        Ok(ProbeLengths { lengths, totals })
     }
 
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
@@ -263,24 +132,32 @@ impl Store for CpuStore {
         if !is_filled_in_order(self.spec) || self.spec != parameters.spec || self.filter.is_some() {
             return Ok(None);
         }
-        let larger = Self::unfilled(parameters, self.threads)?;
+        let larger = Self::unfilled(parameters, self.machine)?;
         let growing = Growing { spec: self.spec, from: &self.view, slots, to: &larger.view };
         // SAFETY: both are bucket tables of one spec without a filter. Nothing uses the larger one yet, and the caller has this
         // one alone.
-        let counts = unsafe { fill(self.threads, growing)? };
+        let counts = unsafe { fill(self.machine.threads, growing)? };
         Ok(Some((Box::new(larger), counts)))
+    }
+
+    fn move_roots(&mut self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<Counts>> {
+        self.move_roots_alone(parameters, slots)
     }
 
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
         let table = CpuView::with_filter(larger.spec, &larger.view, larger.filter.as_ref());
-        let export = |slots, vectors: &mut [u32]| self.export_to(slots, vectors, None);
+        let export = |slots: Range<u64>, vectors: &mut [u32]| {
+            assert!(vectors.len() >= (slots.end - slots.start) as usize * self.spec.width());
+            // SAFETY: the slots are slots of the table (RawTable), and there is room for all of them (asserted).
+            unsafe { export(CpuView::of(self.spec, &self.view), slots, vectors.as_mut_ptr()) }
+        };
         let put = |vectors: &[u32], counts: &mut Counts| {
             let batch = batch_view(&mut HostBatch::new(SearchMode::FindOrPut, vectors), self.spec, 0, counts);
             // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
             unsafe { Self::search_by_this_thread(SearchMode::FindOrPut, &table, &batch, None) };
         };
-        rehash(self.threads, slots, self.spec.width(), export, put)
+        rehash(self.machine.threads, slots, self.spec.width(), export, put)
     }
 }
 
@@ -329,7 +206,7 @@ impl SearchBatch for CpuStore {
             progress.report(done);
             stop.store(progress.stopped, Ordering::Relaxed);
         };
-        on_threads(self.threads.min(count.div_ceil(PIECE)), || work(&mut |_| ()), || work(report_and_stop));
+        on_threads(self.machine.threads.min(count.div_ceil(PIECE)), || work(&mut |_| ()), || work(report_and_stop));
         Ok(counts)
     }
 }
@@ -337,19 +214,21 @@ impl SearchBatch for CpuStore {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use crate::backend::Memory;
     use crate::{Device, TreeTable};
 
     const PAGE: usize = 4096;
     const HUGE_PAGE: usize = 2 << 20;
 
     /// Addresses of the pages of this memory that the system has provided.
-    fn provided(memory: &MmapMut) -> Vec<usize> {
-        let mut pages = vec![0u8; memory.len().div_ceil(PAGE)];
+    fn provided(memory: &Memory) -> Vec<usize> {
+        let (address, bytes) = (memory.address as usize, memory.bytes as usize);
+        let mut pages = vec![0u8; bytes.div_ceil(PAGE)];
         // SAFETY: the memory is mapped, and `pages` has a byte for each of its pages, which have 4 KiB or more.
-        let done = unsafe { libc::mincore(memory.as_ptr().cast_mut().cast(), memory.len(), pages.as_mut_ptr().cast()) };
+        let done = unsafe { libc::mincore(address as *mut libc::c_void, bytes, pages.as_mut_ptr().cast()) };
         assert_eq!(done, 0);
         let numbers = (0..pages.len()).filter(|number| pages[*number] & 1 != 0);
-        numbers.map(|number| memory.as_ptr() as usize + number * PAGE).collect()
+        numbers.map(|number| address + number * PAGE).collect()
     }
 
     /// The system's zeros are EMPTY nodes already. Slots have an EMPTY of their own, which is written. Nodes that
@@ -361,7 +240,7 @@ mod tests {
         let count = || {
             let sized = table.raw.look();
             let store = CpuStore::of(&*sized.store).unwrap();
-            let (of_slots, of_nodes) = (provided(&store._slots), provided(store._nodes.as_ref().unwrap()));
+            let (of_slots, of_nodes) = (provided(&store.slots), provided(store.nodes.as_ref().unwrap()));
             let is_shared = |node: &usize| of_slots.iter().any(|slot| slot / HUGE_PAGE == node / HUGE_PAGE);
             (of_slots.len(), of_nodes.iter().filter(|node| !is_shared(node)).count())
         };

@@ -2,8 +2,8 @@
 //!
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
-use super::kernels::{CpuView, geometry, warpset_cpu_count_tree_lists, warpset_cpu_export, warpset_cpu_move_trees};
-use super::memory::{allocate, check_memory};
+use super::kernels::{CpuView, export, geometry, warpset_cpu_count_tree_lists, warpset_cpu_move_trees};
+use super::memory::{check_memory, map};
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
 use crate::layout::options::Parameters;
@@ -23,35 +23,34 @@ impl CpuStore {
         let list_bytes = entries * size_of::<u32>() as u64;
         let table_bytes = parameters.slot_bytes(&geometry(parameters.spec)) + parameters.node_bytes();
         // The lists and the larger table exist at once, and the system provides their memory only when it is written.
-        if list_bytes > spare || check_memory(list_bytes.saturating_add(table_bytes), self.threads).is_err() {
+        if list_bytes > spare || check_memory(list_bytes.saturating_add(table_bytes), self.machine.threads).is_err() {
             return Ok(None);
         }
-        let larger = Self::new(parameters, self.threads)?;
+        let larger = Self::new(parameters, self.machine)?;
         // A table of three words or more has nodes, and so lists that are not empty.
-        let Ok(mut lists) = allocate(list_bytes) else { return Ok(None) };
+        let Ok(mut lists) = map(list_bytes) else { return Ok(None) };
         let lists_at = lists.as_mut_ptr() as u64;
         let without_nodes = AtomicU64::new(0);
         let export = |slots: Range<u64>, roots: &mut [u32]| {
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
-            let (mut count, mut full) = (0, 0);
+            let mut full = 0;
             // SAFETY: these are slots of the table, and the buffer has space for the roots of all of them. `lists` has the
             // entries that were counted, begins with zeros, outlives the threads, and is changed atomically, as is the larger
             // table.
             unsafe {
-                let of_roots = CpuView::of_roots(self.spec, &self.view);
-                warpset_cpu_export(&of_roots, slots.start, slots.end, roots.as_mut_ptr(), std::ptr::null_mut(), &mut count);
+                let mut count = export(CpuView::of_roots(self.spec, &self.view), slots, roots.as_mut_ptr()) as u64;
                 let (from, to) = (CpuView::of(self.spec, &self.view), CpuView::of(parameters.spec, &larger.view));
                 warpset_cpu_move_trees(&from, &to, lists_at as *mut u32, roots.as_mut_ptr(), &mut count, &mut full);
+                // Relaxed: read after the threads are joined.
+                without_nodes.fetch_add(full, Ordering::Relaxed);
+                count as usize
             }
-            // Relaxed: read after the threads are joined.
-            without_nodes.fetch_add(full, Ordering::Relaxed);
-            count as usize
         };
         let put = |roots: &[u32], counts: &mut Counts| {
             // SAFETY: a table of roots. Its slots are changed atomically.
             unsafe { put_all(&CpuView::of_roots(parameters.spec, &larger.view), Spec::ROOT_WORDS, roots, counts) };
         };
-        let mut counts = rehash(self.threads, 0..slots, Spec::ROOT_WORDS, export, put)?;
+        let mut counts = rehash(self.machine.threads, 0..slots, Spec::ROOT_WORDS, export, put)?;
         let without_nodes = without_nodes.into_inner();
         counts.offered += without_nodes;
         counts.full += without_nodes;
@@ -69,6 +68,7 @@ mod tests {
     //!   spare memory (also `tests/suite/growth.rs`).
 
     use super::*;
+    use crate::layout::Part;
     use crate::layout::size::Size;
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable, Words};
     use proptest::prelude::*;
@@ -168,8 +168,11 @@ mod tests {
             table.find_or_put_many(&vectors(width, 3000, 9)).unwrap().complete(&table).unwrap();
             let pairs: Vec<u64> = {
                 let sized = table.raw.look();
-                let nodes = CpuStore::of(&*sized.store).unwrap()._nodes.as_ref().unwrap();
-                bytemuck::cast_slice(&nodes[..nodes.len() / 8 * 8]).iter().copied().filter(|node| *node != 0).collect()
+                let nodes = sized.store.table().part(Part::Nodes);
+                let mut all = vec![0u64; nodes.bytes as usize / 8];
+                // SAFETY: memory of the table, which nothing writes.
+                unsafe { sized.store.machine().load(nodes, 0, &mut all).unwrap() };
+                all.into_iter().filter(|node| *node != 0).collect()
             };
             let halves = |number: usize| {
                 let pair = |at: usize| pairs[(number * 7 + at * 31) % pairs.len()];

@@ -18,6 +18,7 @@ use super::cache::Cache;
 use super::gpu::Gpu;
 use super::nvrtc::{self, Job};
 use super::{cuda, pass, undisturbed};
+use crate::layout::Kernel;
 use crate::layout::view::Geometry;
 use crate::{Error, Pairing, Result, Spec};
 use cudarc::driver::{CudaFunction, CudaModule, sys};
@@ -52,35 +53,18 @@ pub(crate) enum Part {
 pub(crate) struct Kernels {
     spec: Spec,
     pub geometry: Geometry,
-    pub clear: CudaFunction,
+    clear: CudaFunction,
     pub find_or_put: SearchKernel,
     // Compiled when first used:
     find_or_put_incremental: OnceLock<SearchKernel>,
     find: OnceLock<SearchKernel>,
-    read: OnceLock<ReadKernels>,
-    relocate: OnceLock<CudaFunction>,
-    rows: OnceLock<RowKernels>,
+    read: OnceLock<Arc<CudaModule>>,
+    relocate: OnceLock<Arc<CudaModule>>,
+    rows: OnceLock<Arc<CudaModule>>,
     find_or_put_received: OnceLock<SearchKernel>,
     find_received: OnceLock<SearchKernel>,
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
-}
-
-/// Kernels of indexed tables only.
-pub(crate) struct RowKernels {
-    pub rebuild: CudaFunction,
-    pub list_holes: CudaFunction,
-    pub move_rows: CudaFunction,
-    pub count_unstored: CudaFunction,
-    pub gather_values: CudaFunction,
-    pub scatter_values: CudaFunction,
-}
-
-/// Kernels that read a table.
-pub(crate) struct ReadKernels {
-    pub get: CudaFunction,
-    pub export: CudaFunction,
-    pub measure: CudaFunction,
 }
 
 pub(crate) struct SearchKernel {
@@ -226,35 +210,22 @@ impl Kernels {
         Ok(SearchKernel { resident_blocks, ..kernel })
     }
 
-    pub(super) fn read(&self, gpu: &Gpu) -> Result<&ReadKernels> {
-        first_time(gpu, &self.read, || {
-            let module = gpu.table_kernels(self.spec, Part::Read)?;
-            Ok(ReadKernels {
-                get: function(&module, "warpset_get")?,
-                export: function(&module, "warpset_export")?,
-                measure: function(&module, "warpset_measure")?,
-            })
-        })
-    }
-
-    /// Only for a cuckoo table.
-    pub(super) fn relocate(&self, gpu: &Gpu) -> Result<&CudaFunction> {
-        first_time(gpu, &self.relocate, || function(&gpu.table_kernels(self.spec, Part::Relocate)?, "warpset_relocate"))
-    }
-
-    /// Only for an indexed table.
-    pub(super) fn rows(&self, gpu: &Gpu) -> Result<&RowKernels> {
-        first_time(gpu, &self.rows, || {
-            let module = gpu.table_kernels(self.spec, Part::Rows)?;
-            Ok(RowKernels {
-                rebuild: function(&module, "warpset_rebuild")?,
-                list_holes: function(&module, "warpset_list_holes")?,
-                move_rows: function(&module, "warpset_move_rows")?,
-                count_unstored: function(&module, "warpset_count_unstored")?,
-                gather_values: function(&module, "warpset_gather_values")?,
-                scatter_values: function(&module, "warpset_scatter_values")?,
-            })
-        })
+    /// A kernel that is no search. Its part is compiled at the first request.
+    pub(super) fn function(&self, gpu: &Gpu, kernel: Kernel) -> Result<CudaFunction> {
+        let (part, module) = match kernel {
+            Kernel::Clear => return Ok(self.clear.clone()),
+            Kernel::Get | Kernel::Export | Kernel::Measure => (Part::Read, &self.read),
+            Kernel::Relocate => (Part::Relocate, &self.relocate),
+            Kernel::Rebuild
+            | Kernel::ListHoles
+            | Kernel::MoveRows
+            | Kernel::CountUnstored
+            | Kernel::GatherValues
+            | Kernel::ScatterValues => (Part::Rows, &self.rows),
+        };
+        let module = first_time(gpu, module, || gpu.table_kernels(self.spec, part))?;
+        let _current = gpu.bind()?;
+        function(module, kernel.name().to_str().expect("names are ASCII"))
     }
 
     fn read_geometry(gpu: &Gpu, module: &Arc<CudaModule>, spec: Spec) -> Result<Geometry> {

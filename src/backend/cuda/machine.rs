@@ -1,27 +1,36 @@
 //! A GPU as a machine.
 
 use super::gpu::gpu_count;
-use super::memory::PinnedMemory;
+use super::memory::{DeviceMemory, PinnedMemory};
+use super::reserved::ReservedMemory;
 use super::shared::Shared;
-use super::store::CudaStore;
-use super::values::CudaValues;
-use super::{Current, Gpu, chunk_bytes, cuda, nvrtc};
-use crate::backend::{HostBuffer, Machine, Store, Values};
-use crate::layout::Spec;
+use super::store::{CudaStore, argument, view_argument};
+use super::{Current, Gpu, chunk_bytes, cuda, nvrtc, pass};
+use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
 use crate::layout::options::Parameters;
-use crate::layout::view::Geometry;
+use crate::layout::view::{Geometry, View};
+use crate::layout::{Kernel, Spec};
 use crate::{Error, Result};
-use cudarc::driver::CudaContext;
+use cudarc::driver::{CudaContext, result};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// One GPU, through one context.
+/// One GPU, through one context. Work that is waited for is on the stream of [`Gpu`].
+#[derive(Clone)]
 pub(crate) struct CudaMachine {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
+
+/// Number of cells for spare rows: more than a GPU has lanes at once.
+const SPARE_CELLS: u32 = 1 << 18;
+
+/// Bytes that are copied at once where memory is filled with values.
+const FILL_BYTES: usize = 8 << 20;
 
 /// The GPU with this number. The whole process shares it, so that kernels are compiled once.
 fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
@@ -80,6 +89,40 @@ impl CudaMachine {
         let largest = gpus.iter().max_by_key(|gpu| (gpu.memory_bytes, Reverse(gpu.ordinal)));
         Self::open(largest.map_or(0, |gpu| gpu.ordinal))
     }
+
+    pub(super) fn gpu(&self) -> &Arc<Gpu> {
+        &self.shared.gpu
+    }
+
+    pub(super) fn wait(&self, what: &'static str) -> Result<()> {
+        self.gpu().wait(&self.gpu().stream, what)
+    }
+
+    /// Enqueues a copy of the bytes of a region from `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this GPU. `to` must not be used or freed before the stream has passed this point.
+    pub(super) unsafe fn read_async(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()> {
+        let from = region.at(offset, to.len() as u64);
+        pass("copying from the GPU")?;
+        let _current = self.gpu().bind()?;
+        // SAFETY: within the region (checked). The caller guarantees the rest.
+        unsafe { result::memcpy_dtoh_async(to, from, self.gpu().stream.cu_stream()) }.map_err(cuda("copying from the GPU"))
+    }
+
+    /// Enqueues a copy to the bytes of a region from `offset` on. Pageable `from` is copied before the call returns.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this GPU. Pinned `from` must not be changed or freed before the stream has passed this point.
+    pub(super) unsafe fn write_async(&self, region: Region, offset: u64, from: &[u8]) -> Result<()> {
+        let to = region.at(offset, from.len() as u64);
+        pass("copying to the GPU")?;
+        let _current = self.gpu().bind()?;
+        // SAFETY: within the region (checked). The caller guarantees the rest.
+        unsafe { result::memcpy_htod_async(to, from, self.gpu().stream.cu_stream()) }.map_err(cuda("copying to the GPU"))
+    }
 }
 
 impl Gpu {
@@ -116,16 +159,120 @@ impl Machine for CudaMachine {
     }
 
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
-        Ok(Box::new(CudaStore::new(&self.shared, parameters)?))
+        Ok(Box::new(CudaStore::new(self, parameters)?))
     }
 
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
         self.new_store(parameters)
     }
 
-    /// Memory is mapped when values are first used.
-    fn new_values(&self, _: u64) -> Result<Box<dyn Values>> {
-        Ok(Box::new(CudaValues::new(&self.shared.gpu)?))
+    fn spare_cells(&self) -> u32 {
+        SPARE_CELLS
+    }
+
+    fn provides_on_demand(&self) -> bool {
+        false
+    }
+
+    fn check_memory(&self, bytes: u64) -> Result<()> {
+        let free = self.gpu().free_memory()?;
+        if bytes > free { Err(self.gpu().out_of_memory(bytes, free)) } else { Ok(()) }
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Memory> {
+        let memory = DeviceMemory::new(self.gpu(), bytes)?;
+        Ok(Memory::new(memory.address(), bytes, memory))
+    }
+
+    fn reserve(&self, _: u64) -> Result<Memory> {
+        let memory = ReservedMemory::new(self.gpu(), 0)?;
+        Ok(Memory::new(memory.address(), memory.bytes(), memory))
+    }
+
+    /// Maps somewhat more than requested, because mapping waits for the driver.
+    fn grow(&self, memory: &mut Memory, least: u64, most: u64) -> Result<()> {
+        let step = (memory.bytes / 4 * 5).min(most).max(least);
+        memory.grow(|memory: &mut ReservedMemory| {
+            memory.grow(step).or_else(|_| memory.grow(least))?;
+            Ok(memory.bytes())
+        })
+    }
+
+    unsafe fn read(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()> {
+        if to.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: waited for in the next statement. The caller guarantees the region.
+        unsafe { self.read_async(region, offset, to)? };
+        self.wait("copying from the GPU")
+    }
+
+    unsafe fn load(&self, region: Region, offset: u64, to: &mut [u64]) -> Result<()> {
+        // SAFETY: the caller guarantees the contract.
+        unsafe { self.read(region, offset, bytemuck::cast_slice_mut(to)) }
+    }
+
+    unsafe fn write(&self, region: Region, offset: u64, from: &[u8]) -> Result<()> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: waited for in the next statement. The caller guarantees the region.
+        unsafe { self.write_async(region, offset, from)? };
+        self.wait("copying to the GPU")
+    }
+
+    unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()> {
+        let count = (bytes.end - bytes.start) as usize;
+        let to = region.at(bytes.start, count as u64);
+        if let [byte] = value {
+            pass("filling memory")?;
+            let _current = self.gpu().bind()?;
+            // SAFETY: within the region (checked), which outlives the stream's work on it (waited for below).
+            unsafe { result::memset_d8_async(to, *byte, count, self.gpu().stream.cu_stream()) }
+                .map_err(cuda("filling memory"))?;
+            return self.wait("filling memory");
+        }
+        // From the host, in pieces.
+        let whole = (FILL_BYTES / value.len()).max(1) * value.len();
+        let piece: Vec<u8> = value.iter().copied().cycle().take(whole.min(count)).collect();
+        for first in bytes.clone().step_by(whole) {
+            let len = piece.len().min((bytes.end - first) as usize);
+            // SAFETY: pageable memory, so it has been copied when the call returns. The caller guarantees the region.
+            unsafe { self.write_async(region, first, &piece[..len])? };
+        }
+        self.wait("filling memory")
+    }
+
+    unsafe fn read_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        // SAFETY: the caller guarantees the contract.
+        unsafe { self.read_in_pieces(region, bytes, each) }
+    }
+
+    unsafe fn fill_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        // SAFETY: the caller guarantees the contract.
+        unsafe { self.fill_in_pieces(region, bytes, each) }
+    }
+
+    fn prepare(&self, kernel: Kernel, spec: Spec) -> Result<()> {
+        self.shared.kernels(spec)?.function(self.gpu(), kernel).map(drop)
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()> {
+        let gpu = self.gpu();
+        let function = self.shared.kernels(tables[0].0)?.function(gpu, kernel)?;
+        let views = tables.iter().filter(|_| kernel.takes_tables()).map(|(_, view)| view_argument(view));
+        let mut arguments: Vec<*mut c_void> = views.chain(arguments.iter().map(argument)).collect();
+        // SAFETY: the caller guarantees the contract. A parameter of 32 bits is copied from the low half of its number: GPUs and
+        // their hosts are little-endian.
+        unsafe { gpu.launch(&function, (gpu.blocks_for(items), 256, 0), gpu.stream.cu_stream(), &mut arguments) }
+    }
+
+    fn finish(&self, what: &'static str) -> Result<()> {
+        self.wait(what)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.gpu().synchronize()
     }
 
     fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>> {

@@ -33,6 +33,7 @@ impl DeviceMemory {
         self.address
     }
 
+    #[cfg(feature = "nccl")]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

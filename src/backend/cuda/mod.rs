@@ -12,15 +12,13 @@ mod library;
 mod machine;
 pub(crate) mod memory;
 pub(crate) mod nvrtc;
-mod parts;
-mod relocation;
+mod pieces;
 mod reserved;
 mod rows;
 mod shared;
 mod stages;
 mod staging;
 mod store;
-mod values;
 mod workspace;
 
 #[cfg(feature = "cluster")]

@@ -2,10 +2,7 @@
 
 use super::{Gpu, cuda, pass, undisturbed};
 use crate::Result;
-use bytemuck::{AnyBitPattern, NoUninit};
-use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUresult};
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) struct ReservedMemory {
@@ -61,47 +58,6 @@ impl ReservedMemory {
         self.bytes as u64
     }
 
-    /// Copies from byte `offset` to `data`, in order with the work of `stream`.
-    ///
-    /// # Safety
-    ///
-    /// `data` must not be used or freed before `stream` has passed this point.
-    pub(crate) unsafe fn read_async<T: AnyBitPattern + NoUninit>(
-        &self,
-        offset: u64,
-        data: &mut [T],
-        stream: sys::CUstream,
-    ) -> Result<()> {
-        assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
-        pass("copying from the GPU")?;
-        let _current = self.gpu.bind()?;
-        // SAFETY: within what is mapped (asserted); the target's life is the caller's duty.
-        unsafe { result::memcpy_dtoh_async(data, self.address + offset, stream) }.map_err(cuda("copying from the GPU"))
-    }
-
-    /// Copies `data` to byte `offset`, in order with the work of `stream`. Pageable `data` is copied before the call returns.
-    ///
-    /// # Safety
-    ///
-    /// Pinned `data` must not be changed or freed before `stream` has passed this point.
-    pub(crate) unsafe fn write_async<T: NoUninit>(&self, offset: u64, data: &[T], stream: sys::CUstream) -> Result<()> {
-        assert!(offset as usize + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
-        pass("copying to the GPU")?;
-        let _current = self.gpu.bind()?;
-        // SAFETY: within what is mapped (asserted); the source's life is the caller's duty.
-        unsafe { result::memcpy_htod_async(self.address + offset, data, stream) }.map_err(cuda("copying to the GPU"))
-    }
-
-    /// Fills a range of bytes with zeros, in order with the work of `stream`, before which this must not be dropped.
-    pub(crate) fn zero_async(&self, bytes: Range<u64>, stream: sys::CUstream) -> Result<()> {
-        assert!(bytes.end as usize <= self.bytes, "a fill stays within its memory");
-        pass("filling memory")?;
-        let _current = self.gpu.bind()?;
-        let count = bytes.end.saturating_sub(bytes.start) as usize;
-        // SAFETY: within what is mapped (asserted).
-        unsafe { result::memset_d8_async(self.address + bytes.start, 0, count, stream) }.map_err(cuda("filling memory"))
-    }
-
     /// Grows to `bytes`, if it is smaller. New memory is not cleared.
     ///
     /// # Errors
@@ -154,8 +110,9 @@ impl ReservedMemory {
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned. Unlike `cuMemFree`, unmapping does not wait for work under way; the store's drop
-        // has waited.
+        // Errors in a drop cannot be returned. If the wait fails, the context is lost. Unlike `cuMemFree`, unmapping does not wait
+        // for work under way.
+        let _ = self.gpu.synchronize();
         let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;
         let mut is_unmapped = true;

@@ -73,12 +73,12 @@ struct Finished {
 impl SearchBatch for CudaStore {
     /// Works segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
     fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
-        let spec = self.spec();
+        let spec = self.spec;
         let count = batch.count(spec);
-        let mut taken = Taken::new(&self.gpu, &self.shared.stages, count, spec, batch)?;
+        let mut taken = Taken::new(self.gpu(), &self.machine.shared.stages, count, spec, batch)?;
         let (stages, segment) = (taken.stages.len(), taken.segment);
         let segments = count.div_ceil(segment);
-        let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(&self.gpu, batch));
+        let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(self.gpu(), batch));
         let plan = SegmentPlan { store: self, spec, tag, parts, pinned };
         let mut sums = Counts::default();
         // In each turn, one stage finishes its segment and starts the next one. The oldest comes first: the order of new

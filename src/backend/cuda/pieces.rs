@@ -1,0 +1,87 @@
+//! The memory of a table as pieces in pinned memory, for files. While a piece is copied, the one before is written, or the next
+//! one is read.
+
+use super::machine::CudaMachine;
+use super::memory::PinnedMemory;
+use crate::Result;
+use crate::backend::Region;
+use crate::layout::part::BLOCK;
+use cudarc::driver::result;
+
+/// Bytes that are copied at once. A copy, and the wait for it, cost some additional 10 µs.
+const PIECE: u64 = 8 * BLOCK as u64;
+
+/// Dropping it waits for the GPU's stream in all cases: copies may use memory that is freed afterwards.
+struct SynchronizeOnDrop<'a>(&'a CudaMachine);
+
+impl Drop for SynchronizeOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Ok(_current) = self.0.gpu().bind() {
+            // SAFETY: the GPU's own stream, which lives as long as it. An error shows again at the next use of the GPU.
+            let _ = unsafe { result::stream::synchronize(self.0.gpu().stream.cu_stream()) };
+        }
+    }
+}
+
+/// Offset and length of each piece of `bytes` bytes.
+fn pieces(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
+    (0..bytes).step_by(PIECE as usize).map(move |first| (first, PIECE.min(bytes - first) as usize))
+}
+
+impl CudaMachine {
+    /// # Safety
+    ///
+    /// As [`Machine::read_pieces`](crate::backend::Machine::read_pieces).
+    pub(super) unsafe fn read_in_pieces(
+        &self,
+        region: Region,
+        bytes: u64,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut coming = pieces(bytes);
+        let Some((_, longest)) = coming.next() else { return Ok(()) };
+        let pinned = || PinnedMemory::new(self.gpu(), longest);
+        let (mut one, mut other) = (pinned()?, pinned()?);
+        let _synchronize = SynchronizeOnDrop(self);
+        let (mut now, mut next) = (&mut one, &mut other);
+        // SAFETY: waited for before it is read; `_synchronize` waits before it is freed. The caller guarantees the region.
+        unsafe { self.read_async(region, 0, now.part(0, longest))? };
+        for (_, len) in pieces(bytes) {
+            self.wait("reading a table")?;
+            if let Some((offset, len)) = coming.next() {
+                // SAFETY: as above; its previous content was used in the round before.
+                unsafe { self.read_async(region, offset, next.part(0, len))? };
+            }
+            each(now.slice(0, len))?;
+            std::mem::swap(&mut now, &mut next);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As [`Machine::fill_pieces`](crate::backend::Machine::fill_pieces).
+    pub(super) unsafe fn fill_in_pieces(
+        &self,
+        region: Region,
+        bytes: u64,
+        each: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Some((_, longest)) = pieces(bytes).next() else { return Ok(()) };
+        let pinned = || PinnedMemory::new(self.gpu(), longest);
+        let (mut one, mut other) = (pinned()?, pinned()?);
+        let _synchronize = SynchronizeOnDrop(self);
+        let (mut now, mut next) = (&mut one, &mut other);
+        for (offset, len) in pieces(bytes) {
+            let piece = now.part(0, len);
+            // Meanwhile the one before is copied.
+            each(piece)?;
+            self.wait("loading a table")?;
+            // SAFETY: written again only after the wait of the next round; `_synchronize` waits before it is freed. The caller
+            // guarantees the region.
+            unsafe { self.write_async(region, offset, piece)? };
+            std::mem::swap(&mut now, &mut next);
+        }
+        self.wait("loading a table")
+    }
+}
