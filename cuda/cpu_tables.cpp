@@ -25,7 +25,7 @@ const SearchKernels& searches(const View* view)
     switch (view->kind) {
         case TableKind::Bucket: return bucket_searches(view->as<TableView>().width);
         case TableKind::Tree: return tree_kernels.search;
-        case TableKind::Compact: return compact_kernels.search;
+        case TableKind::Root: return compact_kernels.search;
         case TableKind::CompactTree: return compact_tree_kernels.search;
         default: return indexed_searches(view);
     }
@@ -36,7 +36,7 @@ const MaintenanceKernels& maintenance(TableKind kind)
     switch (kind) {
         case TableKind::Bucket: return bucket_maintenance;
         case TableKind::Tree: return tree_kernels.maintenance;
-        case TableKind::Compact: return compact_kernels.maintenance;
+        case TableKind::Root: return compact_kernels.maintenance;
         case TableKind::CompactTree: return compact_tree_kernels.maintenance;
         default: return indexed_maintenance;
     }

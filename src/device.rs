@@ -134,7 +134,7 @@ impl Eq for Device {}
 /// ```
 impl Hash for Device {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two contexts of one GPU have one text, and are told apart by `eq` alone.
+        // Two contexts of one GPU have one text; only `eq` distinguishes them.
         self.to_string().hash(state);
     }
 }

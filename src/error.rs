@@ -14,9 +14,9 @@ use std::io;
 pub enum Error {
     /// A size, width or number that no table or device has.
     OutOfRange {
-        /// What was asked for.
+        /// The things that were asked for.
         what: &'static str,
-        /// How many of it.
+        /// Their number.
         given: u64,
         /// The least that is supported.
         least: u64,
@@ -25,11 +25,11 @@ pub enum Error {
     },
     /// No strategy, device or rendezvous has this name.
     UnknownName {
-        /// What the text should name.
+        /// The kind of name.
         what: &'static str,
         /// The text.
         name: String,
-        /// The names that there are.
+        /// The names to choose from.
         known: String,
     },
     /// The part of a key that its bucket does not imply is larger than a slot.
@@ -55,9 +55,9 @@ pub enum Error {
     /// A slice or buffer has the wrong length: the words given are not whole vectors, what is given beside the vectors of a batch
     /// does not have one for each, or a buffer is too short.
     LengthMismatch {
-        /// What was counted.
+        /// The things that were counted.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         given: usize,
         /// How many there must be; of a buffer, at least.
         needed: usize,
@@ -274,7 +274,7 @@ impl Error {
 
     /// An operation that needs a table on a GPU.
     #[cfg(feature = "cuda")]
-    pub(crate) fn needs_gpu(what: &'static str, device: &crate::Device) -> Self {
+    pub(crate) fn needs_gpu(what: &'static str, device: &dyn fmt::Display) -> Self {
         Self::WrongDevice { what, given: device.to_string(), needed: "a GPU".into() }
     }
 

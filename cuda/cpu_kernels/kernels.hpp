@@ -28,8 +28,8 @@ struct SlotsOf {
     u32 chunk_bytes;
 };
 
-// Kind of a table's view, in the order of `TableKind` in src/backend/cpu/kernels.rs.
-enum class TableKind : u32 { Bucket, Tree, Compact, CompactTree, Indexed };
+// The kinds of tables: the one list in C++, in the order of `Kind` in src/layout/kind.rs.
+enum class TableKind : u32 { Bucket, Tree, Root, CompactTree, Indexed };
 
 // A table of any kind. Mirrored by `CpuView` in src/backend/cpu/kernels.rs.
 struct View {

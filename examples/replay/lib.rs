@@ -117,8 +117,10 @@ fn failure(verification: Option<Result<()>>, full: Option<Error>) -> Option<Ende
         return Some(Ended { code: exit::FOUND, why: format!("{difference:#}") });
     }
     let error = full?;
-    let why = table::advice(&error).map_or_else(|| error.to_string(), |advice| format!("{advice}: {error}"));
     let code = if matches!(error, Error::TableFull { .. }) { exit::INCOMPLETE } else { exit::ERROR };
+    let advice = table::advice(&error);
+    let error = anyhow::Error::from(error);
+    let why = advice.map_or_else(|| format!("{error:#}"), |advice| format!("{advice}: {error:#}"));
     Some(Ended { code, why })
 }
 

@@ -7,7 +7,7 @@ use super::memory::{Memory, Region, TableMemory};
 use crate::Result;
 use crate::layout::options::Parameters;
 use crate::layout::view::{Counts, Geometry, View};
-use crate::layout::{BatchProgress, HostBatch, Kernel, SearchMode, Spec};
+use crate::layout::{BatchProgress, HostBatch, Kernel, Spec};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -169,7 +169,7 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
     #[cfg(feature = "cluster")]
-    fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
+    fn prepare(&self, _search: crate::layout::SearchMode, _is_exchanged: bool) -> Result<()> {
         Ok(())
     }
 

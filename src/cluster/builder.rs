@@ -131,9 +131,8 @@ impl<K: Key, S: Storage> Builder<K, S> {
         let built = self.table.clone().build(device);
         let (width, seed) = (self.table.options().width, self.table.options().seed);
         let round = self.round_for(device, ranks);
-        let config = |table: &crate::Table<K, S>| {
-            Config::new::<S>(&table.raw, self.shares, round as u64, owners::draw(seed), self.hash_mask)
-        };
+        let config =
+            |table: &crate::Table<K, S>| Config::new(&table.raw, self.shares, round as u64, owners::draw(seed), self.hash_mask);
         let config = built.as_ref().map_or(Config::default(), config);
         let record = link.record().values(config.values()).failed(built.as_ref().err());
         let records = link.exchange_records(Operation::Build, record)?;
@@ -186,15 +185,13 @@ pub(super) struct Config {
 }
 
 impl Config {
-    pub(super) fn new<S: Storage>(raw: &RawTable, shares: Shares, round: u64, seed: u64, hash_mask: u64) -> Self {
+    pub(super) fn new(raw: &RawTable, shares: Shares, round: u64, seed: u64, hash_mask: u64) -> Self {
         let size = raw.size();
-        // Short names that differ in their first eight letters.
-        let name = S::NAME.bytes().take(8).fold(0, |name: u64, byte| name << 8 | u64::from(byte));
         let options = u64::from(raw.options.grows) << 1 | u64::from(raw.options.is_cuckoo());
         let keys = u64::from(raw.options.key_bits().unwrap_or(0)) << 2;
         Self {
             width: raw.width() as u64,
-            kind: name ^ (options | keys),
+            kind: u64::from(raw.options.kind as u32) << 16 | options | keys,
             slots: size.slots,
             node_slots: size.nodes,
             round,

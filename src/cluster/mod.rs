@@ -114,7 +114,7 @@
 //!   were put are stored, but are not reported as new to any rank.
 //! - A rank's relocation has left keys without a slot: [`Error::KeysWithoutSlot`] there, [`Error::Rank`] on the others. Vectors
 //!   that were put are stored, but are not reported as new to any rank.
-//! - Ranks call different operations: an [`Error::Connection`] that says so, on all ranks. The connection ends.
+//! - Ranks call different operations: an [`Error::Connection`] with both operations, on all ranks. The connection ends.
 //! - A rank ends, stalls for longer than the transport's time-out, or aborts; or a message is lost, cut off, or not the expected
 //!   one: [`Error::Connection`] on all ranks that wait for it, each within the time-out. The connection ends.
 //! - A record has its right checksum, and says what cannot be: more rows than a round has, more hits than rows, or a table

@@ -200,7 +200,7 @@ impl<K: Key, S: Storage> Builder<K, S> {
         });
         let round = self.round_for(device, ranks) as u64;
         let config = loaded.as_ref().map_or(Config::default(), |table| {
-            let config = Config::new::<S>(&table.raw, Shares::Equal, round, head.seed, head.hash_mask);
+            let config = Config::new(&table.raw, Shares::Equal, round, head.seed, head.hash_mask);
             Config { shares: head.shares, ..config }
         });
         let record = link.record().values(config.values()).failed(loaded.as_ref().err());

@@ -74,6 +74,12 @@ thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Number of times that this thread has shared a lock.
+    pub(super) static SHARED_SO_FAR: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Runs `look` on the thread's guards. None if the thread is ending and has destroyed the list: then the guards are unknown.
 #[inline]
 fn held<R>(look: impl FnOnce(&mut Vec<Held>) -> R) -> Option<R> {
@@ -131,7 +137,11 @@ impl<T> TableLock<T> {
             }
             // Acquire, paired with the release of the thread that had the lock exclusively: its changes are visible.
             match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Shared { lock: self, call, thread: PhantomData }),
+                Ok(_) => {
+                    #[cfg(test)]
+                    SHARED_SO_FAR.set(SHARED_SO_FAR.get() + 1);
+                    return Ok(Shared { lock: self, call, thread: PhantomData });
+                }
                 Err(now) => state = now,
             }
         }

@@ -141,3 +141,42 @@ impl RawTable {
         }
     }
 }
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::super::lock::SHARED_SO_FAR;
+    use crate::{Bucket, CompactTree, Device, Indexed, Request, Storage, Tree, VectorTable};
+
+    /// As long as nothing has to grow or be relocated, each call shares the table once, in tables of every kind.
+    fn each_call_shares_it_once<S: Storage>(grows: bool) {
+        let table = VectorTable::<S>::builder(4).capacity(1000).grows(grows).build(&Device::cpu_with_threads(2)).unwrap();
+        // Few enough for the nodes of a table that may grow.
+        let words: Vec<u32> = (0..80).collect();
+        let once = |call: &dyn Fn()| {
+            let before = SHARED_SO_FAR.get();
+            call();
+            assert_eq!(SHARED_SO_FAR.get() - before, 1, "grows: {grows}");
+        };
+        for words in [&words[..], &words[..4], &[]] {
+            once(&|| {
+                let request = Request::new().outcomes(true).references(true).new_references(true);
+                assert_eq!(table.find_or_put_many_with(words, request).unwrap().tally.offered(), words.len() as u64 / 4);
+            });
+            once(&|| assert!(!table.contains_many(words).unwrap().contains(&false)));
+            once(&|| assert!(!table.locate_many(words).unwrap().contains(&None)));
+        }
+        once(&|| assert!(table.contains(&words[4..8]).unwrap()));
+        once(&|| assert!(table.insert(&words[4..8]).is_ok()));
+        once(&|| assert!(table.slots() >= 1000));
+    }
+
+    #[test]
+    fn a_call_shares_the_table_once() {
+        for grows in [false, true] {
+            each_call_shares_it_once::<Bucket>(grows);
+            each_call_shares_it_once::<Tree>(grows);
+            each_call_shares_it_once::<CompactTree>(grows);
+            each_call_shares_it_once::<Indexed>(grows);
+        }
+    }
+}

@@ -12,10 +12,11 @@
 //! - *Damage*: a file that is not exactly as above is ignored and written again. So files need not be flushed to the disk before
 //!   they are renamed: damage by a crash is noticed.
 //! - *Other users*: a file is read only if no other user can have written it. The folder and its files must belong to the user of
-//! the process, must not be writable by others, and must not be links. A user must not choose a folder inside one in which others
-//! may rename files. (On Windows this is not checked, because the access list of the default folder admits only its user.) -
-//! *Bounded*: after each write, the files of this ending that were not used for longest are removed, down to `max_bytes`, and so
-//! are unfinished files of killed processes. Files with other names are left alone.
+//!   the process, must not be writable by others, and must not be links. A user must not choose a folder inside one in which
+//!   others may rename files. (On Windows this is not checked, because the access list of the default folder admits only its
+//!   user.)
+//! - *Bounded*: after each write, the files of this ending that were not used for longest are removed, down to `max_bytes`, and
+//!   so are unfinished files of killed processes. Files with other names are left alone.
 //!
 //! If anything fails here, the code is compiled, and the failure is not reported.
 
@@ -183,7 +184,7 @@ fn is_own(_: &Metadata) -> bool {
 }
 
 /// FNV-1a of 128 bits (Fowler, Noll, Vo), of parts one after another with their lengths. It does not resist deliberate
-/// collisions, and need not: it finds files and notices damage, and nobody but the user can write the files.
+/// collisions, and need not: it finds files and notices damage, and only the user can write the files.
 pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = (1 << 88) + 0x13b;

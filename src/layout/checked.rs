@@ -1,29 +1,13 @@
 //! Specs and strategies from numbers and names that users choose, with errors that say what is wrong with these.
 
 use super::Spec;
-use super::spec::{Quotiented, StorageKind};
+use super::kind::Kind;
 use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;
 
 fn out_of_range(what: &'static str, given: u32, least: u32, most: u32) -> Error {
     Error::OutOfRange { what, given: given.into(), least: least.into(), most: most.into() }
-}
-
-impl Quotiented {
-    /// # Errors
-    ///
-    /// [`Error::OutOfRange`].
-    fn checked(key_bits: u32, slot_bits: u32) -> Result<Self> {
-        if !Spec::KEY_BITS.contains(&key_bits) {
-            let (least, most) = (Spec::KEY_BITS.start(), Spec::KEY_BITS.end());
-            return Err(out_of_range("bits of a key", key_bits, *least, *most));
-        }
-        if ![16, 32, 64].contains(&slot_bits) {
-            return Err(out_of_range("bits of a slot (16, 32 or 64)", slot_bits, 16, 64));
-        }
-        Ok(Self { key_bits, slot_bits })
-    }
 }
 
 impl Spec {
@@ -41,15 +25,22 @@ impl Spec {
         // more.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         let slot_words = if width >= 3 && chunk_bytes == 16 { width.next_multiple_of(4) } else { width } as u32;
-        Ok(Self { kind: StorageKind::Bucket { slot_words }, width: width as u32, chunk_bytes, line_bytes })
+        Ok(Self {
+            kind: Kind::Bucket,
+            width: width as u32,
+            chunk_bytes,
+            line_bytes,
+            slot_words,
+            key_bits: 0,
+            slot_bits: 0,
+            strategy: Strategy::DEFAULT,
+            cuckoo: false,
+        })
     }
 
     /// If slots are padded, returns the spec without padding.
     pub(crate) fn dense(self) -> Self {
-        match self.kind {
-            StorageKind::Bucket { .. } => Self { kind: StorageKind::Bucket { slot_words: self.width }, ..self },
-            _ => self,
-        }
+        if self.kind == Kind::Bucket { Self { slot_words: self.width, ..self } } else { self }
     }
 
     /// Trees. A vector of one or two words is its own root, so it is stored in a bucket table, whatever the strategy.
@@ -62,8 +53,7 @@ impl Spec {
         if width <= Self::ROOT_WORDS {
             return Ok(spec);
         }
-        let Self { line_bytes, .. } = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: StorageKind::Tree { strategy }, line_bytes, ..spec })
+        Ok(Self { kind: Kind::Tree, width: spec.width, strategy, ..Self::bucket(Self::ROOT_WORDS, chunk_bytes)? })
     }
 
     /// Keys, which are vectors of two words, in a compact table.
@@ -72,9 +62,15 @@ impl Spec {
     ///
     /// [`Error::OutOfRange`].
     pub(crate) fn compact(key_bits: u32, slot_bits: u32, cuckoo: bool, chunk_bytes: u32) -> Result<Self> {
-        let keys = Quotiented::checked(key_bits, slot_bits)?;
-        let spec = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
-        Ok(Self { kind: StorageKind::Compact { keys, cuckoo }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+        if !Self::KEY_BITS.contains(&key_bits) {
+            let (least, most) = (Self::KEY_BITS.start(), Self::KEY_BITS.end());
+            return Err(out_of_range("bits of a key", key_bits, *least, *most));
+        }
+        if ![16, 32, 64].contains(&slot_bits) {
+            return Err(out_of_range("bits of a slot (16, 32 or 64)", slot_bits, 16, 64));
+        }
+        let roots = Self::bucket(Self::ROOT_WORDS, chunk_bytes)?;
+        Ok(Self { kind: Kind::Root, line_bytes: Self::COMPACT_LINE_BYTES, key_bits, slot_bits, cuckoo, ..roots })
     }
 
     /// Trees whose roots are in a compact table. Vectors of one or two words are stored as in [`tree`](Self::tree).
@@ -84,11 +80,11 @@ impl Spec {
     /// As [`bucket`](Self::bucket) and [`compact`](Self::compact).
     pub(crate) fn compact_tree(width: usize, key_bits: u32, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
         let spec = Self::bucket(width, chunk_bytes)?;
-        let roots = Quotiented::checked(key_bits, slot_bits)?;
+        let roots = Self::compact(key_bits, slot_bits, false, chunk_bytes)?;
         if width <= Self::ROOT_WORDS {
             return Ok(spec);
         }
-        Ok(Self { kind: StorageKind::CompactTree { roots }, line_bytes: Self::COMPACT_LINE_BYTES, ..spec })
+        Ok(Self { kind: Kind::CompactTree, width: spec.width, ..roots })
     }
 
     /// Vectors as rows, with an index whose slots have `slot_bits` bits: 32 or 64.
@@ -97,8 +93,8 @@ impl Spec {
     ///
     /// As [`bucket`](Self::bucket).
     pub(crate) fn indexed(width: usize, slot_bits: u32, chunk_bytes: u32) -> Result<Self> {
-        let spec = Self::bucket(width, chunk_bytes)?;
-        Ok(Self { kind: StorageKind::Indexed { slot_bits }, line_bytes: 32, ..spec })
+        let spec = Self::bucket(width, chunk_bytes)?.dense();
+        Ok(Self { kind: Kind::Indexed, line_bytes: 32, slot_bits, ..spec })
     }
 
     /// Bits of a root pair of a tree of `width` words, three or more, if references number `nodes` slots: only the bits that may

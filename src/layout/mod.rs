@@ -10,6 +10,7 @@ pub(crate) mod columns;
 pub(crate) mod compact;
 pub(crate) mod generation;
 pub(crate) mod kernel;
+pub(crate) mod kind;
 pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod options;
@@ -29,6 +30,7 @@ pub(crate) mod view;
 
 pub(crate) use batch::{BatchProgress, HostBatch};
 pub(crate) use kernel::Kernel;
+pub(crate) use kind::Kind;
 pub(crate) use part::Part;
 pub(crate) use reference::Reference;
 pub(crate) use search::SearchMode;

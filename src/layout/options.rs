@@ -1,5 +1,6 @@
 //! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
+use super::kind::Kind;
 use super::limits::MAX_CAPACITY;
 use super::memory::MemoryLimit;
 use super::permutation::Permutation;
@@ -7,33 +8,10 @@ use super::size::{self, Size, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
-use super::{compact, rows, spec::StorageKind};
+use super::{compact, rows};
 use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-
-/// Storage of vectors as chosen by the caller: a [`StorageKind`] without the properties that follow from the size.
-#[derive(Clone, Copy, Debug)]
-pub enum Choice {
-    Bucket {
-        /// Slots are never padded.
-        dense: bool,
-    },
-    Tree {
-        strategy: Strategy,
-    },
-    Compact {
-        key_bits: u32,
-        /// None: the smallest sufficient number.
-        slot_bits: Option<u32>,
-        cuckoo: bool,
-    },
-    CompactTree {
-        /// As above. The number of bits of a root follows from the size of the node table.
-        slot_bits: Option<u32>,
-    },
-    Indexed,
-}
 
 /// Slots of the first table, unless a capacity is given.
 const DEFAULT_CAPACITY: u64 = 1 << 20;
@@ -44,7 +22,7 @@ const LEAST_CAPACITY: u64 = 64;
 /// Options of a table; see `TableBuilder`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    pub choice: Choice,
+    pub kind: Kind,
     pub width: usize,
     /// Slots of the first table. None: as `size` chooses.
     pub capacity: Option<u64>,
@@ -52,8 +30,18 @@ pub(crate) struct Options {
     pub nodes: Option<u64>,
     pub seed: Option<u64>,
     pub grows: bool,
+    /// Bucket tables only: slots are never padded.
+    pub dense: bool,
     /// Bucket tables only: bits of all vectors beside the slots, for lookups of absent vectors.
     pub filter: bool,
+    /// Tree tables only.
+    pub strategy: Strategy,
+    /// Root tables only. (Bits of a compact root follow from the size of the node table.)
+    pub key_bits: u32,
+    /// Compact slots only. None: the smallest sufficient number.
+    pub slot_bits: Option<u32>,
+    /// Root tables only: keys may be relocated.
+    pub cuckoo: bool,
     /// Memory that a table that grows by itself may take.
     pub memory: MemoryLimit,
     pub hash_mask: u64,
@@ -63,15 +51,20 @@ pub(crate) struct Options {
 
 impl Options {
     /// Options with all defaults.
-    pub(crate) fn new(choice: Choice, width: usize) -> Self {
+    pub(crate) fn new(kind: Kind, width: usize) -> Self {
         Self {
-            choice,
+            kind,
             width,
             capacity: None,
             nodes: None,
             seed: None,
             grows: false,
+            dense: false,
             filter: false,
+            strategy: Strategy::DEFAULT,
+            key_bits: 64,
+            slot_bits: None,
+            cuckoo: false,
             memory: MemoryLimit::FREE,
             hash_mask: u64::MAX,
             node_hash_mask: u32::MAX,
@@ -97,23 +90,20 @@ impl Options {
     }
 
     pub(crate) fn is_cuckoo(&self) -> bool {
-        matches!(self.choice, Choice::Compact { cuckoo: true, .. })
+        self.kind == Kind::Root && self.cuckoo
     }
 
     /// Bits of keys, if vectors are keys.
     pub(crate) fn key_bits(&self) -> Option<u32> {
-        match self.choice {
-            Choice::Compact { key_bits, .. } => Some(key_bits),
-            _ => None,
-        }
+        (self.kind == Kind::Root).then_some(self.key_bits)
     }
 
     /// Number of words that a slot is claimed by: those of a vector, or of the root of a tree. The machine determines how many of
     /// their bytes one compare-and-swap takes.
     pub(crate) fn claimed_words(&self) -> usize {
-        match self.choice {
-            Choice::Bucket { .. } | Choice::Indexed => self.width,
-            Choice::Tree { .. } | Choice::CompactTree { .. } | Choice::Compact { .. } => Spec::ROOT_WORDS,
+        match self.kind {
+            Kind::Bucket | Kind::Indexed => self.width,
+            Kind::Tree | Kind::CompactTree | Kind::Root => Spec::ROOT_WORDS,
         }
     }
 
@@ -124,34 +114,32 @@ impl Options {
             // An unsupported width is reported in preference.
             return Spec::bucket(width, chunk_bytes).and(Err(size::slots_out_of_range(size.slots)));
         }
-        let slot_bits_for = |key_bits, slot_bits: Option<u32>, cuckoo| -> Result<u32> {
+        let slot_bits_for = |key_bits| -> Result<u32> {
             // Checked first, because the following code computes with them.
-            Spec::compact(key_bits, slot_bits.unwrap_or(64), cuckoo, chunk_bytes)?;
-            Ok(slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, cuckoo)))
+            Spec::compact(key_bits, self.slot_bits.unwrap_or(64), self.is_cuckoo(), chunk_bytes)?;
+            Ok(self.slot_bits.unwrap_or_else(|| compact::Layout::default_slot_bits(key_bits, size.slots, self.is_cuckoo())))
         };
-        match self.choice {
-            Choice::Bucket { dense } => {
+        match self.kind {
+            Kind::Bucket => {
                 let spec = Spec::bucket(width, chunk_bytes)?;
-                Ok(if dense { spec.dense() } else { spec })
+                Ok(if self.dense { spec.dense() } else { spec })
             }
-            Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
-            Choice::Compact { .. } if width != 2 => {
+            Kind::Tree => Spec::tree(width, self.strategy, chunk_bytes),
+            Kind::Root if width != 2 => {
                 Err(Error::OutOfRange { what: "words of a key of a compact table", given: width as u64, least: 2, most: 2 })
             }
-            Choice::Compact { key_bits, slot_bits, cuckoo } => {
-                Spec::compact(key_bits, slot_bits_for(key_bits, slot_bits, cuckoo)?, cuckoo, chunk_bytes)
-            }
-            Choice::Indexed => {
+            Kind::Root => Spec::compact(self.key_bits, slot_bits_for(self.key_bits)?, self.cuckoo, chunk_bytes),
+            Kind::Indexed => {
                 // Rows are a few more than slots, which are a few more than requested: 25 bits for their numbers, so 7 for tags.
                 Spec::indexed(width, if size.slots <= 1 << 24 { 32 } else { 64 }, chunk_bytes)
             }
-            Choice::CompactTree { slot_bits } => {
+            Kind::CompactTree => {
                 // Vectors of one or two words are not stored as trees. Again an unsupported width is reported in preference.
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
                     return Spec::bucket(width, chunk_bytes);
                 }
                 let key_bits = Spec::root_bits(width, 2 * size::node_buckets(size.nodes)?);
-                Spec::compact_tree(width, key_bits, slot_bits_for(key_bits, slot_bits, false)?, chunk_bytes)
+                Spec::compact_tree(width, key_bits, slot_bits_for(key_bits)?, chunk_bytes)
             }
         }
     }
@@ -268,17 +256,15 @@ impl<'a> Parameters<'a> {
             hash_mask: self.options.node_hash_mask,
             width: self.spec.width,
         };
-        let compact = |key_bits| {
+        let compact = || {
             let layout = self.spec.layout(self.buckets).expect("keys fit a table that was given buckets");
-            layout.view(&self.family(key_bits), at.slots, at.stored)
+            layout.view(&self.family(self.spec.key_bits), at.slots, at.stored)
         };
         match self.spec.kind {
-            StorageKind::Bucket { .. } => View::Bucket(bucket()),
-            StorageKind::Tree { strategy } => {
-                View::Tree { view: TreeView { roots: bucket(), nodes: nodes() }, pairing: strategy.pairing() }
-            }
-            StorageKind::Compact { keys, .. } => View::Compact { view: compact(keys.key_bits), slot_bits: keys.slot_bits },
-            StorageKind::Indexed { slot_bits } => {
+            Kind::Bucket => View::new(Kind::Bucket, bucket()),
+            Kind::Tree => View::new(Kind::Tree, TreeView { roots: bucket(), nodes: nodes() }),
+            Kind::Root => View::new(Kind::Root, compact()),
+            Kind::Indexed => {
                 let capacity = rows::rows(self.slots());
                 let rows = RowsView {
                     words: at.rows,
@@ -291,16 +277,11 @@ impl<'a> Parameters<'a> {
                     reuses: 1,
                 };
                 let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
-                let row_bits = rows::row_bits(capacity, slot_bits);
-                View::Indexed {
-                    view: IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows },
-                    slot_bits,
-                }
+                let row_bits = rows::row_bits(capacity, self.spec.slot_bits);
+                let view = IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows };
+                View::new(Kind::Indexed, view)
             }
-            StorageKind::CompactTree { roots } => {
-                let view = CompactTreeView { roots: compact(roots.key_bits), nodes: nodes() };
-                View::CompactTree { view, slot_bits: roots.slot_bits }
-            }
+            Kind::CompactTree => View::new(Kind::CompactTree, CompactTreeView { roots: compact(), nodes: nodes() }),
         }
     }
 

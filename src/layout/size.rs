@@ -1,7 +1,7 @@
 //! Sizes of tables: slots and buckets for vectors and for nodes.
 
 use super::limits::MAX_CAPACITY;
-use super::spec::{Quotiented, Spec};
+use super::spec::Spec;
 use super::view::Geometry;
 use super::{compact, rows};
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ pub(crate) const MAX_NODES: u64 = 2 * MAX_NODE_BUCKETS;
 impl Spec {
     /// Layout of a compact table of `buckets` buckets; none for other tables.
     pub(crate) fn layout(&self, buckets: u64) -> Option<compact::Layout> {
-        let Quotiented { key_bits, slot_bits } = self.quotiented()?;
+        let (key_bits, slot_bits) = self.key_and_slot_bits()?;
         compact::Layout::new(key_bits, slot_bits, buckets, self.is_cuckoo())
     }
 

@@ -1,9 +1,8 @@
 //! The structs that cross to C++ and CUDA. tests/library/abi.rs checks every field on every machine.
 
-use super::Spec;
+use super::kind::{Kind, kinds};
 use super::outcome::Tally;
-use super::spec::StorageKind;
-use super::strategy::Pairing;
+use super::spec::Spec;
 use bytemuck::{Pod, Zeroable};
 
 /// View of a bucket table for kernels: `warpset::TableView` of bucket/table.cuh. Addresses are on the table's device.
@@ -197,43 +196,91 @@ pub(crate) struct RowMove {
     pub to: u64,
 }
 
+/// View of a table of any kind, as a kernel's argument: the view of its kind, and zeros behind it. A launch copies as many bytes of
+/// it as the kernel's own view has.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct AnyView([u64; MOST_VIEW_BYTES / 8]);
+
 /// View of a table for kernels, by the table's kind.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum View {
-    Bucket(TableView),
-    Tree { view: TreeView, pairing: Pairing },
-    Compact { view: CompactView, slot_bits: u32 },
-    CompactTree { view: CompactTreeView, slot_bits: u32 },
-    Indexed { view: IndexedView, slot_bits: u32 },
+pub struct View {
+    pub(crate) kind: Kind,
+    any: AnyView,
 }
 
+macro_rules! views {
+    ($($kind:ident: $view:ident, $table:literal;)*) => {
+        impl Kind {
+            /// Bytes of the view of this kind.
+            pub(crate) const fn view_bytes(self) -> usize {
+                match self {
+                    $(Self::$kind => size_of::<$view>(),)*
+                }
+            }
+        }
+
+        $(impl From<View> for $view {
+            /// The view of its kind, or one that begins with that of its kind, and zeros. (Vectors of one or two words are not
+            /// stored as trees: the caller's view is a tree's, and the kernels take only its first part, the view of a bucket
+            /// table.)
+            fn from(view: View) -> Self {
+                *view.first()
+            }
+        })*
+    };
+}
+kinds!(views);
+
+impl From<View> for AnyView {
+    fn from(view: View) -> Self {
+        view.any
+    }
+}
+
+/// Bytes of the largest view.
+const MOST_VIEW_BYTES: usize = {
+    let (mut most, mut at) = (0, 0);
+    while at < Kind::ALL.len() {
+        let bytes = Kind::ALL[at].view_bytes();
+        most = if bytes > most { bytes } else { most };
+        at += 1;
+    }
+    most.next_multiple_of(8)
+};
+
 impl View {
+    pub(crate) fn new<V: Pod>(kind: Kind, view: V) -> Self {
+        assert_eq!(size_of::<V>(), kind.view_bytes());
+        let mut any = AnyView::zeroed();
+        bytemuck::bytes_of_mut(&mut any)[..size_of::<V>()].copy_from_slice(bytemuck::bytes_of(&view));
+        Self { kind, any }
+    }
+
     /// Kernel argument: all bytes of the table's view.
     pub(crate) fn argument(&self) -> &[u8] {
-        match self {
-            Self::Bucket(view) => bytemuck::bytes_of(view),
-            Self::Tree { view, .. } => bytemuck::bytes_of(view),
-            Self::Compact { view, .. } => bytemuck::bytes_of(view),
-            Self::CompactTree { view, .. } => bytemuck::bytes_of(view),
-            Self::Indexed { view, .. } => bytemuck::bytes_of(view),
-        }
+        &bytemuck::bytes_of(&self.any)[..self.kind.view_bytes()]
+    }
+
+    /// The view of its kind, as one that begins with that.
+    fn first<V: Pod>(&self) -> &V {
+        bytemuck::from_bytes(&bytemuck::bytes_of(&self.any)[..size_of::<V>()])
+    }
+
+    fn first_mut<V: Pod>(&mut self) -> &mut V {
+        bytemuck::from_bytes_mut(&mut bytemuck::bytes_of_mut(&mut self.any)[..size_of::<V>()])
     }
 
     /// The rows of an indexed table.
     pub(crate) fn rows(&self) -> Option<&RowsView> {
-        match self {
-            Self::Indexed { view, .. } => Some(&view.rows),
-            _ => None,
-        }
+        (self.kind == Kind::Indexed).then(|| &self.first::<IndexedView>().rows)
     }
 
     /// Mutable view of the rows.
     pub(crate) fn rows_mut(&mut self) -> Option<&mut RowsView> {
-        match self {
-            Self::Indexed { view, .. } => Some(&mut view.rows),
-            _ => None,
-        }
+        (self.kind == Kind::Indexed).then(|| &mut self.first_mut::<IndexedView>().rows)
     }
 
     /// The view for a find-or-put that takes new numbers, and leaves the holes among the rows of an indexed table.
@@ -247,7 +294,8 @@ impl View {
     /// The view for a find-or-put of keys of a cuckoo table that are put back (compact/relocation.cuh). Nothing else may use the
     /// table at the same time.
     pub(crate) fn to_put_back(mut self) -> Self {
-        if let Self::Compact { view: CompactView { stash, .. }, .. } = &mut self {
+        if self.kind == Kind::Root {
+            let stash = &mut self.first_mut::<CompactView>().stash;
             stash.rounds = stash.all_rounds;
         }
         self
@@ -255,78 +303,7 @@ impl View {
 
     /// Slots of the stash of a compact table: of 8 bytes, in buckets of 64.
     pub(crate) fn stash_slots(&self) -> u64 {
-        match self {
-            Self::Compact { view, .. } => u64::from(view.stash.buckets) * 8,
-            _ => 0,
-        }
-    }
-
-    /// Converts to a view that begins with the table's own; further bytes are zeros. (Vectors of one or two words are not stored
-    /// as trees: the caller's view is a tree's, and the kernels take only its first part, the view of a bucket table.)
-    fn widened<V: Pod>(&self) -> V {
-        let mut view = V::zeroed();
-        let argument = self.argument();
-        bytemuck::bytes_of_mut(&mut view)[..argument.len()].copy_from_slice(argument);
-        view
-    }
-}
-
-impl From<View> for TableView {
-    fn from(view: View) -> Self {
-        view.widened()
-    }
-}
-
-impl From<View> for TreeView {
-    fn from(view: View) -> Self {
-        view.widened()
-    }
-}
-
-impl From<View> for CompactView {
-    fn from(view: View) -> Self {
-        view.widened()
-    }
-}
-
-impl From<View> for IndexedView {
-    fn from(view: View) -> Self {
-        view.widened()
-    }
-}
-
-impl From<View> for CompactTreeView {
-    fn from(view: View) -> Self {
-        view.widened()
-    }
-}
-
-/// View of a table of any kind, as a kernel's argument. A launch copies as many bytes of it as the kernel's own view has.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct AnyView([u64; MOST_VIEW_BYTES / 8]);
-
-/// Bytes of the largest view.
-const MOST_VIEW_BYTES: usize = {
-    let sizes = [
-        size_of::<TableView>(),
-        size_of::<TreeView>(),
-        size_of::<CompactView>(),
-        size_of::<CompactTreeView>(),
-        size_of::<IndexedView>(),
-    ];
-    let (mut most, mut at) = (0, 0);
-    while at < sizes.len() {
-        most = if sizes[at] > most { sizes[at] } else { most };
-        at += 1;
-    }
-    most.next_multiple_of(8)
-};
-
-impl From<View> for AnyView {
-    fn from(view: View) -> Self {
-        view.widened()
+        if self.kind == Kind::Root { u64::from(self.first::<CompactView>().stash.buckets) * 8 } else { 0 }
     }
 }
 
@@ -407,14 +384,7 @@ impl Geometry {
     ///
     /// If the headers and this file disagree. They are built together, so that would be a bug here.
     pub(crate) fn check_abi(&self, spec: Spec) {
-        let view = match spec.kind {
-            StorageKind::Bucket { .. } => size_of::<TableView>(),
-            StorageKind::Tree { .. } => size_of::<TreeView>(),
-            StorageKind::Compact { .. } => size_of::<CompactView>(),
-            StorageKind::CompactTree { .. } => size_of::<CompactTreeView>(),
-            StorageKind::Indexed { .. } => size_of::<IndexedView>(),
-        };
-        assert_eq!(self.table_view_bytes as usize, view);
+        assert_eq!(self.table_view_bytes as usize, spec.kind.view_bytes());
         assert_eq!(self.batch_view_bytes as usize, size_of::<BatchView>());
     }
 
@@ -490,10 +460,10 @@ mod tests {
     fn arguments_are_all_bytes_of_the_view() {
         let (bucket, tree, compact, compact_tree) = (numbered(), numbered(), numbered(), numbered());
         let views = [
-            View::Bucket(bucket),
-            View::Tree { view: tree, pairing: Pairing::Halved },
-            View::Compact { view: compact, slot_bits: 16 },
-            View::CompactTree { view: compact_tree, slot_bits: 32 },
+            View::new::<TableView>(Kind::Bucket, bucket),
+            View::new::<TreeView>(Kind::Tree, tree),
+            View::new::<CompactView>(Kind::Root, compact),
+            View::new::<CompactTreeView>(Kind::CompactTree, compact_tree),
         ];
         let expected = [
             bytemuck::bytes_of(&bucket),
@@ -515,9 +485,9 @@ mod tests {
     #[test]
     fn narrow_trees_have_a_bucket_tables_view() {
         let bucket: TableView = numbered();
-        let tree = TreeView::from(View::Bucket(bucket));
+        let tree = TreeView::from(View::new(Kind::Bucket, bucket));
         assert_eq!((tree.roots, tree.nodes.width), (bucket, 0));
-        let compact = CompactTreeView::from(View::Bucket(bucket));
+        let compact = CompactTreeView::from(View::new(Kind::Bucket, bucket));
         assert_eq!(bytemuck::bytes_of(&compact)[..size_of::<TableView>()], *bytemuck::bytes_of(&bucket));
     }
 
@@ -525,9 +495,10 @@ mod tests {
     fn only_a_stash_gives_more_rounds_to_put_back() {
         let view: CompactView = Zeroable::zeroed();
         let stash = LevelView { rounds: 1, all_rounds: 2, buckets: 3, ..view.stash };
-        let put_back = View::Compact { view: CompactView { stash, ..view }, slot_bits: 32 }.to_put_back();
+        let put_back = View::new(Kind::Root, CompactView { stash, ..view }).to_put_back();
         assert_eq!((CompactView::from(put_back).stash.rounds, put_back.stash_slots()), (2, 24));
-        assert_eq!(View::Bucket(numbered()).stash_slots(), 0);
+        let bucket = View::new::<TableView>(Kind::Bucket, numbered());
+        assert_eq!((bucket.stash_slots(), bucket.rows()), (0, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! file or a link is replaced: a device, a FIFO, a socket or a folder is an error, before anything is written.
 
 use super::RawTable;
-use crate::layout::options::Choice;
+use crate::layout;
 use crate::{Device, Error, Result, faults};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, remove_file, rename};
@@ -186,12 +186,12 @@ impl RawTable {
         named.synchronize_folder().map_err(|error| refused("synchronising the folder of a file that was replaced", path, &error))
     }
 
-    pub(crate) fn load_file(device: &Device, choice: &Choice, width: Option<usize>, path: &Path) -> Result<Self> {
+    pub(crate) fn load_file(device: &Device, kind: layout::Kind, width: Option<usize>, path: &Path) -> Result<Self> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| refused("opening a file", path, &error))?;
         // Only regular files have a meaningful length; a pipe, for example, has none.
         let bytes = metadata.is_file().then_some(metadata.len());
-        Self::load(device, choice, width, file, bytes)
+        Self::load(device, kind, width, file, bytes)
     }
 }
 

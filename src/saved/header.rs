@@ -3,8 +3,9 @@
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
 use crate::core::table::{RawTable, Sized};
+use crate::layout::Kind;
 use crate::layout::limits::MAX_CAPACITY;
-use crate::layout::options::{Choice, Options, Parameters, SeedPair, Seeds};
+use crate::layout::options::{Options, Parameters, SeedPair, Seeds};
 use crate::layout::size::{self, MAX_NODES, node_bytes};
 use crate::layout::spec::Spec;
 use crate::{Error, FileFault, Reference, Result, Strategy};
@@ -31,7 +32,7 @@ const CUCKOO: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Fields {
-    /// Kind of table: see `kind_of`.
+    /// Kind of table: its number in [`Kind::ALL`].
     kind: u32,
     pub width: u32,
     flags: u32,
@@ -77,19 +78,8 @@ pub(super) struct Header {
     pub options: Options,
 }
 
-/// Number and name of a table's kind.
-fn kind_of(choice: &Choice) -> (u32, &'static str) {
-    match choice {
-        Choice::Bucket { .. } => (0, "BucketTable"),
-        Choice::Tree { .. } => (1, "TreeTable"),
-        Choice::Compact { .. } => (2, "RootTable"),
-        Choice::CompactTree { .. } => (3, "CompactTreeTable"),
-        Choice::Indexed => (4, "IndexedTable"),
-    }
-}
-
-fn described(choice: &Choice, width: Option<usize>) -> String {
-    let (_, name) = kind_of(choice);
+fn described(kind: Kind, width: Option<usize>) -> String {
+    let name = kind.table();
     match width {
         Some(width) => format!("{name} of {width}-word vectors"),
         None => name.into(),
@@ -103,24 +93,18 @@ impl Header {
         let mut strategy = [0; 16];
         let name = sized.spec.strategy().to_string();
         strategy[..name.len()].copy_from_slice(name.as_bytes());
-        let chosen_slot_bits = match options.choice {
-            Choice::Compact { slot_bits, .. } | Choice::CompactTree { slot_bits } => slot_bits.unwrap_or(0),
-            _ => 0,
-        };
-        let (key_bits, slot_bits) = sized.spec.key_and_slot_bits().unwrap_or((0, sized.spec.index_slot_bits()));
+        let Spec { key_bits, slot_bits, .. } = sized.spec;
         let flag = |is: bool, flag: u32| if is { flag } else { 0 };
         let [stored, nodes] = sized.stored()?;
         let rows = sized.store.row_counts()?;
         let geometry = raw.geometry_of(sized);
         let fields = Fields {
-            kind: kind_of(&options.choice).0,
+            kind: options.kind as u32,
             width: options.width as u32,
-            flags: flag(options.grows, GROWS)
-                | flag(matches!(options.choice, Choice::Bucket { dense: true }), DENSE)
-                | flag(options.is_cuckoo(), CUCKOO),
+            flags: flag(options.grows, GROWS) | flag(options.dense, DENSE) | flag(options.is_cuckoo(), CUCKOO),
             key_bits,
             slot_bits,
-            chosen_slot_bits,
+            chosen_slot_bits: options.slot_bits.unwrap_or(0),
             slot_layout: SlotLayout::of(sized.spec, &geometry),
             seeds: seeds.vectors.len() as u32,
             node_hash_mask: options.node_hash_mask,
@@ -210,13 +194,13 @@ impl Header {
     }
 
     /// Returns an error unless the table has this kind, and this width, if one is given.
-    pub(super) fn check_is(&self, choice: &Choice, width: Option<usize>) -> Result<()> {
+    pub(super) fn check_is(&self, kind: Kind, width: Option<usize>) -> Result<()> {
         let own = self.options.width;
-        if kind_of(&self.options.choice).0 == kind_of(choice).0 && width.is_none_or(|width| width == own) {
+        if self.options.kind == kind && width.is_none_or(|width| width == own) {
             return Ok(());
         }
-        let found = described(&self.options.choice, Some(own));
-        Err(FileFault::OtherTable { found, wanted: described(choice, width) }.into())
+        let found = described(self.options.kind, Some(own));
+        Err(FileFault::OtherTable { found, wanted: described(kind, width) }.into())
     }
 
     /// Spec of the table on a device with compare-and-swaps of `chunk_bytes` bytes; none if no table has these properties.
@@ -224,16 +208,16 @@ impl Header {
         let Fields { key_bits, slot_bits, node_buckets, .. } = self.fields;
         let width = self.options.width;
         let bucket = Spec::bucket(width, chunk_bytes);
-        match self.options.choice {
-            Choice::Bucket { dense: true } => bucket.map(Spec::dense),
-            Choice::Bucket { dense: false } => bucket,
-            Choice::Tree { strategy } => Spec::tree(width, strategy, chunk_bytes),
-            Choice::Compact { cuckoo, .. } => Spec::compact(key_bits, slot_bits, cuckoo, chunk_bytes),
-            Choice::CompactTree { .. } if width <= 2 => bucket,
-            Choice::CompactTree { .. } if key_bits != Spec::root_bits(width, 2 * node_buckets) => return None,
-            Choice::CompactTree { .. } => Spec::compact_tree(width, key_bits, slot_bits, chunk_bytes),
-            Choice::Indexed if ![32, 64].contains(&slot_bits) => return None,
-            Choice::Indexed => Spec::indexed(width, slot_bits, chunk_bytes),
+        match self.options.kind {
+            Kind::Bucket if self.options.dense => bucket.map(Spec::dense),
+            Kind::Bucket => bucket,
+            Kind::Tree => Spec::tree(width, self.options.strategy, chunk_bytes),
+            Kind::Root => Spec::compact(key_bits, slot_bits, self.options.cuckoo, chunk_bytes),
+            Kind::CompactTree if width <= 2 => bucket,
+            Kind::CompactTree if key_bits != Spec::root_bits(width, 2 * node_buckets) => return None,
+            Kind::CompactTree => Spec::compact_tree(width, key_bits, slot_bits, chunk_bytes),
+            Kind::Indexed if ![32, 64].contains(&slot_bits) => return None,
+            Kind::Indexed => Spec::indexed(width, slot_bits, chunk_bytes),
         }
         .ok()
     }
@@ -250,18 +234,23 @@ impl Fields {
         if chosen.is_some_and(|bits| ![16, 32, 64].contains(&bits)) {
             return Err(format!("slots of {chosen_slot_bits} bits"));
         }
-        let choice = match kind {
-            0 => Choice::Bucket { dense: flags & DENSE != 0 },
-            1 => Choice::Tree { strategy: self.strategy()? },
-            2 if width != 2 => return Err(format!("keys of {width} words")),
-            2 => Choice::Compact { key_bits, slot_bits: chosen, cuckoo: flags & CUCKOO != 0 },
-            3 => Choice::CompactTree { slot_bits: chosen },
-            4 => Choice::Indexed,
-            _ => return Err(format!("the kind {kind}")),
-        };
-        let options = Options::new(choice, width as usize);
+        let kind = *Kind::ALL.get(kind as usize).ok_or_else(|| format!("the kind {kind}"))?;
+        if kind == Kind::Root && width != 2 {
+            return Err(format!("keys of {width} words"));
+        }
         let Self { hash_mask, node_hash_mask, .. } = *self;
-        Ok(Options { grows: flags & GROWS != 0, hash_mask, node_hash_mask, ..options })
+        let defaults = Options::new(kind, width as usize);
+        Ok(Options {
+            grows: flags & GROWS != 0,
+            dense: kind == Kind::Bucket && flags & DENSE != 0,
+            strategy: if kind == Kind::Tree { self.strategy()? } else { defaults.strategy },
+            key_bits: if kind == Kind::Root { key_bits } else { defaults.key_bits },
+            slot_bits: chosen.filter(|_| kind.is_compact()),
+            cuckoo: kind == Kind::Root && flags & CUCKOO != 0,
+            hash_mask,
+            node_hash_mask,
+            ..defaults
+        })
     }
 
     /// Adds the constants of the hash family of compact slots.

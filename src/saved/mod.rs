@@ -47,8 +47,9 @@ pub use file::{Named, NewFile};
 use crate::backend::Store;
 use crate::core::growth::GROW_AT_MOST;
 use crate::core::table::{Loaded, RawTable, Sized};
+use crate::layout::Kind;
 use crate::layout::limits::MAX_CAPACITY;
-use crate::layout::options::{Choice, Options, Parameters};
+use crate::layout::options::{Options, Parameters};
 use crate::layout::part::{BLOCK, Part};
 use crate::layout::rows::row_bits;
 use crate::layout::size::Size;
@@ -87,18 +88,12 @@ impl RawTable {
         to.finish()
     }
 
-    /// Loads a table of the kind of `choice`, of vectors of `width` words if that is given. If `bytes` is given, the file must
+    /// Loads a table of a kind, of vectors of `width` words if that is given. If `bytes` is given, the file must
     /// have exactly that length.
-    pub(crate) fn load(
-        device: &Device,
-        choice: &Choice,
-        width: Option<usize>,
-        from: impl Read,
-        bytes: Option<u64>,
-    ) -> Result<Self> {
+    pub(crate) fn load(device: &Device, kind: Kind, width: Option<usize>, from: impl Read, bytes: Option<u64>) -> Result<Self> {
         let mut from = Source::new(from, 16);
         let header = Header::read(&mut from)?;
-        header.check_is(choice, width)?;
+        header.check_is(kind, width)?;
         let needed = header.file_bytes();
         match bytes {
             Some(bytes) if bytes < needed => return Err(FileFault::Truncated { bytes, needed }.into()),
@@ -157,9 +152,9 @@ impl RawTable {
         let words = spec.hashed_words() as usize;
         let empty = seeds.empty;
         // Roots are stored as vectors of two words.
-        let choice = if spec.is_tree() { Choice::Bucket { dense: false } } else { options.choice };
+        let kind = if spec.is_tree() { Kind::Bucket } else { options.kind };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
-        let of_slots = Options { choice, width: words, capacity: Some(capacity), ..options };
+        let of_slots = Options { kind, width: words, capacity: Some(capacity), ..options };
         let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
         let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! Layout of slots for vectors in memory, and so in a file, for machines with another layout, which read the vectors from it. It
 //! follows cuda/warpset/core/layout.cuh, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
-use crate::layout::spec::{Spec, StorageKind};
 use crate::layout::view::Geometry;
+use crate::layout::{Kind, Spec};
 use bytemuck::{Pod, Zeroable};
 
 /// Layout of the slots of a bucket table, or of those for the roots of a tree table. All zeros for tables with one layout on
@@ -24,7 +24,7 @@ const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {
     pub(super) fn of(spec: Spec, geometry: &Geometry) -> Self {
-        if !matches!(spec.kind, StorageKind::Bucket { .. } | StorageKind::Tree { .. }) {
+        if spec.kind.of_roots() != Kind::Bucket {
             return Self::zeroed();
         }
         let slot_words = spec.slot_words() as u32;

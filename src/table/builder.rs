@@ -1,6 +1,6 @@
 use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
-use crate::layout::options::{Choice, Options};
+use crate::layout::options::Options;
 use crate::{Device, MemoryLimit, Result, Strategy};
 use std::fmt;
 use std::marker::PhantomData;
@@ -78,7 +78,7 @@ impl<K> TableBuilder<K, Tree> {
     /// # Ok(()) }
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.options.choice = Choice::Tree { strategy };
+        self.options.strategy = strategy;
         self
     }
 }
@@ -101,7 +101,7 @@ impl<K> TableBuilder<K, Bucket> {
     /// # Ok(()) }
     /// ```
     pub fn dense(mut self, dense: bool) -> Self {
-        self.options.choice = Choice::Bucket { dense };
+        self.options.dense = dense;
         self
     }
 
@@ -137,8 +137,9 @@ impl<K> TableBuilder<K, Root> {
     /// Sets the number of bits of a key: 20 to 64. Default: 64. A key with more bits is an error.
     ///
     /// With fewer bits, a slot must hold less, and more hash functions are available (`slot_bits`).
-    pub fn key_bits(self, bits: u32) -> Self {
-        self.with_keys(|key_bits, _, _| *key_bits = bits)
+    pub fn key_bits(mut self, bits: u32) -> Self {
+        self.options.key_bits = bits;
+        self
     }
 
     /// Sets the number of bits of a slot: 16, 32 or 64. Default: the fewest with which the table can be filled to 0.95.
@@ -148,8 +149,9 @@ impl<K> TableBuilder<K, Root> {
     /// the hash function under which the key is stored. With 3 functions or more the table can be filled to 0.95: 2^28 slots of
     /// 32 bits are enough for keys of 54 bits. With 2 functions searches get long at a lower fill; with one the table is full at
     /// about 0.8. Slots that have no bits even for one function are an error.
-    pub fn slot_bits(self, bits: u32) -> Self {
-        self.with_keys(|_, slot_bits, _| *slot_bits = Some(bits))
+    pub fn slot_bits(mut self, bits: u32) -> Self {
+        self.options.slot_bits = Some(bits);
+        self
     }
 
     /// Sets whether keys may be moved, so that the table can be filled to 0.99 (tables of a few hundred slots to 0.85): *compact
@@ -173,14 +175,8 @@ impl<K> TableBuilder<K, Root> {
     /// assert!(table.contains_many(&keys)?.iter().all(|stored| *stored));
     /// # Ok(()) }
     /// ```
-    pub fn cuckoo(self, may_relocate: bool) -> Self {
-        self.with_keys(|_, _, cuckoo| *cuckoo = may_relocate)
-    }
-
-    fn with_keys(mut self, change: impl FnOnce(&mut u32, &mut Option<u32>, &mut bool)) -> Self {
-        if let Choice::Compact { key_bits, slot_bits, cuckoo } = &mut self.options.choice {
-            change(key_bits, slot_bits, cuckoo);
-        }
+    pub fn cuckoo(mut self, may_relocate: bool) -> Self {
+        self.options.cuckoo = may_relocate;
         self
     }
 }
@@ -194,7 +190,7 @@ impl<K> TableBuilder<K, CompactTree> {
     /// least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58 bits. The rule for which roots fit a slot
     /// is that for the keys of a [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
-        self.options.choice = Choice::CompactTree { slot_bits: Some(bits) };
+        self.options.slot_bits = Some(bits);
         self
     }
 }
@@ -206,7 +202,7 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     }
 
     pub(crate) fn of_width(width: usize) -> Self {
-        Self { options: Options::new(S::CHOICE, width), table: PhantomData }
+        Self { options: Options::new(S::KIND, width), table: PhantomData }
     }
 
     /// Sets the least number of slots. Default: 2^20, or fewer if the table grows and has a limit of memory

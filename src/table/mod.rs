@@ -268,8 +268,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// - [`TableFull`](crate::Error::TableFull): some of the vectors found no free slot, and are not stored; all others of the
-    /// slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause if
-    /// a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
+    ///   slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause
+    ///   if a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
     /// - [`Stopped`](crate::Error::Stopped), from a table that grows: an error ended the call after `offered` of the `given`
     ///   vectors. These are stored; some of the others may be.
     /// - The errors of [`find_or_put_many`](Self::find_or_put_many). Those of arguments come before anything is stored. After
@@ -728,7 +728,7 @@ impl<'a, K: Key, S: Storage> IntoIterator for &'a Table<K, S> {
 
 impl<K: Key, S: Storage> fmt::Debug for Table<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(S::NAME)
+        f.debug_struct(self.raw.options.kind.table())
             .field("width", &self.width())
             .field("slots", &self.slots())
             .field("device", self.device())

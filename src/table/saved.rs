@@ -84,7 +84,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// reader's error. [`OutOfMemory`](crate::Error::OutOfMemory), or errors that the device reports. After an error there is no
     /// table, and all its memory is freed.
     pub fn load(device: &Device, from: impl Read) -> Result<Self> {
-        Ok(Self::of(Arc::new(RawTable::load(device, &S::CHOICE, K::WIDTH, from, None)?)))
+        Ok(Self::of(Arc::new(RawTable::load(device, S::KIND, K::WIDTH, from, None)?)))
     }
 
     /// Loads a table from a file, which must hold nothing else. The file's length is checked before memory is allocated, so a
@@ -94,7 +94,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`load`](Self::load).
     pub fn load_file(device: &Device, path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::of(Arc::new(RawTable::load_file(device, &S::CHOICE, K::WIDTH, path.as_ref())?)))
+        Ok(Self::of(Arc::new(RawTable::load_file(device, S::KIND, K::WIDTH, path.as_ref())?)))
     }
 
     /// Converts references to the saved table into references to this table, which was loaded from it. Each refers to the same

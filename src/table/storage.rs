@@ -1,9 +1,8 @@
 //! Storage kinds of tables, and the names of the table types.
 
 use super::{Table, Words};
-use crate::Strategy;
 use crate::backend::KernelArgument;
-use crate::layout::options::Choice;
+use crate::layout::kind::{Kind, kinds};
 use crate::layout::view::{AnyView, CompactTreeView, CompactView, IndexedView, TableView, TreeView, View};
 
 /// A table of vectors that are given as [words](Words), of a width that is chosen at run time.
@@ -169,17 +168,13 @@ pub type IndexedTable = VectorTable<Indexed>;
 
 /// How the vectors of a [`Table`] are stored: [`Bucket`], [`Tree`], [`Root`], [`CompactTree`] or [`Indexed`].
 pub trait Storage: sealed::Sealed + Send + Sync + 'static {
-    /// Default options of a table with this storage.
+    /// Kind of a table with this storage.
     #[doc(hidden)]
-    const CHOICE: Choice;
+    const KIND: Kind;
 
     /// Words of a key, if the storage has keys of one size only.
     #[doc(hidden)]
-    const KEY_WORDS: Option<usize> = None;
-
-    /// Type name in debug output.
-    #[doc(hidden)]
-    const NAME: &'static str;
+    const KEY_WORDS: Option<usize> = Self::KIND.key_words();
 
     /// Kernel argument that represents such a table.
     #[doc(hidden)]
@@ -218,48 +213,24 @@ pub enum Indexed {}
 pub enum Erased {}
 
 impl Storage for Erased {
-    const CHOICE: Choice = panic!("such a table is not built or loaded as one: it is made from a table of a kind");
-    const NAME: &'static str = "Table";
+    const KIND: Kind = panic!("such a table is not built or loaded as one: it is made from a table of a kind");
+    const KEY_WORDS: Option<usize> = None;
     type View = AnyView;
-}
-
-impl Storage for Indexed {
-    const CHOICE: Choice = Choice::Indexed;
-    const NAME: &'static str = "IndexedTable";
-    type View = IndexedView;
-}
-
-impl Storage for Bucket {
-    const CHOICE: Choice = Choice::Bucket { dense: false };
-    const NAME: &'static str = "BucketTable";
-    type View = TableView;
-}
-
-impl Storage for Tree {
-    const CHOICE: Choice = Choice::Tree { strategy: Strategy::DEFAULT };
-    const NAME: &'static str = "TreeTable";
-    type View = TreeView;
-}
-
-impl Storage for Root {
-    const CHOICE: Choice = Choice::Compact { key_bits: 64, slot_bits: None, cuckoo: false };
-    const KEY_WORDS: Option<usize> = Some(2);
-    const NAME: &'static str = "RootTable";
-    type View = CompactView;
-}
-
-impl Storage for CompactTree {
-    const CHOICE: Choice = Choice::CompactTree { slot_bits: None };
-    const NAME: &'static str = "CompactTreeTable";
-    type View = CompactTreeView;
 }
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::CompactTree {}
     impl Sealed for super::Erased {}
-    impl Sealed for super::Indexed {}
-    impl Sealed for super::Bucket {}
-    impl Sealed for super::Tree {}
-    impl Sealed for super::Root {}
 }
+
+macro_rules! storages {
+    ($($kind:ident: $view:ident, $table:literal;)*) => {
+        $(impl Storage for $kind {
+            const KIND: Kind = Kind::$kind;
+            type View = $view;
+        }
+
+        impl sealed::Sealed for $kind {})*
+    };
+}
+kinds!(storages);

@@ -381,7 +381,7 @@ fn tables_without_a_limit_grow_by_four<S: Kind>(device: &Device) {
         }
     }
     // The number of buckets is a prime.
-    let least = if <S as warpset::Storage>::NAME.contains("Tree") { 2.0 } else { 3.5 };
+    let least = if <S as Kind>::NAME.contains("tree") { 2.0 } else { 3.5 };
     assert!(sizes.windows(2).all(|pair| (least..4.7).contains(&(pair[1] as f64 / pair[0] as f64))), "{sizes:?}");
     assert!(sizes.len() >= 3 && sizes.len() <= 5, "{sizes:?}");
     assert!(table.slots() as f64 <= 4.7 * table.len().unwrap() as f64 / 0.85, "{sizes:?}");

@@ -5,8 +5,7 @@
 //! - `add_many` and `upsert_many` do what a map's entries do, for every type and way to combine, exactly once a key, even while
 //!   the table grows and others put. A rejected key changes nothing.
 //! - Numbers that are given again begin with the initial value of the array.
-//! - An upsert with the values of another table, or with a wrong number of operands, is refused before anything changes. A
-//!   failure changes no value of another key.
+//! - An upsert with a wrong number of operands is refused before anything changes. A failure changes no value of another key.
 
 use crate::common::vectors::{distinct, mix, some_widths};
 use crate::common::{scaled, tests};

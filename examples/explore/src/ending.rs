@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::output::Unwritten;
 use crate::outputs::{Outputs, trace_text};
 use crate::pictures::chart::Chart;
+use crate::pictures::projection::Projection;
 use crate::pictures::{Run, dot};
 use crate::program;
 use crate::ranks;
@@ -126,7 +127,8 @@ impl Ending<'_> {
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
         let Extras { measurements, mut exported, states_in_memory, memory_for_twice } = extras;
         if let Some(output) = outputs.export {
-            let drawn = dot::text(interpreter, found_run.as_ref());
+            let projection = (!options.project.is_empty()).then(|| Projection::new(model, &options.project)).transpose();
+            let drawn = projection.and_then(|projection| dot::text(interpreter, checks, found_run.as_ref(), projection.as_ref()));
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
             let drawn = drawn.context("--export: the picture cannot be written");
             exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));

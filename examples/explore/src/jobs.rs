@@ -32,7 +32,7 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 51] = [
+const USES: [(&str, &str); 52] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
@@ -80,6 +80,7 @@ const USES: [(&str, &str); 51] = [
     ("timeout", "uuuuuuu"),
     ("max_states", "u--u---"),
     ("export", "u------"),
+    ("project", "u------"),
     ("record", "u------"),
     ("record_bytes", "u------"),
     ("progress", "u..u..."),
@@ -224,7 +225,7 @@ mod tests {
         let value = match option {
             "model" => return Vec::new(),
             "format" => "dve",
-            "interleave" => "A",
+            "interleave" | "project" => "A",
             "invariant" | "goal" | "ltl" | "ef" | "livelock" => "-1 <= x",
             "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "checkpoint_every"
             | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",
@@ -240,6 +241,7 @@ mod tests {
             "seed" => "simulate",
             "checkpoint_every" | "checkpoint_levels" => "checkpoint",
             "record_bytes" => "record",
+            "project" => "export",
             _ => "",
         };
         let mut all = if required.is_empty() { Vec::new() } else { written(required) };

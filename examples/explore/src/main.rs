@@ -83,6 +83,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     let mut text = Text::read(format, input, &options.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
+    options.ensure_projects(text.model())?;
     if let Some(file) = &options.properties {
         return properties::answer(options, plan, &mut text, outputs, file, start);
     }

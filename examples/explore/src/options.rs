@@ -5,10 +5,12 @@ use crate::diagnostic::Severity;
 use crate::exit;
 use crate::export::Form;
 use crate::generate::Generate;
+use crate::ir::Model;
 use crate::jobs;
 use crate::language::{Format, Text};
 use crate::network::Reading;
 use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
+use crate::pictures::projection::Projection;
 use crate::program::with_negative_numbers;
 use crate::simulate::requested;
 use crate::table_kind::TableKind;
@@ -325,6 +327,11 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub export: Option<PathBuf>,
 
+    /// Merge states in the picture of --export graph.dot: draw a node for each combination of the states of these processes or
+    /// components, or of the values of these variables or places. May be repeated.
+    #[arg(long, value_name = "NAMES", requires = "export", help_heading = "Limits and output")]
+    pub project: Vec<String>,
+
     /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
     /// order.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
@@ -471,6 +478,16 @@ impl Options {
                 Ok(())
             }
         }
+    }
+
+    /// Returns an error if a picture cannot be merged as requested.
+    pub fn ensure_projects(&self, model: &Model) -> Result<()> {
+        let is_picture = self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form == Form::Dot));
+        ensure!(
+            self.project.is_empty() || is_picture,
+            "--project is for pictures: the name of the file of --export ends with .dot"
+        );
+        Projection::new(model, &self.project).map(drop)
     }
 
     /// The kind of table for states of `words` words.

@@ -6,7 +6,7 @@ use super::kernels::{CpuView, warpset_cpu_count_parts, warpset_cpu_export_left, 
 use super::rehash::{put_all, rehash};
 use super::threads::in_pieces;
 use crate::host::zeroed;
-use crate::layout::spec::StorageKind;
+use crate::layout::Kind;
 use crate::layout::view::{Counts, View};
 use crate::{Result, Spec};
 use std::ops::Range;
@@ -22,7 +22,7 @@ const BITS: u64 = u64::BITS as u64;
 /// Whether the slots of tables with this spec are filled here. Most wider vectors have buckets of one slot
 /// (cuda/cpu_kernels/growth.cpp).
 pub(super) fn is_filled_in_order(spec: Spec) -> bool {
-    matches!(spec.kind, StorageKind::Bucket { .. } | StorageKind::Tree { .. }) && spec.hashed_words() <= 9
+    spec.kind.of_roots() == Kind::Bucket && spec.hashed_words() <= 9
 }
 
 /// A bucket table that grows, or a table of trees whose roots lie in one.

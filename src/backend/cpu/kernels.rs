@@ -3,9 +3,8 @@
 use super::filter::Filter;
 use super::threads::in_pieces;
 use crate::Spec;
-use crate::layout::Kernel;
-use crate::layout::spec::StorageKind;
 use crate::layout::view::{BatchView, Geometry, UpsertView, View};
+use crate::layout::{Kernel, Kind};
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ use std::ops::Range;
 pub(super) struct CpuView {
     /// View of the table, of its kind.
     table: *const u8,
-    kind: TableKind,
+    kind: Kind,
     /// Pairing of the halves of a tree (tree tables only).
     pairing: u32,
     /// Bits of a slot, in a compact or an indexed table.
@@ -40,44 +39,27 @@ impl SlotsOf {
     }
 }
 
-/// `warpset::TableKind` of cpu_kernels/kernels.hpp.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(super) enum TableKind {
-    Bucket,
-    Tree,
-    Compact,
-    CompactTree,
-    Indexed,
-}
-
 // SAFETY: a `&CpuView` only passes it to kernels, which read it and the view that it points to, and which access the memory of
 // the table and the words of the filter atomically where several may.
 unsafe impl Sync for CpuView {}
 
 impl CpuView {
-    /// View of a table with that spec. It points to `view`, which must outlive the call that uses it.
+    /// View of a table with that spec, whose view is `view`. It points to `view`, which must outlive the call that uses it.
     pub(super) fn of(spec: Spec, view: &View) -> Self {
-        let (kind, pairing, slot_bits) = match view {
-            View::Bucket(_) => (TableKind::Bucket, 0, 0),
-            View::Tree { pairing, .. } => (TableKind::Tree, *pairing as u32, 0),
-            View::Compact { slot_bits, .. } => (TableKind::Compact, 0, *slot_bits),
-            View::CompactTree { slot_bits, .. } => (TableKind::CompactTree, 0, *slot_bits),
-            View::Indexed { slot_bits, .. } => (TableKind::Indexed, 0, *slot_bits),
-        };
-        let (table, slots) = (view.argument().as_ptr(), SlotsOf::spec(spec));
-        Self { table, kind, pairing, slot_bits, slots, filter: std::ptr::null_mut(), filter_words: 0 }
+        Self {
+            table: view.argument().as_ptr(),
+            kind: view.kind,
+            pairing: spec.strategy().pairing() as u32,
+            slot_bits: spec.slot_bits,
+            slots: SlotsOf::spec(spec),
+            filter: std::ptr::null_mut(),
+            filter_words: 0,
+        }
     }
 
     /// View of the roots of a table of trees, as a table of their own.
     pub(super) fn of_roots(spec: Spec, view: &View) -> Self {
-        let trees = Self::of(spec, view);
-        let kind = match trees.kind {
-            TableKind::Tree => TableKind::Bucket,
-            TableKind::CompactTree => TableKind::Compact,
-            _ => unreachable!("other tables have no roots"),
-        };
-        Self { kind, ..trees }
+        Self { kind: view.kind.of_roots(), ..Self::of(spec, view) }
     }
 
     /// As [`of`](Self::of), with the filter that a search uses, if it does.
@@ -89,7 +71,7 @@ impl CpuView {
 
 entries! {
     pub(super) fn warpset_cpu_geometry(
-        kind: TableKind,
+        kind: Kind,
         width: u32,
         slot_words: u32,
         chunk_bytes: u32,
@@ -165,18 +147,10 @@ pub(super) unsafe fn export(table: CpuView, slots: Range<u64>, vectors: *mut u32
 /// The layout of a spec on this machine.
 pub(crate) fn geometry(spec: Spec) -> Geometry {
     let mut geometry = Geometry::default();
-    let kind = match spec.kind {
-        StorageKind::Bucket { .. } => TableKind::Bucket,
-        StorageKind::Tree { .. } => TableKind::Tree,
-        StorageKind::Compact { .. } => TableKind::Compact,
-        StorageKind::CompactTree { .. } => TableKind::CompactTree,
-        StorageKind::Indexed { .. } => TableKind::Indexed,
-    };
-    let slot_bits = spec.key_and_slot_bits().map_or(spec.index_slot_bits(), |(_, slot_bits)| slot_bits);
     // SAFETY: `geometry` is valid memory for one `Geometry`, whose layout cpu_kernels/kernels.hpp shares (tests/library/abi.rs).
     unsafe {
         let SlotsOf { words, chunk_bytes } = SlotsOf::spec(spec);
-        warpset_cpu_geometry(kind, spec.width, words, chunk_bytes, slot_bits, &mut geometry);
+        warpset_cpu_geometry(spec.kind, spec.width, words, chunk_bytes, spec.slot_bits, &mut geometry);
     }
     geometry.check_abi(spec);
     geometry
@@ -191,10 +165,25 @@ pub(crate) fn quotient(
     function: u32,
     key: u64,
 ) -> (u32, u64, u64) {
-    let view = View::Compact { view: compact, slot_bits };
+    let view = View::new(Kind::Root, compact);
     let spec = Spec::compact(20, slot_bits, false, 8).expect("bits that slots have");
     let (mut bucket, mut code, mut back) = (0, 0, 0);
     // SAFETY: the view is of a compact table, whose memory the function does not look at; the results have memory.
     unsafe { warpset_cpu_quotient(&CpuView::of(spec, &view), level, function, key, &mut bucket, &mut code, &mut back) };
     (bucket, code, back)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::Kind;
+
+    /// The list in C++ is the list in Rust.
+    #[test]
+    fn kinds_are_those_of_the_kernels() {
+        let header = include_str!("../../../cuda/cpu_kernels/kernels.hpp");
+        let list = header.split("enum class TableKind : u32 {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
+        let names: Vec<&str> = list.split(',').map(str::trim).collect();
+        assert_eq!(names, Kind::ALL.iter().map(|kind| format!("{kind:?}")).collect::<Vec<_>>());
+        assert!(Kind::ALL.iter().enumerate().all(|(number, kind)| *kind as usize == number));
+    }
 }

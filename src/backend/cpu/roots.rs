@@ -10,7 +10,6 @@ use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
 use crate::backend::Machine as _;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::spec::StorageKind;
 use crate::layout::view::Counts;
 use crate::{Result, Spec};
 use std::ops::Range;
@@ -19,12 +18,8 @@ use std::sync::atomic::AtomicU64;
 impl CpuStore {
     /// [`Store::move_roots`](crate::backend::Store::move_roots).
     pub(super) fn move_roots_alone(&mut self, parameters: &Parameters<'_>, slots_now: u64) -> Result<Option<Counts>> {
-        let are_equal = match (self.spec.kind, parameters.spec.kind) {
-            (StorageKind::Tree { .. }, StorageKind::Tree { .. }) => true,
-            (StorageKind::CompactTree { roots }, StorageKind::CompactTree { roots: others }) => roots.key_bits == others.key_bits,
-            _ => false,
-        };
-        if !are_equal {
+        let (spec, others) = (self.spec, parameters.spec);
+        if !spec.is_tree() || spec.kind != others.kind || spec.key_bits != others.key_bits {
             return Ok(None);
         }
         let bytes = parameters.slot_bytes(&geometry(parameters.spec));
@@ -98,7 +93,7 @@ mod tests {
             assert_eq!((rejected + stored, table.raw.size(), table.len().unwrap()), (3000, from, 3000));
             assert!(table.get_many(&before).unwrap() == vectors && all_are_seen());
         } else {
-            assert!(S::NAME != Tree::NAME, "1,000 slots hold 3,000 roots");
+            assert!(S::KIND != Tree::KIND, "1,000 slots hold 3,000 roots");
         }
         let from = table.raw.size();
         table.raw.grow_from("grow", from, Size { slots: 40_000, ..from }).unwrap();

@@ -76,7 +76,6 @@ pub(crate) struct Job<'a> {
 /// The macros that `table.cuh` needs for tables of a spec, as options of a compiler.
 pub(crate) fn definitions(spec: Spec) -> Vec<String> {
     let strategy = spec.strategy();
-    let (key_bits, slot_bits) = spec.key_and_slot_bits().unwrap_or((0, spec.index_slot_bits()));
     let macros = [
         ("INDEXED", spec.is_indexed().into()),
         ("TREE", spec.is_tree().into()),
@@ -84,8 +83,8 @@ pub(crate) fn definitions(spec: Spec) -> Vec<String> {
         ("SLOT_WORDS", spec.slot_words()),
         ("CHUNK_BYTES", spec.chunk_bytes()),
         ("LINE_BYTES", spec.line_bytes()),
-        ("KEY_BITS", key_bits as usize),
-        ("SLOT_BITS", slot_bits as usize),
+        ("KEY_BITS", spec.key_bits as usize),
+        ("SLOT_BITS", spec.slot_bits as usize),
         ("LANES", strategy.lanes as usize),
         ("PAIRING", strategy.pairing() as usize),
         ("WORKSPACE", strategy.workspace as usize),

@@ -20,7 +20,7 @@ pub mod language;
 pub mod ltl;
 pub mod net;
 pub mod network;
-mod parsing;
+pub mod parsing;
 pub mod product;
 pub mod reduction;
 pub mod slco;

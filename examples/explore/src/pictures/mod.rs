@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod dot;
+pub mod projection;
 mod svg;
 
 use crate::liveness::lasso::Lasso;

@@ -248,6 +248,9 @@ const ONCE: &[(&str, fn())] = &[
     ("ranks::what_ranks_do_not_do_is_refused", ranks::what_ranks_do_not_do_is_refused),
     ("graphs::exported_state_spaces_are_graphs", graphs::exported_state_spaces_are_graphs),
     ("pictures::no_text_of_a_chart_is_cut_or_covered", pictures::no_text_of_a_chart_is_cut_or_covered),
+    ("pictures::states_are_merged_by_a_projection", pictures::states_are_merged_by_a_projection),
+    ("pictures::state_spaces_show_all_that_fails", pictures::state_spaces_show_all_that_fails),
+    ("pictures::projections_are_checked_before_the_search", pictures::projections_are_checked_before_the_search),
     ("pictures::charts_show_values_lines_and_every_process", pictures::charts_show_values_lines_and_every_process),
 ];
 

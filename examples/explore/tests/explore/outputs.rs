@@ -161,7 +161,7 @@ pub fn state_spaces_are_drawn() {
     let (_folder, path) = written(&chain(2100));
     let output = explore(&path, ["--export", name, "--json"]);
     let error = only_object(&output)["error"].as_str().unwrap().to_string();
-    assert!(output.status.code() == Some(2) && error.contains("more than 2000 states"), "{error}");
+    assert!(output.status.code() == Some(2) && error.contains("more than 2,000 states"), "{error}");
 }
 
 pub fn outputs_are_opened_before_the_search() {

@@ -1,9 +1,11 @@
-//! Message charts as SVG, measured: every text has its place.
+//! Message charts as SVG, measured: every text has its place. State spaces as graphs with few nodes.
 //!
 //! Keeps this promise of `examples/explore/docs/searching.md`:
 //!
 //! - A message chart shows every process, every message with its values, and whole statements with their lines in the source; no
 //!   text is cut, and none lies on another or on an arrow.
+//! - A picture of a state space marks every state in which a check fails, says once what all states share, and merges states by
+//!   `--project`.
 
 use super::*;
 use unicode_width::UnicodeWidthStr;
@@ -195,4 +197,109 @@ pub fn charts_show_values_lines_and_every_process() {
     );
     let text = looked_at("SLCO", &chart(&file("vending.slco"), &["--goal", "people.Ann.Done"]));
     assert!(text.contains("send coin(0) to Pay") && text.contains("coins!0\n"), "{text}");
+}
+
+/// Two counters that step on their own, and a lock of which nothing is seen.
+const LARGE: &str = "int steps; byte fixed = 7;
+process A { byte of; state low, high; init low; trans
+  low -> low { guard of < 40; effect of = of + 1, steps = steps + 1; }, low -> high { guard of == 40; effect fixed = 7; }; }
+process B { byte of; state low, high; init low; trans
+  low -> low { guard of < 60; effect of = of + 1, steps = steps + 1; }, low -> high { guard of == 60; }; }
+system async;";
+
+/// The graph's label, its nodes, and its edges.
+fn graph(file: &Path) -> (String, Vec<String>, Vec<String>) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let label = text.lines().find(|line| line.starts_with("  label=")).unwrap_or_default().to_string();
+    let is_numbered = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let ends = |line: &&str| line.split('[').next().is_some_and(|ends| ends.contains("->"));
+    let (edges, nodes) = text.lines().filter(is_numbered).map(String::from).partition(|line| ends(&&**line));
+    (label, nodes, edges)
+}
+
+pub fn states_are_merged_by_a_projection() {
+    let (folder, path) = written(LARGE);
+    let file = folder.path().join("a.dot");
+    let name = file.to_str().unwrap();
+    // 42 times 62 states are too many without it.
+    let output = explore(&path, ["--export", name, "--json"]);
+    assert!(
+        output.status.code() == Some(2) && only_object(&output)["error"].as_str().unwrap().contains("--project"),
+        "{output:?}"
+    );
+    let (code, report) = json(&path, &["--export", name, "--project", "A,B", "--deadlock"]);
+    assert_eq!((code, report["states"].as_u64()), (Some(1), Some(42 * 62)), "{report}");
+    let (label, nodes, edges) = graph(&file);
+    assert!(label.contains("2,604 states, 5,104 steps\\na node for each combination of A, B: 4 nodes"), "{label}");
+    // A counts in 40 steps beside each of 62 states of B, and B in 60 beside each of 42.
+    assert!(label.contains("not drawn: 5,000 steps within a node"), "{label}");
+    assert!(nodes.len() == 4 && nodes[0].contains("A.low\\nB.low\\n2,501 states"), "{nodes:?}");
+    let filled: Vec<_> = nodes.iter().filter(|node| node.contains("fillcolor")).collect();
+    assert!(filled.len() == 1 && filled[0].contains("A.high\\nB.high") && filled[0].contains("peripheries=2"), "{nodes:?}");
+    // One edge for all steps between two nodes; the path takes two.
+    assert_eq!((edges.len(), edges.iter().filter(|edge| edge.contains("c0392b")).count()), (4, 2), "{edges:?}");
+    // Variables, arrays, components and places are parts, too.
+    let projected = |path: &Path, parts: &str| {
+        let output = explore(path, ["--export", name, "--project", parts]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        graph(&file).1.join("\n")
+    };
+    let nodes = projected(&path, "A.of");
+    assert!(nodes.contains("A.of = 0\\n") && nodes.contains("A.of = 40\\n") && nodes.lines().count() == 41, "{nodes}");
+    let nodes = projected(&model("peterson"), "wants");
+    assert!(nodes.contains("wants = {0, 0}\\n") && nodes.lines().count() == 4, "{nodes}");
+    let nodes = projected(&self::file("crossing.exp"), "gate");
+    assert!(nodes.contains("gate = 0\\n") && nodes.contains("gate = 1\\n"), "{nodes}");
+    let (_folder, path) = written_as("wide.pnml", &wide_net());
+    let place = format!("p_0_{}", "of_a_very_long_name_");
+    let nodes = projected(&path, &place);
+    assert!(nodes.lines().count() == 2 && nodes.contains(&format!("{place} = 1\\n4 states")), "{nodes}");
+}
+
+pub fn state_spaces_show_all_that_fails() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("a.dot");
+    let name = file.to_str().unwrap();
+    // The search ends at the first violating state; the picture marks all of them.
+    let model = model("peterson_wrong");
+    let condition = "P_0.critical + P_1.critical <= 1";
+    json(&model, &["--invariant", condition, "--export", name]);
+    let (label, nodes, _) = graph(&file);
+    let both = |node: &&String| node.contains("P_0.critical") && node.contains("P_1.critical");
+    let filled: Vec<_> = nodes.iter().filter(|node| node.contains("fillcolor")).collect();
+    assert_eq!(filled, nodes.iter().filter(both).collect::<Vec<_>>());
+    assert!(
+        filled.len() > 1 && label.contains(&format!("a check fails or a goal is reached, {} states", filled.len())),
+        "{label}"
+    );
+    // Asked for, deadlocks fail, too; what all states share is said once.
+    let (_folder, path) = written(
+        "byte x = 1; int same = 300; process P { state s, t; init s; trans s -> t { effect same = 300; }, s -> t { effect x = 2; }; }
+         process Q { state only; init only; } system async;",
+    );
+    for (arguments, count) in [(&["--deadlock", "--keep-going"][..], 2), (&[], 0)] {
+        explore(&path, [arguments, &["--export", name]].concat());
+        let (label, nodes, _) = graph(&file);
+        assert_eq!(nodes.iter().filter(|node| node.contains("fillcolor")).count(), count, "{nodes:?}");
+        assert_eq!(nodes.iter().filter(|node| node.contains("peripheries=2")).count(), 2, "{nodes:?}");
+        assert!(label.contains("in every state: Q.only, same = 300"), "{label}");
+        assert!(!nodes.iter().any(|node| node.contains("same") || node.contains("only")), "{nodes:?}");
+    }
+}
+
+pub fn projections_are_checked_before_the_search() {
+    let (folder, path) = written(&ENDLESS.replace("process ", "byte other; process "));
+    let file = folder.path().join("a.dot");
+    let [dot, aut] = ["a.dot", "a.aut"].map(|name| folder.path().join(name).to_str().unwrap().to_string());
+    for (arguments, part) in [
+        (&["--export", &dot, "--project", "nobody"][..], "--project: there is no process, variable or place `nobody`"),
+        (&["--export", &dot, "--project", "P,P"], "--project: `P` is given twice"),
+        (&["--export", &aut, "--project", "P"], "--project is for pictures"),
+        (&["--project", "P"], "--export"),
+    ] {
+        let output = explore(&path, arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && text.contains(part) && output.stdout.is_empty(), "{part}: {output:?}");
+        assert!(!file.exists());
+    }
 }

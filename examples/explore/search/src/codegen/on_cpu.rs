@@ -384,7 +384,7 @@ impl Compiler {
         bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
     }
 
-    /// All that this compiler's output for a text depends on: parts with their lengths.
+    /// Parts, with their lengths, of everything that this compiler's output for a text depends on.
     fn key(&self, text: &str) -> Vec<u8> {
         let options = self.options.iter().map(|option| option.as_bytes());
         let machine = [std::env::consts::OS, std::env::consts::ARCH].map(str::as_bytes);
