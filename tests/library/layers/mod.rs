@@ -7,6 +7,7 @@ mod source;
 
 use rules::{MOST_FEATURE_LINES, circles, feature_lines, forbidden_arrows, forbidden_circles, machine_lines, wrong_cudarc};
 use source::Sources;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Files below a folder that end in one of these suffixes, by their path in the folder.
@@ -79,6 +80,24 @@ fn headers_leave_machines_to_the_platform() {
         let lines = machine_lines(text);
         assert!(lines.is_empty(), "{name}: {lines:?}");
     }
+}
+
+/// Texts between `before` and `after`.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> BTreeSet<&'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split_once(after)).map(|(name, _)| name).collect()
+}
+
+/// Kernels that are no searches have the same names on all machines. Memory of zeros is cleared by one of its own, on a CPU.
+#[test]
+fn machines_have_the_same_kernels() {
+    let read = |file: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let (named, cpu, gpu) = (read("src/layout/kernel.rs"), read("cuda/cpu_tables.cpp"), read("cuda/table_kernels.cu"));
+    let named = between(&named, "c\"warpset_", "\"");
+    let mut on_cpu = between(&cpu, "{\"warpset_", "\"");
+    assert!(on_cpu.remove("clear_zeros"));
+    assert_eq!(on_cpu, named);
+    let on_gpu = between(&gpu, "warpset_", "(");
+    assert!(named.len() > 10 && named.is_subset(&on_gpu), "{:?}", named.difference(&on_gpu));
 }
 
 /// A fictitious crate of these files.
