@@ -37,8 +37,11 @@ impl RowStore for CpuStore {
     fn row_counts(&self) -> Result<RowCounts> {
         let (Some(rows), Some(view)) = (&self.rows, self.view.rows()) else { return Ok(RowCounts::default()) };
         let [stored, given] = self.stored()?;
-        let spares = rows.spares[1..].iter().filter_map(|cell| cell.load(Ordering::Relaxed).checked_sub(1)).collect();
-        Ok(RowCounts { stored, given: given.min(view.capacity), spares })
+        let given = given.min(view.capacity);
+        // Nearly always all rows are stored, and none is spare.
+        let cells = if stored == given { &[] } else { &rows.spares[1..] };
+        let spares = cells.iter().filter_map(|cell| cell.load(Ordering::Relaxed).checked_sub(1)).collect();
+        Ok(RowCounts { stored, given, spares })
     }
 
     fn list_holes(&self, rows: Range<u64>, capacity: u64) -> Result<(Vec<u64>, u64)> {
