@@ -51,7 +51,7 @@ use std::sync::Arc;
 ///
 /// # Small batches
 ///
-/// Besides its searches, a call costs some 300 to 480 ns on a CPU, and on a GPU two copies, a kernel and a wait. Offer vectors
+/// Besides its searches, a call costs some 150 to 250 ns on a CPU, and on a GPU two copies, a kernel and a wait. Offer vectors
 /// by the thousand. [`insert`](Self::insert) and [`contains`](Self::contains) are calls for one vector, at that price;
 /// [`extend`](Self::extend) makes batches of an iterator.
 ///

@@ -184,6 +184,7 @@ fn put_many_more_than_fit(with: &mut With<'_>) -> Result<()> {
             assert!(batch.tally.full > 0 && batch.tally.new > 100, "{:?}", batch.tally);
             let full = batch.complete(with.table).unwrap_err();
             assert!(matches!(&full, Error::TableFull { cause: Some(cause), .. } if **cause == *error), "{full:?}");
+            assert_eq!(std::error::Error::source(&full).map(ToString::to_string), Some(error.to_string()));
         }
     }
     batch.error.map_or(Ok(()), Err)
