@@ -274,7 +274,7 @@ impl Error {
 
     /// An operation that needs a table on a GPU.
     #[cfg(feature = "cuda")]
-    pub(crate) fn needs_gpu(what: &'static str, device: &crate::Device) -> Self {
+    pub(crate) fn needs_gpu(what: &'static str, device: impl fmt::Display) -> Self {
         Self::WrongDevice { what, given: device.to_string(), needed: "a GPU".into() }
     }
 
