@@ -278,7 +278,8 @@ impl Error {
         Self::WrongDevice { what, given: device.to_string(), needed: "a GPU".into() }
     }
 
-    /// The message, and those of all causes.
+    /// The message, and those of all causes, for other ranks.
+    #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn with_causes(&self) -> String {
         match std::error::Error::source(self) {
             Some(cause) => format!("{self}: {cause}"),
