@@ -274,12 +274,12 @@ impl Error {
 
     /// An operation that needs a table on a GPU.
     #[cfg(feature = "cuda")]
-    pub(crate) fn needs_gpu(what: &'static str, device: &dyn fmt::Display) -> Self {
+    pub(crate) fn needs_gpu(what: &'static str, device: impl fmt::Display) -> Self {
         Self::WrongDevice { what, given: device.to_string(), needed: "a GPU".into() }
     }
 
-    /// The message, and those of all causes.
-    #[cfg(feature = "cluster")]
+    /// The message, and those of all causes, for other ranks.
+    #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn with_causes(&self) -> String {
         match std::error::Error::source(self) {
             Some(cause) => format!("{self}: {cause}"),

@@ -20,10 +20,10 @@ pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
 #[cfg(feature = "cluster")]
 pub use crate::layout::rank::PartitionView;
-#[doc(hidden)] // for the simulated GPU of the tests
-pub use crate::layout::view::{BatchView, Geometry};
+pub use crate::layout::view::Counts;
+#[doc(hidden)] // arguments of kernels are passed on, and only tests look into them
 pub use crate::layout::view::{
-    CompactTreeView, CompactView, Counts, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
+    BatchView, CompactTreeView, CompactView, Geometry, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
 };
 pub use batch::DeviceBatch;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
