@@ -87,6 +87,12 @@ impl Ending<'_> {
             let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
             Finding { found, path }
         });
+        // The first violation may come with others in the same state.
+        let state = finding.as_ref().map(|finding| &finding.found.state);
+        let conditions = checks.conditions.iter().enumerate().filter(|_| conclusion.is_none() && answer.is_none());
+        let is_violated =
+            |must_hold| state.is_some_and(|state| interpreter.value(must_hold, state).is_ok_and(|value| value == 0));
+        let violated_beside = conditions.filter(|(_, condition)| is_violated(&condition.must_hold)).map(|(at, _)| at).collect();
         // The answer about where states can lead has its own condition, and already has its path.
         let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
         let lost = lost.map(|(possible, (found, states))| {
@@ -148,6 +154,7 @@ impl Ending<'_> {
             measurements,
             ranks,
             finding,
+            violated_beside,
             conclusion,
             answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
             warnings,
@@ -165,7 +172,7 @@ impl Ending<'_> {
             surveyed,
             reduction,
         };
-        program::print(&if options.json { format!("{}\n", report.json()) } else { report.text() })?;
+        program::print(&if options.json { format!("{}\n", report.json()) } else { report.text(program::prints_colors()) })?;
         report.unwritten.print();
         if let Some(text) = text.filter(|_| options.step) {
             step::walk(text, &steps_along)?;

@@ -60,12 +60,25 @@ pub fn prints_nothing() -> bool {
 
 /// Whether standard error is a terminal on which text may be in colour: `NO_COLOR` is not set, and `TERM` is not `dumb`.
 pub fn has_colors() -> bool {
-    can_redraw() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    can_redraw() && wants_colors()
+}
+
+/// The same of standard output.
+pub fn prints_colors() -> bool {
+    std::io::stdout().is_terminal() && knows_more_than_text() && wants_colors()
+}
+
+fn wants_colors() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn knows_more_than_text() -> bool {
+    std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
 }
 
 /// Whether standard error is a terminal on which a line may be replaced: `TERM` is not `dumb`.
 pub fn can_redraw() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+    std::io::stderr().is_terminal() && knows_more_than_text()
 }
 
 /// Parses the command line and runs the program, which returns its exit code. `command` describes the command line, for shells

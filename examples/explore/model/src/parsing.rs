@@ -85,21 +85,32 @@ pub fn join(from: Span, to: Span) -> Span {
 /// An error for a name that is not declared, with the most similar declared name.
 pub fn unknown(what: &str, name: &str, at: Span, known: &[&str]) -> Diagnostic {
     let error = Diagnostic::new(at, format!("there is no {what} `{name}`"), "not declared");
-    let alike = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || (a.len() > 2 && a.len() == b.len() && differences(a, b) == 1);
-    match known.iter().find(|known| alike(known, name)) {
+    match similar(name, known) {
         Some(known) => error.with_help(format!("there is `{known}`")),
         None if (1..=8).contains(&known.len()) => error.with_help(format!("there are: {}", known.join(", "))),
         None => error,
     }
 }
 
+/// Longest name that is compared: the distance of two names takes time in proportion to both.
+const LONGEST_COMPARED: usize = 64;
+
+/// The known name that is most similar to a name, by the number of letters to add, leave out, change or swap, whatever their case:
+/// at most one of three, and of several such names the first.
+fn similar<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let letters = name.chars().count();
+    if letters > LONGEST_COMPARED {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let near = known.iter().filter(|known| known.chars().count().abs_diff(letters) <= letters / 3);
+    let rated = near.map(|known| (strsim::osa_distance(&lower, &known.to_lowercase()), *known));
+    rated.filter(|(distance, _)| *distance <= letters / 3).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
 /// An error for a name that is declared again.
 pub fn twice(what: &str, name: &str, at: Span, earlier: Span) -> Diagnostic {
     Diagnostic::new(at, format!("the {what} `{name}` is declared twice"), "again here").with_related(earlier, "first here")
-}
-
-fn differences(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
 }
 
 /// Names of one kind in one scope.
@@ -264,6 +275,28 @@ fn expected_tokens<R: RuleType, P: Parser<R>>(rule: R, text: &str) -> (usize, Ve
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn names_are_suggested_by_the_letters_to_change() {
+        let known = ["leaders_1", "leaders_10", "eat_0", "x", "cab"];
+        for (name, meant) in [
+            ("leaders1", Some("leaders_1")),
+            ("Leaders_1", Some("leaders_1")),
+            ("leaders10", Some("leaders_10")),
+            ("leadres_1", Some("leaders_1")),
+            ("eat0", Some("eat_0")),
+            ("eta_0", Some("eat_0")),
+            ("X", Some("x")),
+            ("cb", None),
+            ("acb", Some("cab")),
+            ("y", None),
+            ("deadlocks", None),
+            ("", None),
+        ] {
+            assert_eq!(similar(name, &known), meant, "{name}");
+        }
+        assert_eq!(similar(&"a".repeat(65), &[&"a".repeat(64)]), None);
+    }
 
     proptest! {
         #[test]

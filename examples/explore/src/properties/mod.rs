@@ -24,6 +24,7 @@ use crate::output::{Output, Unwritten};
 use crate::program;
 use crate::report::net::ignored_json;
 use crate::report::runs::run_json;
+use crate::report::verdicts::why;
 use crate::stopping::{self, Stop};
 use crate::successors::Interpreted;
 use crate::survey::{Survey, Surveyed};
@@ -464,16 +465,5 @@ fn of_all(global: Global, surveyed: &Surveyed, exploration: &Exploration) -> (Op
         Global::Liveness if has_deadlock && !surveyed.firings.is_empty() => (truth(false), None),
         Global::Liveness if exploration.end == End::Complete && !fires_all => (truth(false), None),
         Global::Liveness => (None, None),
-    }
-}
-
-/// Why there is no verdict.
-fn why(end: End) -> String {
-    match end {
-        End::Complete | End::Violation | End::Observer | End::Levels => "the search ended before there was a verdict".into(),
-        End::States => "stopped at --max-states".into(),
-        End::Memory => "no more memory (--memory)".into(),
-        End::Stopped(Stop::Interrupted) => "interrupted".into(),
-        End::Stopped(Stop::Time(most)) => format!("stopped after --timeout {} s", most.as_secs_f64()),
     }
 }

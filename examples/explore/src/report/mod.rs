@@ -2,6 +2,7 @@
 
 pub mod net;
 pub mod runs;
+pub mod verdicts;
 
 use crate::checkpoint::{Status, Written};
 use crate::checks::Checks;
@@ -46,6 +47,8 @@ pub struct Report<'a> {
     /// Figures of the ranks, if there are several.
     pub ranks: Option<Numbers>,
     pub finding: Option<Finding<'a>>,
+    /// The conditions that the state of the finding violates, as indices into [`Checks::conditions`].
+    pub violated_beside: Vec<usize>,
     /// For a product, the question and its result.
     pub conclusion: Option<(&'a Question, Conclusion)>,
     /// The question about where states can lead, and its answer.
@@ -76,6 +79,12 @@ pub struct Report<'a> {
     /// The reduction, if one was asked for.
     pub reduction: Option<&'a Reduction<'a>>,
 }
+
+/// Version of the object that `--json` prints. It changes if a key goes or changes its meaning, not if one comes.
+const SCHEMA: u32 = 1;
+
+/// States from which on the text has figures for each of them; the JSON has them always.
+const FEW_STATES_FOR_RATES: u64 = 100_000;
 
 /// Basis of all counts: every kind of table stores its vectors completely, whole or in parts.
 const BASIS: &str = "exact: states are compared as a whole";
@@ -153,7 +162,9 @@ impl Report<'_> {
         let (model, checks) = (self.model, self.checks);
         let (measured, finding) = (self.measurements.as_ref(), self.finding.as_ref());
         let mut report = json!({
+            "schema": SCHEMA,
             "model": self.model.source.name,
+            "checks": self.verdicts(),
             "states": counts.states,
             "transitions": counts.transitions,
             "deadlocks": counts.deadlocks,
@@ -190,11 +201,11 @@ impl Report<'_> {
             "offered": measured.map(|measured| measured.offered),
             "offered_per_second": measured.map(|measured| self.per_second(measured.offered)),
             "table_alone_per_second": measured.and_then(|measured| measured.table_alone.as_ref().ok()),
-            "violation": finding.map(|finding| checks.describe(&finding.found.violation, model)),
-            "state": finding.map(|finding| state_json(model, &finding.found.state)),
-            "path": finding.and_then(|finding| finding.path.as_ref().ok()).map(|path| path.json(model, checks)),
-            "no_path": finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")),
         });
+        report["violation"] = json!(finding.map(|finding| checks.describe(&finding.found.violation, model)));
+        report["state"] = json!(finding.map(|finding| state_json(model, &finding.found.state)));
+        report["path"] = json!(self.path_json());
+        report["no_path"] = json!(finding.and_then(|finding| finding.path.as_ref().err()).map(|error| format!("{error:#}")));
         if let Some((question, conclusion)) = &self.conclusion {
             runs::add_conclusion(&mut report, conclusion, question, model);
         }
@@ -270,6 +281,11 @@ impl Report<'_> {
         })
     }
 
+    /// Whether the search has so few states that figures for each of them would mostly be those of an empty table.
+    fn is_small(&self) -> bool {
+        self.counts().states < FEW_STATES_FOR_RATES
+    }
+
     /// The number of states and, if it is not the model's, what it is.
     fn states_text(&self) -> String {
         let count = HumanCount(self.counts().states);
@@ -280,7 +296,8 @@ impl Report<'_> {
         self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
     }
 
-    pub fn text(&self) -> String {
+    /// The report for people, with colours if it goes to a terminal that has them.
+    pub fn text(&self, has_colors: bool) -> String {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
         let count = |number| HumanCount(number).to_string();
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
@@ -354,15 +371,15 @@ impl Report<'_> {
             (
                 "memory",
                 format!(
-                    "{} of table, {:.1} bytes a state, {:.0} % full; up to {} of lists of states",
+                    "{} of table, {}{:.0} % full; up to {} of lists of states",
                     HumanBytes(stats.bytes),
-                    stats.bytes_per_vector(),
+                    if self.is_small() { String::new() } else { format!("{:.1} bytes a state, ", stats.bytes_per_vector()) },
                     100.0 * stats.fill(),
                     HumanBytes(self.exploration.list_bytes)
                 ),
             ),
         ]);
-        if let Some(room) = self.room_text() {
+        if let Some(room) = self.room_text().filter(|_| !self.is_small()) {
             rows.push(("room", room));
         }
         if let Some(ranks) = &self.ranks {
@@ -395,7 +412,8 @@ impl Report<'_> {
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
         let firings = self.surveyed.as_ref().and_then(|surveyed| net::firings(self.model, surveyed, self.exploration.end));
-        lines.chain(firings).chain(found).chain(run).collect()
+        let verdicts = std::iter::once(self.verdict_lines(has_colors));
+        verdicts.chain(lines).chain(firings).chain(found).chain(run).collect()
     }
 
     /// The path; or the state alone, and why the path is missing.

@@ -197,8 +197,10 @@ impl Scope<'_> {
         }
         let all = all.into_iter().map(Expression::Enabled).collect();
         Expression::joined(all, Binary::Or, at).ok_or_else(|| {
-            let mut names: Vec<&str> = labels().take(MOST_LABELS).collect();
+            let gates = labels().map(|label| label.split(['!', '?', '(', ' ', '\t']).next().unwrap_or(label));
+            let mut names: Vec<&str> = labels().take(MOST_LABELS).chain(gates.take(MOST_LABELS)).collect();
             names.sort_unstable();
+            names.dedup();
             parsing::unknown("label or gate of a step", text, span(&written), &names)
         })
     }
@@ -300,7 +302,15 @@ impl Scope<'_> {
             let variables = owners(&|process| self.names.locals[process].get(name.as_str()).is_some());
             let states = owners(&|process| self.names.states[process].get(name.as_str()).is_some());
             match (&variables[..], &states[..]) {
-                ([], []) => error,
+                ([], []) => match self.names.net.as_deref() {
+                    Some(net) if net.names.places.get(name.as_str()).is_some() => {
+                        error.with_help(format!("the tokens of a place are tokens({})", name.as_str()))
+                    }
+                    Some(net) if net.names.transitions.get(name.as_str()).is_some() => {
+                        error.with_help(format!("whether a transition can fire is fireable({})", name.as_str()))
+                    }
+                    _ => error,
+                },
                 ([], states) => error.with_help(format!("a state is written with its process: {}", some(states))),
                 (variables, _) => error.with_help(format!("a variable of a process is written with it: {}", some(variables))),
             }

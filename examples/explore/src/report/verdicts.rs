@@ -1,0 +1,233 @@
+//! The verdict of each condition that was asked for: a line of the text and an object of the JSON, from the same values.
+
+use super::{Finding, Report};
+use crate::checks::{Condition, Role, Violation};
+use crate::escaping;
+use crate::exploration::End;
+use crate::liveness::check::Verdict;
+use crate::numbers::counted;
+use crate::report::runs;
+use crate::stopping::Stop;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Colours of a terminal, by ECMA-48.
+const GREEN: &str = "\x1b[32m";
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+/// What one line says when nothing was asked.
+const NOTHING_ASKED: &str =
+    "nothing asked, so states are only counted: --deadlock, --invariant, --goal, --ltl, --ef, --livelock (--help describes them)";
+
+/// What is known about a condition after a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decided {
+    Holds,
+    Violated,
+    /// A goal was reached.
+    Reached,
+    /// All states were found, and a goal holds in none of them.
+    Unreachable,
+    NotDecided,
+    /// The search did not look at it.
+    NotChecked,
+}
+
+/// A condition and its verdict.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub kind: &'static str,
+    /// The condition as it was written; empty for deadlocks.
+    pub text: String,
+    pub verdict: Decided,
+    /// Why there is no verdict.
+    pub why: Option<String>,
+    /// Number of violating states among those that were found; `None` if they were not counted.
+    pub states: Option<u64>,
+    /// Least number of steps to a violating state; `None` if it is not known.
+    pub depth: Option<u64>,
+    /// The shortest path to a violating state.
+    pub path: Option<Value>,
+    /// The violating run: a path and a loop.
+    pub lasso: Option<Value>,
+}
+
+impl Check {
+    fn new(kind: &'static str, text: impl Into<String>, verdict: Decided) -> Self {
+        Self { kind, text: text.into(), verdict, why: None, states: None, depth: None, path: None, lasso: None }
+    }
+
+    fn because(self, why: impl Into<String>) -> Self {
+        Self { why: Some(why.into()), ..self }
+    }
+
+    /// The verdict, in words and in the colour that it has on a terminal.
+    fn verdict(&self, is_complete: bool) -> (String, &'static str) {
+        let states = self.states.filter(|states| *states > 0);
+        let states = states.map(|states| format!("{}{}", counted(states, "state"), if is_complete { "" } else { " so far" }));
+        let depth = self.depth.map(|depth| format!("first at depth {depth}"));
+        let known: Vec<String> = [self.why.clone(), states, depth].into_iter().flatten().collect();
+        let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
+        let (word, color) = match self.verdict {
+            Decided::Holds => ("holds", GREEN),
+            Decided::Violated => ("VIOLATED", RED),
+            Decided::Reached => ("REACHED", RED),
+            Decided::Unreachable => ("not reachable", GREEN),
+            Decided::NotDecided => ("not decided", YELLOW),
+            Decided::NotChecked => return ("not checked".into(), YELLOW),
+        };
+        (format!("{word}{known}"), color)
+    }
+
+    fn line(&self, is_complete: bool, has_colors: bool) -> String {
+        let (verdict, color) = self.verdict(is_complete);
+        let verdict = escaping::line(&verdict);
+        let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
+        let text = if self.text.is_empty() { String::new() } else { format!(" {}", self.text) };
+        // What is not checked names the option that asks for it.
+        let how = self.why.as_ref().filter(|_| self.verdict == Decided::NotChecked);
+        let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
+        format!("  {verdict}: {}{}{}\n", self.kind, escaping::line(&text), escaping::line(&how))
+    }
+}
+
+/// Why a search has no verdict.
+pub fn why(end: End) -> String {
+    match end {
+        End::Complete => "the search ended before there was a verdict".into(),
+        End::Violation | End::Observer => "the search ended at a finding".into(),
+        End::Levels => "stopped at a level".into(),
+        End::States => "stopped at --max-states".into(),
+        End::Memory => "no more memory (--memory)".into(),
+        End::Stopped(Stop::Interrupted) => "interrupted".into(),
+        End::Stopped(Stop::Time(most)) => format!("stopped after --timeout {} s", most.as_secs_f64()),
+    }
+}
+
+impl Report<'_> {
+    /// The verdicts: a fault first, then what was asked, then what was not checked.
+    pub fn verdicts(&self) -> Vec<Check> {
+        let mut all: Vec<Check> = self.fault().into_iter().collect();
+        let end = self.exploration.end;
+        if let Some((question, conclusion)) = &self.conclusion {
+            let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
+            let check = Check::new("property", format!("{}{fair}", question.text), decided(conclusion.verdict));
+            let lasso = runs::run_json(conclusion, self.model, question);
+            let check = Check { lasso, ..check };
+            let is_open = conclusion.verdict == Verdict::Unknown;
+            all.push(if is_open { check.because(why(conclusion.end.unwrap_or(end))) } else { check });
+        } else if let Some((possible, outcome)) = self.answer {
+            let kind = if possible.role == Role::Progress { "livelock" } else { "reachable from every state" };
+            let check = Check::new(kind, possible.text.clone(), decided(outcome.verdict));
+            let check = match (&outcome.found, outcome.verdict) {
+                (Some((found, _)), Verdict::Violated) => Check { depth: Some(found.level), path: self.path_json(), ..check },
+                (_, Verdict::Unknown) if outcome.has_fault => check.because("the condition has a fault"),
+                (_, Verdict::Unknown) => {
+                    check.because(outcome.why.as_ref().map_or_else(|| why(end), |error| format!("{error:#}")))
+                }
+                _ => check,
+            };
+            all.push(check);
+        } else {
+            all.extend(self.checks.conditions.iter().enumerate().map(|(at, condition)| self.of_condition(at, condition)));
+            all.extend(self.checks.deadlocks.then(|| self.of_deadlocks()));
+        }
+        all.extend(self.unchecked());
+        all
+    }
+
+    fn found(&self) -> Option<&Finding<'_>> {
+        self.finding.as_ref()
+    }
+
+    pub(super) fn path_json(&self) -> Option<Value> {
+        let path = self.found()?.path.as_ref().ok()?;
+        Some(path.json(self.model, self.checks))
+    }
+
+    fn fault(&self) -> Option<Check> {
+        let found = self.found()?.found;
+        let of_fault = found.is_fault().then(|| self.checks.describe(&found.violation, self.model))?;
+        let text = of_fault.strip_prefix("fault ").unwrap_or(&of_fault).to_string();
+        let (depth, path) = (Some(found.level), self.path_json());
+        Some(Check { depth, path, ..Check::new("fault", text, Decided::Violated) })
+    }
+
+    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: the state of that violation
+    /// violates this check, too. `states`: number of violating states found, if they were counted.
+    fn of_states(&self, check: Check, is_first: bool, is_beside: bool, states: Option<u64>) -> Check {
+        let is_goal = check.kind == "goal";
+        let (positive, negative) =
+            if is_goal { (Decided::Unreachable, Decided::Reached) } else { (Decided::Holds, Decided::Violated) };
+        let found = self.found().map(|finding| finding.found);
+        let is_complete = self.exploration.end == End::Complete;
+        let check = Check { states, ..check };
+        if is_first || is_beside {
+            // All states of lower levels were checked before.
+            let depth = found.map(|found| found.level);
+            let path = if is_first { self.path_json() } else { None };
+            return Check { verdict: negative, depth, path, ..check };
+        }
+        match states {
+            Some(1..) => Check { verdict: negative, ..check },
+            Some(0) if is_complete => Check { verdict: positive, ..check },
+            None if is_complete && found.is_none() => Check { verdict: positive, states: Some(0), ..check },
+            // The search keeps only the first violation.
+            None if is_complete => check.because("another violation was found first; ask for this one alone"),
+            _ => check.because(why(self.exploration.end)),
+        }
+    }
+
+    fn of_condition(&self, at: usize, Condition { role, text, .. }: &Condition) -> Check {
+        let kind = Violation::Condition(at).kind(self.checks);
+        debug_assert!(matches!(role, Role::Assertion | Role::Invariant | Role::Goal), "{role:?} is not of states");
+        let violation = self.found().map(|finding| &finding.found.violation);
+        let is_first = violation == Some(&Violation::Condition(at));
+        let is_beside = self.violated_beside.contains(&at);
+        self.of_states(Check::new(kind, text.clone(), Decided::NotDecided), is_first, is_beside, None)
+    }
+
+    fn of_deadlocks(&self) -> Check {
+        let is_first = self.found().is_some_and(|finding| finding.found.violation == Violation::Deadlock);
+        let check = Check::new("deadlocks", "", Decided::NotDecided);
+        // Deadlocks are counted in every search; a search that ended may have counted less than it found.
+        let states = Some(self.counts().deadlocks).filter(|states| *states > 0 || self.exploration.end == End::Complete);
+        self.of_states(check, is_first, false, states)
+    }
+
+    /// What was there to check, but was not asked for.
+    fn unchecked(&self) -> Vec<Check> {
+        let is_about_runs = self.conclusion.is_some() || self.answer.is_some();
+        let mut all = Vec::new();
+        if is_about_runs && !self.model.assertions.is_empty() {
+            let how = format!("{}; search without the property", self.model.assertions.len());
+            all.push(Check::new("assertions", "", Decided::NotChecked).because(how));
+        }
+        if self.counts().deadlocks > 0 && (is_about_runs || !self.checks.deadlocks) {
+            let how = if is_about_runs { "--deadlock, in a search without the property" } else { "--deadlock" };
+            all.push(Check::new("deadlocks", "", Decided::NotChecked).because(how));
+        }
+        all
+    }
+
+    /// The block of verdicts, a line for each.
+    pub fn verdict_lines(&self, has_colors: bool) -> String {
+        let all = self.verdicts();
+        let is_complete = self.exploration.end == End::Complete;
+        let lines: String = all.iter().map(|check| check.line(is_complete, has_colors)).collect();
+        let is_asked = all.iter().any(|check| check.verdict != Decided::NotChecked);
+        let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
+        format!("checks\n{lines}{hint}\n")
+    }
+}
+
+fn decided(verdict: Verdict) -> Decided {
+    match verdict {
+        Verdict::Holds => Decided::Holds,
+        Verdict::Violated => Decided::Violated,
+        Verdict::Unknown => Decided::NotDecided,
+    }
+}
