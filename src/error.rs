@@ -193,7 +193,7 @@ pub enum Error {
         /// The source's name.
         name: String,
         /// The table spec it was compiled for.
-        spec: Spec,
+        spec: Box<Spec>,
         /// NVRTC's status.
         status: String,
         /// The options given to NVRTC.

@@ -48,7 +48,9 @@ pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
             PLAN.set(self.0);
         }
     }
-    assert!(cfg!(debug_assertions), "faults need a build with debug assertions");
+    if !cfg!(debug_assertions) {
+        panic!("faults need a build with debug assertions");
+    }
     let before = PLAN.replace(FaultPlan { calls: 0, fail_first: calls.start, fail_end: calls.end });
     let _restore = Restore(before);
     let result = run();

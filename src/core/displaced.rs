@@ -11,9 +11,9 @@ use crate::layout::{BatchProgress, HostBatch, Kernel};
 use crate::{Error, Outcome, Result};
 
 impl dyn Store {
-    /// Relocates the keys of a cuckoo table's stash. Calls `begin` once, when there is memory for it and before a key moves. Waits
-    /// for all work on the machine before. Returns the number of keys that have left the stash. If an error ends it after `begin`
-    /// was called, the keys that are in no slot are displaced.
+    /// Relocates the keys of a cuckoo table's stash. Calls `begin` once, when there is memory for it and before a key moves.
+    /// Waits for all work on the machine before. Returns the number of keys that have left the stash. If an error ends it after
+    /// `begin` was called, the keys that are in no slot are displaced.
     pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let machine = self.machine();
         machine.prepare(Kernel::Relocate, self.table().spec)?; // before anything moves

@@ -76,8 +76,8 @@ pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32))
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Argument for your own kernels that use this table: their `warpset::View`. Its layout is that of the headers, and no part of
-    /// the interface.
+    /// Argument for your own kernels that use this table: their `warpset::View`. Its layout is that of the headers, and no part
+    /// of the interface.
     ///
     /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is truncated, and only for
     /// kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under

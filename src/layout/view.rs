@@ -196,8 +196,8 @@ pub(crate) struct RowMove {
     pub to: u64,
 }
 
-/// View of a table of any kind, as a kernel's argument: the view of its kind, and zeros behind it. A launch copies as many bytes of
-/// it as the kernel's own view has.
+/// View of a table of any kind, as a kernel's argument: the view of its kind, and zeros behind it. A launch copies as many bytes
+/// of it as the kernel's own view has.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]

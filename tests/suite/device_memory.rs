@@ -516,7 +516,7 @@ fn sources_that_do_not_compile(device: &Device) {
     let error = table.compile("mine.cu", "#include \"warpset/table.cuh\"\nint nonsense = unknown_name;").expect_err("nonsense");
     let message = error.to_string();
     let Error::Compile { name, spec, options, log, .. } = error else { panic!("{error:?}") };
-    assert_eq!((name.as_str(), spec), ("mine.cu", table.spec()));
+    assert_eq!((name.as_str(), *spec), ("mine.cu", table.spec()));
     assert!(options.iter().any(|option| option == "-DWARPSET_WIDTH=3"), "{options:?}");
     assert!(log.contains("unknown_name") && log.contains("mine.cu"), "{log}");
     assert!(message.contains(&log) && message.contains("-DWARPSET_WIDTH=3"), "{message}");

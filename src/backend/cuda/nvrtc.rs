@@ -188,7 +188,7 @@ pub(crate) fn compile(job: &Job, cache: Option<&Cache>) -> Result<Vec<u8>> {
         let program = Program::new(job.name, job.source)?;
         if let Err(status) = program.compile(&options) {
             let (name, log) = (job.name.into(), program.log());
-            return Err(Error::Compile { name, spec: job.spec, status, log, options: options.clone() });
+            return Err(Error::Compile { name, spec: Box::new(job.spec), status, log, options: options.clone() });
         }
         if real { program.cubin() } else { program.ptx() }
     };

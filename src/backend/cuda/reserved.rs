@@ -110,8 +110,8 @@ impl ReservedMemory {
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned. If the wait fails, the context is lost. Unlike `cuMemFree`, unmapping does not wait
-        // for work under way.
+        // Errors in a drop cannot be returned. If the wait fails, the context is lost. Unlike `cuMemFree`, unmapping does not
+        // wait for work under way.
         let _ = self.gpu.synchronize();
         let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;

@@ -178,8 +178,8 @@ impl CudaStore {
         }
     }
 
-    /// Copies the vectors stored in `slots` to `vectors`, and waits. Returns their number. `marks`: address of a byte for each slot
-    /// of the table, by which only the slots whose byte is not 0 are copied; or 0. `cursor` is memory for a number.
+    /// Copies the vectors stored in `slots` to `vectors`, and waits. Returns their number. `marks`: address of a byte for each
+    /// slot of the table, by which only the slots whose byte is not 0 are copied; or 0. `cursor` is memory for a number.
     fn export_to(&self, slots: &Range<u64>, marks: u64, cursor: &Memory, vectors: &Memory) -> Result<u64> {
         let mut count = [0u64];
         // SAFETY: the arguments of the kernel; the caller's buffers have room for all of `slots`; waited for by `load`.

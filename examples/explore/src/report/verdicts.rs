@@ -156,8 +156,8 @@ impl Report<'_> {
         Some(Check { depth, path, ..Check::new("fault", text, Decided::Violated) })
     }
 
-    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: the state of that violation
-    /// violates this check, too. `states`: number of violating states found, if they were counted.
+    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: the state of that
+    /// violation violates this check, too. `states`: number of violating states found, if they were counted.
     fn of_states(&self, check: Check, is_first: bool, is_beside: bool, states: Option<u64>) -> Check {
         let is_goal = check.kind == "goal";
         let (positive, negative) =
