@@ -32,11 +32,12 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 52] = [
+const USES: [(&str, &str); 53] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
     ("independent", "uuuuuuu"),
+    ("const", "uuuuuuu"),
     ("token_bits", "u.uu.u."),
     ("strict", "uuuuuuu"),
     ("deadlock", "u-u--u-"),
@@ -226,6 +227,7 @@ mod tests {
             "model" => return Vec::new(),
             "format" => "dve",
             "interleave" | "project" => "A",
+            "const" => "N=1",
             "invariant" | "goal" | "ltl" | "ef" | "livelock" => "-1 <= x",
             "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "checkpoint_every"
             | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",

@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
+use warpset_model::constants::Constants;
 use warpset_model::net::encoding::Encoding;
 
 const AFTER_HELP: &str = "\
@@ -95,6 +96,11 @@ pub struct Options {
     /// option they never occur, as in EXP.
     #[arg(long)]
     pub independent: bool,
+
+    /// Give a constant of a DVE model another value, a variable of an SLCO object another initial value, or a place of a Petri
+    /// net another initial marking. A constant N of process P is P.N. May be repeated.
+    #[arg(id = "const", long = "const", value_name = "NAME=VALUE")]
+    pub constants: Vec<String>,
 
     /// Petri nets only: bits for the tokens of a place for which no bound is proved, from 2 to 31. When a place gets more tokens
     /// than they hold, the search begins again with 4, 8, 16 and then 31 bits [default: 8, or fewer if states are too long]
@@ -452,7 +458,9 @@ impl Options {
         let is_network = matches!(format, Format::Exp | Format::Aut);
         ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
         ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
-        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent })
+        ensure!(!is_network || self.constants.is_empty(), "--const is for DVE, SLCO and Petri nets: a network has no constants");
+        let constants = Constants::parse(&self.constants)?;
+        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent, constants })
     }
 
     /// Whether the search itself must pass its states and transitions on: for every export but a picture.

@@ -52,10 +52,10 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         variable.values = Range { low: 0, high: i64::from(states) - 1 };
     }
     let layout = laid_out(&processes, &variables)?;
-    let ignored = Vec::new();
     Ok(Model {
         source: source.clone(),
-        ignored,
+        ignored: Vec::new(),
+        constants: Vec::new(),
         variables,
         processes,
         channels,

@@ -97,10 +97,10 @@ impl Text {
         let path = input.path.clone();
         let source = if format == Format::Pnml { input.xml(MAX_NET_BYTES)? } else { input.text()? };
         Ok(match format {
-            Format::Slco => Self::Slco(Slco::read(source)?),
-            Format::Pnml => Self::Net(Nets::read(source, Encoding::FIRST)?),
+            Format::Slco => Self::Slco(Slco::read_with(source, &reading.constants)?),
+            Format::Pnml => Self::Net(Nets::read_with(source, Encoding::FIRST, &reading.constants)?),
             Format::Exp => Self::Network(Networks::read_exp(source, &path, reading)?),
-            _ => Self::Dve(Dve::read(source)?),
+            _ => Self::Dve(Dve::read_with(source, &reading.constants)?),
         })
     }
 

@@ -11,6 +11,7 @@ mod assembly;
 mod buffer;
 mod chains;
 pub mod checks;
+pub mod constants;
 pub mod diagnostic;
 pub mod dve;
 pub mod input;

@@ -212,6 +212,8 @@ impl Report<'_> {
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
         }
+        let constants: Map<_, _> = model.constants.iter().map(|of| (of.name.clone(), json!(of.value))).collect();
+        report["constants"] = constants.into();
         net::add(&mut report, model, self.surveyed.as_ref(), self.exploration.end);
         // Counts are those of the model only if this is null.
         let reduction = self.reduction.filter(|reduction| reduction.stubborn.is_some());
@@ -313,6 +315,10 @@ impl Report<'_> {
             ("explored", self.end_text()),
             ("basis", BASIS.into()),
         ];
+        if !self.model.constants.is_empty() {
+            let constants = self.model.constants.iter().map(|of| format!("{} = {}", escaping::line(&of.name), of.value));
+            rows.insert(1, ("constants", constants.collect::<Vec<_>>().join(", ")));
+        }
         rows.extend(net::rows(self.model, self.surveyed.as_ref(), self.exploration.end));
         let overflows = [
             (counts.overflows, "store", "wrapped"),

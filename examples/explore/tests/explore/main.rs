@@ -9,6 +9,7 @@
 mod checkpoints;
 mod claiming;
 mod command_line;
+mod constants;
 mod escapes;
 mod findings;
 mod formulas;
@@ -248,6 +249,15 @@ const ONCE: &[(&str, fn())] = &[
     ("ranks::what_ranks_do_not_do_is_refused", ranks::what_ranks_do_not_do_is_refused),
     ("graphs::exported_state_spaces_are_graphs", graphs::exported_state_spaces_are_graphs),
     ("pictures::no_text_of_a_chart_is_cut_or_covered", pictures::no_text_of_a_chart_is_cut_or_covered),
+    ("constants::constants_have_other_values", constants::constants_have_other_values),
+    (
+        "constants::initial_values_of_objects_and_places_are_constants",
+        constants::initial_values_of_objects_and_places_are_constants,
+    ),
+    ("constants::wrong_constants_are_errors", constants::wrong_constants_are_errors),
+    ("constants::checkpoints_belong_to_their_constants", constants::checkpoints_belong_to_their_constants),
+    ("constants::instances_are_processes_of_one_text", constants::instances_are_processes_of_one_text),
+    ("constants::wrong_instances_are_errors", constants::wrong_instances_are_errors),
     ("pictures::states_are_merged_by_a_projection", pictures::states_are_merged_by_a_projection),
     ("pictures::state_spaces_show_all_that_fails", pictures::state_spaces_show_all_that_fails),
     ("pictures::projections_are_checked_before_the_search", pictures::projections_are_checked_before_the_search),

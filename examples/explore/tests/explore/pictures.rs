@@ -199,7 +199,7 @@ pub fn charts_show_values_lines_and_every_process() {
     assert!(text.contains("send coin(0) to Pay") && text.contains("coins!0\n"), "{text}");
 }
 
-/// Two counters that step on their own, and a lock of which nothing is seen.
+/// Two counters that step on their own.
 const LARGE: &str = "int steps; byte fixed = 7;
 process A { byte of; state low, high; init low; trans
   low -> low { guard of < 40; effect of = of + 1, steps = steps + 1; }, low -> high { guard of == 40; effect fixed = 7; }; }

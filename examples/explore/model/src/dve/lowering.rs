@@ -8,6 +8,7 @@ use super::grammar::{self, Pair, Rule, parts, span};
 use super::names::{self, Meaning, Names};
 use crate::assembly::{Parts, assembled};
 use crate::buffer::Buffer;
+use crate::constants::Constants;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::property::{Move, Property};
@@ -25,13 +26,16 @@ use warpset_support::numbers::counted;
 /// Limit of the elements of an array.
 const MAX_ELEMENTS: i32 = 65_536;
 
+/// Limit of the instances of a process.
+const MAX_INSTANCES: i32 = 256;
+
 /// Limit of a channel's capacity. For each message of capacity, a receive needs assignments.
 const MAX_MESSAGES: i32 = 1024;
 
 /// Returns the model, its names, and warnings about parts of the text that are not computed as they are written.
-pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
+pub fn lower(source: &Source, constants: &Constants) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
-    let mut lowering = Lowering::default();
+    let mut lowering = Lowering { constants: constants.clone(), ..Lowering::default() };
     let mut processes = Vec::new();
     let items: Vec<Pair> = parts(text.clone()).collect();
     let messages = messages(&text);
@@ -43,12 +47,16 @@ pub fn lower(source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic
             && name.map(|name| name.as_str()) == property.as_ref().map(Pair::as_str)
     };
     // The property process is handled last, wherever it is in the text.
-    let (last, items): (Vec<Pair>, Vec<Pair>) = items.into_iter().partition(is_property);
+    let (last, items): (Vec<Pair>, Vec<Pair>) = items.into_iter().partition(&is_property);
     for item in items.into_iter().chain(last) {
         match item.as_rule() {
             Rule::declaration => lowering.declare(item, None)?,
             Rule::channels => lowering.channels(item, &messages)?,
-            Rule::process => processes.push(lowering.process(item)?),
+            Rule::process => {
+                for number in lowering.instances(&item, is_property(&item))? {
+                    processes.push(lowering.process(item.clone(), number)?);
+                }
+            }
             Rule::system => system(item)?,
             _ => {}
         }
@@ -77,6 +85,10 @@ struct Lowering {
     /// The property process.
     property_process: Option<ProcessId>,
     property: Option<Property>,
+    /// Values in place of those of the text.
+    constants: Constants,
+    /// Names of the constants that may have other values.
+    known_constants: Vec<String>,
     warnings: RefCell<Vec<Warning>>,
 }
 
@@ -125,7 +137,22 @@ impl Lowering {
                 _ => initial = Some(part),
             }
         }
-        let given = self.initial_values(initial, process, size.is_some(), at)?;
+        let mut given = self.initial_values(initial, process, size.is_some(), at)?;
+        let full_name = process.map_or_else(String::new, |process| format!("{}.", self.processes[process].name)) + name.as_str();
+        if let Some(value) = self.constants.fitting(&full_name, ty, type_name(ty), span(&name))? {
+            let refused = match (is_constant, size) {
+                (true, None) => None,
+                (true, Some(_)) => Some("an array: --const gives one value"),
+                (false, _) => Some("a variable: --const changes constants"),
+            };
+            if let Some(why) = refused {
+                return Err(Diagnostic::new(span(&name), format!("--const {full_name}={value}: it is not a constant"), why));
+            }
+            given = vec![(value, at)];
+        }
+        if is_constant && size.is_none() {
+            self.known_constants.push(full_name);
+        }
         if let Some(size) = size {
             self.look_at_length(&name, &given, size);
         }
@@ -239,14 +266,34 @@ impl Lowering {
         Ok(())
     }
 
-    /// Declares a process with its states, so that all processes can refer to them.
-    fn process<'a>(&mut self, pair: Pair<'a>) -> Result<Sections<'a>, Diagnostic> {
-        let mut sections = parts(pair);
+    /// The numbers of the processes that a text stands for; `None` for a process without instances.
+    fn instances(&self, pair: &Pair, is_property: bool) -> Result<Vec<Option<usize>>, Diagnostic> {
+        let Some(instances) = parts(pair.clone()).find(|part| part.as_rule() == Rule::instances) else { return Ok(vec![None]) };
+        let at = span(&instances);
+        if is_property {
+            return Err(Diagnostic::new(at, "instances of a property process", "a model has one property"));
+        }
+        let count = self.scope(None).constant(instances.into_inner().nth(1).expect("instances have a number"))?;
+        if !(1..=MAX_INSTANCES).contains(&count) {
+            return Err(Diagnostic::new(at, format!("{count} instances"), format!("1 to {MAX_INSTANCES} are possible")));
+        }
+        Ok((0..count as usize).map(Some).collect())
+    }
+
+    /// Declares a process with its states, so that all processes can refer to them. `number`: which of its instances it is.
+    fn process<'a>(&mut self, pair: Pair<'a>, number: Option<usize>) -> Result<Sections<'a>, Diagnostic> {
+        let mut sections = parts(pair).peekable();
         let name = sections.next().expect("a process has a name");
         let process = self.processes.len();
-        let declared = self.names.processes.declare(name.as_str(), process, span(&name));
-        declared.map_err(|earlier| twice("process", &name, earlier))?;
-        self.names.locals.push(names::Declared::default());
+        let full_name = number.map_or_else(|| name.as_str().into(), |number| format!("{}_{number}", name.as_str()));
+        let declared = self.names.processes.declare(&full_name, process, span(&name));
+        declared.map_err(|earlier| parsing::twice("process", &full_name, span(&name), earlier))?;
+        let mut locals = names::Declared::default();
+        if let (Some(number), Some(instances)) = (number, sections.next_if(|part| part.as_rule() == Rule::instances)) {
+            let id = instances.into_inner().next().expect("instances have a name");
+            locals.declare(id.as_str(), Meaning::Constant(number as i32), span(&id)).expect("it is the first name");
+        }
+        self.names.locals.push(locals);
         self.names.states.push(names::Declared::default());
         let sections: Vec<Pair> = sections.collect();
         let mut locations = Vec::new();
@@ -260,7 +307,7 @@ impl Lowering {
         }
         let mut initial = of_rule(&sections, Rule::initial);
         let first = initial.next().ok_or_else(|| {
-            Diagnostic::new(span(&name), format!("process {} has no initial state", name.as_str()), "`init` is missing")
+            Diagnostic::new(span(&name), format!("process {full_name} has no initial state"), "`init` is missing")
         })?;
         if let Some(second) = initial.next() {
             return Err(Diagnostic::new(span(&second), "a second initial state", "a process has exactly one")
@@ -268,7 +315,7 @@ impl Lowering {
         }
         drop(initial);
         let initial = self.state(process, &first)?;
-        self.processes.push(Process { name: name.as_str().into(), locations, initial, transitions: 0..0 });
+        self.processes.push(Process { name: full_name, locations, initial, transitions: 0..0 });
         Ok(sections)
     }
 
@@ -470,11 +517,16 @@ impl Lowering {
     }
 
     fn finish(self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
-        let Self { names, variables, processes, channels, transitions, assertions, property, warnings, .. } = self;
+        let known: Vec<&str> = self.known_constants.iter().map(String::as_str).collect();
+        self.constants.ensure_are_among("constant", &known)?;
+        let Self { names, variables, processes, channels, transitions, assertions, property, warnings, constants, .. } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
-        let model =
+        // A process is read once for each of its instances and gives equal warnings each time.
+        warnings.dedup();
+        let mut model =
             assembled(Parts { variables, processes, channels, transitions, assertions, property, ..Parts::default() }, source)?;
+        model.constants = constants.list().to_vec();
         Ok((model, names, warnings))
     }
 }

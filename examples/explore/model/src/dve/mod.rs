@@ -18,6 +18,7 @@
 //!   requires its guard and length < n; it stores the values behind the last ones and adds 1 to the length. A receive requires
 //!   its guard and length > 0; it stores the first elements in the targets, moves all others up, sets the last to 0 and subtracts
 //!   1 from the length. The transition's own effects follow.
+//! - `process P[id < n]` is n processes, P_0 to P_(n-1), each with a constant `id` of its own.
 //! - Values sent over a typed channel are wrapped to its types. An untyped channel without capacity does not wrap values; one
 //!   with capacity stores them as `int`. The first use of an untyped channel determines the number of values in its messages.
 
@@ -28,6 +29,7 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use crate::constants::Constants;
 use crate::diagnostic::Located;
 use crate::ir::{Expression, Model, Source, Variable};
 use crate::warnings::Warning;
@@ -54,7 +56,16 @@ impl Dve {
     ///
     /// The first error in the text, with its place.
     pub fn read(source: Source) -> Result<Self, Box<Located>> {
-        match lowering::lower(&source) {
+        Self::read_with(source, &Constants::default())
+    }
+
+    /// Reads a model with other values of some constants: `N`, or `P.N` for a constant of process P.
+    ///
+    /// # Errors
+    ///
+    /// The first error in the text, with its place, or a constant that the text does not have.
+    pub fn read_with(source: Source, constants: &Constants) -> Result<Self, Box<Located>> {
+        match lowering::lower(&source, constants) {
             Ok((model, names, warnings)) => Ok(Self { model, warnings, names }),
             Err(error) => Err(Box::new(error.of(&source))),
         }

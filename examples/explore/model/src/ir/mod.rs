@@ -69,7 +69,7 @@ pub mod variable;
 pub use expression::{Binary, Expression, Unary};
 pub use ids::{ChannelId, LocationId, ProcessId, TransitionId, VariableId};
 pub use layout::{Field, Layout, MAX_WORDS};
-pub use model::Model;
+pub use model::{Constant, Model};
 pub use net::Net;
 pub use network::Network;
 pub use process::{Location, Process};

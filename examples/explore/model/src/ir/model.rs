@@ -9,6 +9,13 @@ use super::{
 };
 use anyhow::{Result, ensure};
 
+/// A constant to which the user has given another value than the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    pub name: String,
+    pub value: i32,
+}
+
 /// A whole model, checked: every index is valid, every initial value fits its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -16,6 +23,8 @@ pub struct Model {
     pub source: Source,
     /// Parts of the source that are not read.
     pub ignored: Vec<Ignored>,
+    /// The constants with values that are not those of the source.
+    pub constants: Vec<Constant>,
     /// The variables that belong to no process, then process by process, in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,

@@ -28,6 +28,7 @@ mod told_tests;
 pub mod xml;
 
 use crate::assembly::{Parts, assembled};
+use crate::constants::Constants;
 use crate::diagnostic::{Diagnostic, Located};
 use crate::dve;
 use crate::dve::Names;
@@ -70,8 +71,18 @@ impl Nets {
     ///
     /// The first error in the text, with its place, or states that are too long with the narrowest fields.
     pub fn read(source: Source, encoding: Encoding) -> Result<Self, Box<Located>> {
+        Self::read_with(source, encoding, &Constants::default())
+    }
+
+    /// As [`read`](Self::read), with other initial markings of some places.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and a place that the net does not have.
+    pub fn read_with(source: Source, encoding: Encoding, constants: &Constants) -> Result<Self, Box<Located>> {
         let read = || {
-            let pnml = pnml::read(&source)?;
+            let mut pnml = pnml::read(&source)?;
+            pnml.mark(constants)?;
             let initial: Vec<u32> = pnml.places.iter().map(|place| place.initial).collect();
             let structure = Structure::of(&initial, &pnml.transitions);
             let invariants = bounds::invariants(&initial, &structure);
@@ -185,6 +196,7 @@ fn lowered(
     let mut model = assembled(Parts { variables, net: Some(net), ..Parts::default() }, source)
         .map_err(|error| Diagnostic { label: format!("{}, and its tokens are stored so: {how}", error.label), ..error })?;
     model.ignored = pnml.ignored.clone();
+    model.constants = pnml.constants.clone();
     Ok((model, names))
 }
 

@@ -2,9 +2,10 @@
 //! resolved.
 
 use super::xml::{attribute, elements, kind, only_of, shown, text_in};
+use crate::constants::Constants;
 use crate::diagnostic::Diagnostic;
 use crate::ir::net::{PlaceId, Transition};
-use crate::ir::{Ignored, Source, Span};
+use crate::ir::{Constant, Ignored, Source, Span};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashMap;
 
@@ -22,6 +23,8 @@ pub struct Pnml {
     pub names: Names,
     /// Parts of the file that do not change what the net does, in the order in which their kinds appear.
     pub ignored: Vec<Ignored>,
+    /// The places with an initial marking that is not that of the file.
+    pub constants: Vec<Constant>,
 }
 
 #[derive(Debug)]
@@ -555,11 +558,44 @@ impl<'t, 'd> Reader<'t, 'd> {
                 })?;
             }
         }
-        let Pnml { places, transitions, names, .. } = &mut self.pnml;
+        self.pnml.look_at_first_marking();
+        Ok(self.pnml)
+    }
+}
+
+impl Pnml {
+    fn look_at_first_marking(&mut self) {
+        let places = &self.places;
         let is_enabled =
             |transition: &Transition| transition.takes.iter().all(|(place, weight)| places[*place].initial >= *weight);
-        names.begins_in_deadlock = !transitions.iter().any(is_enabled);
-        Ok(self.pnml)
+        self.names.begins_in_deadlock = !self.transitions.iter().any(is_enabled);
+    }
+
+    /// Gives some places another initial marking.
+    ///
+    /// # Errors
+    ///
+    /// A name that no place has, a place that is named twice, or a number of tokens that is not possible.
+    pub fn mark(&mut self, constants: &Constants) -> Result<(), Diagnostic> {
+        let mut marked = HashMap::new();
+        for Constant { name, value } in constants.list() {
+            let Some(id) = self.names.places.get(name) else {
+                let known: Vec<&str> = self.places.iter().map(|place| &*place.id).collect();
+                return constants.ensure_are_among("place", &known);
+            };
+            let place = &mut self.places[id];
+            if let Some(before) = marked.insert(id, name) {
+                let message = format!("--const: `{before}` and `{name}` are one place");
+                return Err(Diagnostic::new(place.span, message, "it has one initial marking"));
+            }
+            place.initial = u32::try_from(*value).map_err(|_| {
+                let label = format!("0 to {MOST_TOKENS} tokens are possible");
+                Diagnostic::new(place.span, format!("--const {name}={value} does not fit"), label)
+            })?;
+        }
+        self.constants = constants.list().to_vec();
+        self.look_at_first_marking();
+        Ok(())
     }
 }
 

@@ -35,6 +35,7 @@ mod rules;
 mod tests;
 
 use crate::assembly::{Parts, assembled};
+use crate::constants::Constants;
 use crate::diagnostic::Located;
 use crate::dve::{Meaning, Names, condition};
 use crate::ir::network::{Component, Rule as Step, Table};
@@ -66,13 +67,15 @@ const MOST_GATES_SHOWN: usize = 20;
 /// Length limit of the text of a network, in bytes.
 const MAX_BYTES: u64 = crate::input::MAX_BYTES;
 
-/// Options that change how a network is read.
+/// Options that change how a model is read; all but the constants are for networks.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Gates that never synchronise.
     pub interleaved: Vec<String>,
     /// Whether labels in no vector happen alone.
     pub independent: bool,
+    /// Values in place of those of the text.
+    pub constants: Constants,
 }
 
 impl Reading {

@@ -4,6 +4,7 @@ use super::expressions::number;
 use super::grammar::{Pair, Rule, parts, span};
 use super::names::{MachineNames, Names, ObjectNames};
 use crate::buffer::Buffer;
+use crate::constants::Constants;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Location, LocationId, Process, Range, Span, Type, Variable, VariableId};
 use crate::parsing::{Declared, twice, unknown};
@@ -79,11 +80,15 @@ pub struct Declarations<'t> {
     /// State machines, by process.
     pub machines: Vec<Machine<'t>>,
     pub warnings: Vec<Warning>,
+    /// Initial values in place of those of the text.
+    constants: Constants,
+    /// Names of the variables that may have other initial values.
+    known_constants: Vec<String>,
 }
 
 impl<'t> Declarations<'t> {
-    pub fn of(model: Pair<'t>) -> Result<Self, Diagnostic> {
-        let mut all = Self::default();
+    pub fn of(model: Pair<'t>, constants: &Constants) -> Result<Self, Diagnostic> {
+        let mut all = Self { constants: constants.clone(), ..Self::default() };
         let sections: Vec<Pair> = parts(model).collect();
         let of_rule = |rule: Rule| sections.iter().filter(move |part| part.as_rule() == rule).cloned().flat_map(parts);
         all.actions = of_rule(Rule::actions).map(|name| name.as_str()).collect();
@@ -91,6 +96,8 @@ impl<'t> Declarations<'t> {
         let objects: Vec<Pair> = of_rule(Rule::objects).collect();
         all.names.has_one_object = objects.len() == 1;
         objects.into_iter().try_for_each(|object| all.object(object))?;
+        let known: Vec<&str> = all.known_constants.iter().map(String::as_str).collect();
+        all.constants.ensure_are_among("variable of an object", &known)?;
         of_rule(Rule::channels).try_for_each(|channel| all.channel(channel))?;
         (0..all.class_of.len()).try_for_each(|object| all.machines_of(object))?;
         Ok(all)
@@ -179,7 +186,7 @@ impl<'t> Declarations<'t> {
         let Declaration { name, ty, size, initial } = declaration;
         let declared = names.declare(name.as_str(), self.variables.len(), span(name));
         declared.map_err(|earlier| twice("variable", name.as_str(), span(name), earlier))?;
-        let given = match (value.as_ref().or(initial.as_ref()), size) {
+        let mut given = match (value.as_ref().or(initial.as_ref()), size) {
             (None, _) => Vec::new(),
             (Some(list), Some(size)) if list.as_rule() == Rule::list => {
                 let given: Vec<(i32, Span)> =
@@ -201,6 +208,19 @@ impl<'t> Declarations<'t> {
                 ));
             }
         };
+        let full_name = format!("{prefix}{}", name.as_str());
+        if process.is_none() {
+            if let Some(value) = self.constants.fitting(&full_name, *ty, type_name(*ty), span(name))? {
+                if size.is_some() {
+                    let message = format!("--const {full_name}={value}: it is an array");
+                    return Err(Diagnostic::new(span(name), message, "--const gives one value"));
+                }
+                given = vec![(value, span(name))];
+            }
+            if size.is_none() {
+                self.known_constants.push(full_name.clone());
+            }
+        }
         let elements = size.unwrap_or(1);
         let mut values = Vec::with_capacity(elements);
         for (value, at) in given.into_iter().take(elements) {
@@ -209,8 +229,7 @@ impl<'t> Declarations<'t> {
             values.push(kept);
         }
         values.resize(elements, i32::from(*ty == Type::BOOLEAN));
-        let name = format!("{prefix}{}", name.as_str());
-        self.variables.push(Variable::new(name, process, *ty, size.is_some(), values));
+        self.variables.push(Variable::new(full_name, process, *ty, size.is_some(), values));
         Ok(())
     }
 

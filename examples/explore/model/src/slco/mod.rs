@@ -34,6 +34,7 @@ mod steps;
 mod tests;
 
 use crate::assembly::{Parts, assembled};
+use crate::constants::Constants;
 use crate::diagnostic::{Diagnostic, Located};
 use crate::ir::{Expression, Model, Source};
 use crate::warnings::Warning;
@@ -60,7 +61,17 @@ impl Slco {
     ///
     /// The first error in the text, with its place.
     pub fn read(source: Source) -> Result<Self, Box<Located>> {
-        lower(&source).map_err(|error| Box::new(error.of(&source)))
+        Self::read_with(source, &Constants::default())
+    }
+
+    /// Reads a model with other initial values of some variables of objects: `object.variable`, or `variable` if there is one
+    /// object.
+    ///
+    /// # Errors
+    ///
+    /// The first error in the text, with its place, or a variable that the objects do not have.
+    pub fn read_with(source: Source, constants: &Constants) -> Result<Self, Box<Located>> {
+        lower(&source, constants).map_err(|error| Box::new(error.of(&source)))
     }
 
     /// Whether the model has one object only, with a variable of this name.
@@ -87,9 +98,9 @@ impl Slco {
     }
 }
 
-fn lower(source: &Source) -> Result<Slco, Diagnostic> {
+fn lower(source: &Source, constants: &Constants) -> Result<Slco, Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
-    let mut all = Declarations::of(text)?;
+    let mut all = Declarations::of(text, constants)?;
     let statements = behaviour::statements(&mut all)?;
     let Declarations { names, variables, mut processes, channels, mut warnings, .. } = all;
     let Steps { transitions, rendezvous, .. } = Steps::of(&statements, &variables, &channels)?;
@@ -102,6 +113,7 @@ fn lower(source: &Source) -> Result<Slco, Diagnostic> {
     warnings.sort_by_key(|warning| warning.diagnostic.span.start);
     // A class is read once for each of its objects and gives equal warnings each time.
     warnings.dedup();
-    let model = assembled(Parts { variables, processes, channels: rendezvous, transitions, ..Parts::default() }, source)?;
+    let mut model = assembled(Parts { variables, processes, channels: rendezvous, transitions, ..Parts::default() }, source)?;
+    model.constants = constants.list().to_vec();
     Ok(Slco { model, warnings, names })
 }

@@ -19,6 +19,8 @@ const NET: &str = "net";
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,
+    /// Constants with values that are not those of the text, as the command line gives them.
+    constants: Vec<String>,
     /// Parts of the model, with the checksum of each.
     parts: Vec<(&'static str, String)>,
     deadlocks: bool,
@@ -45,18 +47,27 @@ impl Identity {
         let conditions = checks.conditions.iter().filter(|condition| condition.role != Role::Assertion);
         let meaning = checksum(&conditions.clone().map(|condition| &condition.must_hold).collect::<Vec<_>>());
         let conditions = conditions.map(|condition| format!("{:?} {}", condition.role, condition.text)).collect();
-        Self { name: model.source.name.clone(), parts, deadlocks: checks.deadlocks, conditions, meaning, reduction }
+        let mut constants: Vec<String> = model.constants.iter().map(|of| format!("{}={}", of.name, of.value)).collect();
+        constants.sort_unstable();
+        Self { name: model.source.name.clone(), constants, parts, deadlocks: checks.deadlocks, conditions, meaning, reduction }
     }
 
     pub fn json(&self) -> Value {
         let parts: Map<String, Value> = self.parts.iter().map(|(name, sum)| ((*name).into(), json!(sum))).collect();
-        json!({ "name": self.name, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions,
+        json!({ "name": self.name, "constants": self.constants, "parts": parts, "deadlocks": self.deadlocks, "conditions": self.conditions,
                 "meaning": self.meaning, "reduction": self.reduction })
     }
 
     /// Returns an error that names the first difference from the saved identity.
     pub fn ensure_is(&self, saved: &Value) -> Result<()> {
         let name = saved["name"].as_str().unwrap_or("?");
+        let before: Vec<&str> = saved["constants"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let given = |constants: &[&str]| match constants {
+            [] => "without --const".to_string(),
+            constants => format!("with --const {}", constants.join(" --const ")),
+        };
+        let now: Vec<&str> = self.constants.iter().map(String::as_str).collect();
+        ensure!(before == now, "it was written {}, but this search runs {}", given(&before), given(&now));
         for (part, sum) in &self.parts {
             ensure!(
                 saved["parts"][part].as_str() == Some(sum),
