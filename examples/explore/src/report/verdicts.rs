@@ -17,11 +17,11 @@ const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-/// What one line says when nothing was asked.
+/// The line of a search that was asked nothing.
 const NOTHING_ASKED: &str =
     "nothing asked, so states are only counted: --deadlock, --invariant, --goal, --ltl, --ef, --livelock (--help describes them)";
 
-/// What is known about a condition after a search.
+/// The verdict on a condition after a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decided {
@@ -87,7 +87,7 @@ impl Check {
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
         let text = if self.text.is_empty() { String::new() } else { format!(" {}", self.text) };
-        // What is not checked names the option that asks for it.
+        // The option that asks for a check is named after it.
         let how = self.why.as_ref().filter(|_| self.verdict == Decided::NotChecked);
         let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
         format!("  {verdict}: {}{}{}\n", self.kind, escaping::line(&text), escaping::line(&how))
@@ -156,8 +156,8 @@ impl Report<'_> {
         Some(Check { depth, path, ..Check::new("fault", text, Decided::Violated) })
     }
 
-    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: the state of that violation
-    /// violates this check, too. `states`: number of violating states found, if they were counted.
+    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: its state violates
+    /// this check, too. `states`: number of violating states found, if they were counted.
     fn of_states(&self, check: Check, is_first: bool, is_beside: bool, states: Option<u64>) -> Check {
         let is_goal = check.kind == "goal";
         let (positive, negative) =
@@ -198,7 +198,7 @@ impl Report<'_> {
         self.of_states(check, is_first, false, states)
     }
 
-    /// What was there to check, but was not asked for.
+    /// Checks that were possible, but not asked for.
     fn unchecked(&self) -> Vec<Check> {
         let is_about_runs = self.conclusion.is_some() || self.answer.is_some();
         let mut all = Vec::new();
