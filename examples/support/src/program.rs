@@ -63,7 +63,7 @@ pub fn has_colors() -> bool {
     can_redraw() && wants_colors()
 }
 
-/// The same of standard output.
+/// Whether standard output is a terminal on which text may be in colour, as [`has_colors`] says it of standard error.
 pub fn prints_colors() -> bool {
     std::io::stdout().is_terminal() && knows_more_than_text() && wants_colors()
 }

@@ -95,8 +95,8 @@ pub fn unknown(what: &str, name: &str, at: Span, known: &[&str]) -> Diagnostic {
 /// Longest name that is compared: the distance of two names takes time in proportion to both.
 const LONGEST_COMPARED: usize = 64;
 
-/// The known name that is most similar to a name, by the number of letters to add, leave out, change or swap, whatever their
-/// case: at most one of three, and of several such names the first.
+/// The known name that is most similar to a name, by the number of letters to add, leave out, change or swap, in any case:
+/// at most one of three, and of several such names the first.
 fn similar<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let letters = name.chars().count();
     if letters > LONGEST_COMPARED {

@@ -17,14 +17,14 @@ const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-/// What one line says when nothing was asked.
+/// The line of a search that was asked nothing.
 const NOTHING_ASKED: &str =
     "nothing asked, so states are only counted: --deadlock, --invariant, --goal, --ltl, --ef, --livelock (--help describes them)";
 
-/// What is known about a condition after a search.
+/// The verdict on a condition after a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Decided {
+pub enum Decision {
     Holds,
     Violated,
     /// A goal was reached.
@@ -42,7 +42,7 @@ pub struct Check {
     pub kind: &'static str,
     /// The condition as it was written; empty for deadlocks.
     pub text: String,
-    pub verdict: Decided,
+    pub verdict: Decision,
     /// Why there is no verdict.
     pub why: Option<String>,
     /// Number of violating states among those that were found; `None` if they were not counted.
@@ -56,7 +56,7 @@ pub struct Check {
 }
 
 impl Check {
-    fn new(kind: &'static str, text: impl Into<String>, verdict: Decided) -> Self {
+    fn new(kind: &'static str, text: impl Into<String>, verdict: Decision) -> Self {
         Self { kind, text: text.into(), verdict, why: None, states: None, depth: None, path: None, lasso: None }
     }
 
@@ -72,12 +72,12 @@ impl Check {
         let known: Vec<String> = [self.why.clone(), states, depth].into_iter().flatten().collect();
         let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
         let (word, color) = match self.verdict {
-            Decided::Holds => ("holds", GREEN),
-            Decided::Violated => ("VIOLATED", RED),
-            Decided::Reached => ("REACHED", RED),
-            Decided::Unreachable => ("not reachable", GREEN),
-            Decided::NotDecided => ("not decided", YELLOW),
-            Decided::NotChecked => return ("not checked".into(), YELLOW),
+            Decision::Holds => ("holds", GREEN),
+            Decision::Violated => ("VIOLATED", RED),
+            Decision::Reached => ("REACHED", RED),
+            Decision::Unreachable => ("not reachable", GREEN),
+            Decision::NotDecided => ("not decided", YELLOW),
+            Decision::NotChecked => return ("not checked".into(), YELLOW),
         };
         (format!("{word}{known}"), color)
     }
@@ -87,8 +87,8 @@ impl Check {
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
         let text = if self.text.is_empty() { String::new() } else { format!(" {}", self.text) };
-        // What is not checked names the option that asks for it.
-        let how = self.why.as_ref().filter(|_| self.verdict == Decided::NotChecked);
+        // The option that asks for a check is named after it.
+        let how = self.why.as_ref().filter(|_| self.verdict == Decision::NotChecked);
         let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
         format!("  {verdict}: {}{}{}\n", self.kind, escaping::line(&text), escaping::line(&how))
     }
@@ -153,15 +153,15 @@ impl Report<'_> {
         let of_fault = found.is_fault().then(|| self.checks.describe(&found.violation, self.model))?;
         let text = of_fault.strip_prefix("fault ").unwrap_or(&of_fault).to_string();
         let (depth, path) = (Some(found.level), self.path_json());
-        Some(Check { depth, path, ..Check::new("fault", text, Decided::Violated) })
+        Some(Check { depth, path, ..Check::new("fault", text, Decision::Violated) })
     }
 
-    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: the state of that
-    /// violation violates this check, too. `states`: number of violating states found, if they were counted.
+    /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: its state violates
+    /// this check, too. `states`: number of violating states found, if they were counted.
     fn of_states(&self, check: Check, is_first: bool, is_beside: bool, states: Option<u64>) -> Check {
         let is_goal = check.kind == "goal";
         let (positive, negative) =
-            if is_goal { (Decided::Unreachable, Decided::Reached) } else { (Decided::Holds, Decided::Violated) };
+            if is_goal { (Decision::Unreachable, Decision::Reached) } else { (Decision::Holds, Decision::Violated) };
         let found = self.found().map(|finding| finding.found);
         let is_complete = self.exploration.end == End::Complete;
         let check = Check { states, ..check };
@@ -187,28 +187,28 @@ impl Report<'_> {
         let violation = self.found().map(|finding| &finding.found.violation);
         let is_first = violation == Some(&Violation::Condition(at));
         let is_beside = self.violated_beside.contains(&at);
-        self.of_states(Check::new(kind, text.clone(), Decided::NotDecided), is_first, is_beside, None)
+        self.of_states(Check::new(kind, text.clone(), Decision::NotDecided), is_first, is_beside, None)
     }
 
     fn of_deadlocks(&self) -> Check {
         let is_first = self.found().is_some_and(|finding| finding.found.violation == Violation::Deadlock);
-        let check = Check::new("deadlocks", "", Decided::NotDecided);
+        let check = Check::new("deadlocks", "", Decision::NotDecided);
         // Deadlocks are counted in every search; a search that ended may have counted less than it found.
         let states = Some(self.counts().deadlocks).filter(|states| *states > 0 || self.exploration.end == End::Complete);
         self.of_states(check, is_first, false, states)
     }
 
-    /// What was there to check, but was not asked for.
+    /// Checks that were possible, but not asked for.
     fn unchecked(&self) -> Vec<Check> {
         let is_about_runs = self.conclusion.is_some() || self.answer.is_some();
         let mut all = Vec::new();
         if is_about_runs && !self.model.assertions.is_empty() {
             let how = format!("{}; search without the property", self.model.assertions.len());
-            all.push(Check::new("assertions", "", Decided::NotChecked).because(how));
+            all.push(Check::new("assertions", "", Decision::NotChecked).because(how));
         }
         if self.counts().deadlocks > 0 && (is_about_runs || !self.checks.deadlocks) {
             let how = if is_about_runs { "--deadlock, in a search without the property" } else { "--deadlock" };
-            all.push(Check::new("deadlocks", "", Decided::NotChecked).because(how));
+            all.push(Check::new("deadlocks", "", Decision::NotChecked).because(how));
         }
         all
     }
@@ -218,16 +218,16 @@ impl Report<'_> {
         let all = self.verdicts();
         let is_complete = self.exploration.end == End::Complete;
         let lines: String = all.iter().map(|check| check.line(is_complete, has_colors)).collect();
-        let is_asked = all.iter().any(|check| check.verdict != Decided::NotChecked);
+        let is_asked = all.iter().any(|check| check.verdict != Decision::NotChecked);
         let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
         format!("checks\n{lines}{hint}\n")
     }
 }
 
-fn decided(verdict: Verdict) -> Decided {
+fn decided(verdict: Verdict) -> Decision {
     match verdict {
-        Verdict::Holds => Decided::Holds,
-        Verdict::Violated => Decided::Violated,
-        Verdict::Unknown => Decided::NotDecided,
+        Verdict::Holds => Decision::Holds,
+        Verdict::Violated => Decision::Violated,
+        Verdict::Unknown => Decision::NotDecided,
     }
 }

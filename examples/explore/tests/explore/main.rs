@@ -28,6 +28,7 @@ mod reductions;
 mod running;
 mod simulation;
 mod texts;
+mod verdicts;
 
 use running::*;
 
@@ -127,6 +128,8 @@ const ON_GPUS: [OfPlace; 8] = [
 const OF_ANY_TABLE: [&str; 2] = ["walks_on_a_gpu_are_those_of_threads", "full_memory_of_a_gpu_leaves_the_choice_to_threads"];
 
 const ONCE: &[(&str, fn())] = &[
+    ("each_condition_has_a_verdict", verdicts::each_condition_has_a_verdict),
+    ("similar_names_are_suggested", verdicts::similar_names_are_suggested),
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
     ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
     ("drawn_goals_are_found_at_their_depths", goals::drawn_goals_are_found_at_their_depths),
