@@ -43,7 +43,7 @@ pub fn constants_have_other_values() {
     assert_eq!(report["constants"], serde_json::json!({ "LOW": 3, "N": 4 }));
     let output = explore(&path, ["--const", "LOW=3", "--const", "N=4"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("constants ") && line.ends_with("LOW = 3, N = 4")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("constants ") && line.ends_with("LOW = 3, N = 4")), "{text}");
     // A value of the text that does not fit is not read, so there is no warning about it.
     let (_folder, path) = written("const byte N = 300; process P { state s; init s; } system async;");
     assert_eq!(reported(&path, &[])["warning_count"], 1);
