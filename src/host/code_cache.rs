@@ -241,18 +241,18 @@ pub(crate) mod tests {
             Self(folder)
         }
 
-        /// A place for a file beside the cache's folder.
+        /// A place for a file or folder.
         pub(crate) fn file(&self, name: &str) -> PathBuf {
             self.0.join(name)
         }
 
         pub(crate) fn cache(&self) -> CodeCache {
-            CodeCache { folder: self.0.join("kernels"), ending: KEPT, max_bytes: 1 << 24 }
+            CodeCache { folder: self.file("kernels"), ending: KEPT, max_bytes: 1 << 24 }
         }
 
         /// The names of files in the cache's folder.
         pub(crate) fn files(&self) -> Vec<String> {
-            let entries = fs::read_dir(self.0.join("kernels")).map(|entries| entries.collect::<Vec<_>>()).unwrap_or_default();
+            let entries = fs::read_dir(self.file("kernels")).map(|entries| entries.collect::<Vec<_>>()).unwrap_or_default();
             let mut names: Vec<_> = entries.into_iter().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
             names
