@@ -270,6 +270,7 @@ impl dyn Store {
 
     /// Acts as a lane that takes a row, and is stopped before it puts its vector.
     #[cfg(test)]
+    #[allow(dead_code, reason = "tests of tables on a CPU use it")]
     pub(crate) fn lose_a_row(&self) -> u64 {
         let [_, given] = self.stored().unwrap();
         self.set_given(given + 1).unwrap();

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use warpset::cluster::{Batch, Builder, Fault, FaultKind, Local, Request};
+#[cfg(feature = "cuda")]
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Bucket, Device, Error, Outcome, Result, VectorTable, Words, faults};
 

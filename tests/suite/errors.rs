@@ -10,6 +10,7 @@
 use crate::common::checker::{Checker, OrFail};
 use crate::common::tests;
 use crate::common::vectors::{Pool, distinct};
+#[cfg(feature = "cuda")]
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{BucketTable, Device, Error, Reference, Request};
 

@@ -14,6 +14,7 @@ use crate::common::tests;
 use crate::common::vectors::{distinct, some_widths};
 use crate::common::{scaled, set::everything, sized};
 use std::collections::{HashMap, HashSet};
+#[cfg(feature = "cuda")]
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::{Device, Error, Indexed, IndexedTable, Outcome, Reference, Request, TypedTable};
 

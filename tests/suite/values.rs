@@ -18,6 +18,7 @@ use crate::common::{scaled, set::everything, tests};
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
 use std::fmt::Debug;
+#[cfg(feature = "cuda")]
 use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Device, Error, Indexed, IndexedTable, Reference, Request, TypedTable, Values, faults};
 
