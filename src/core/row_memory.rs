@@ -33,15 +33,22 @@ impl dyn Store {
             return Ok((Vec::new(), 0));
         }
         let machine = self.machine();
-        let (mut holes, holes_on) = (zeroed::<u64>(capacity as usize)?, Window::<u64>::new(machine, capacity as usize)?);
+        // Holes are few. On a GPU the host needs memory for those that are found, not for as many as there may be.
+        let mut holes = zeroed::<u64>(if machine.is_gpu() { 0 } else { capacity as usize })?;
+        let holes_on = Window::<u64>::new(machine, capacity as usize)?;
         let (mut count, count_on) = ([0], Window::<u64>::new(machine, 1)?);
         let holes_at = holes_on.place(holes.as_mut_ptr());
         let arguments = [rows.start, rows.end, holes_at, capacity, count_on.lend(&mut count)?];
         // SAFETY: the arguments of the kernel. Each hole is written by one thread, to which `count` has given its place; no more
-        // than `capacity` are. The table's memory is only read, atomically.
+        // than `capacity` are, for which there is room where the kernel writes. The table's memory is only read, atomically.
         unsafe { self.launch(Kernel::ListHoles, rows.end - rows.start, &arguments)? };
         count_on.receive(&mut count)?;
-        holes.truncate(count[0] as usize);
+        let found = count[0].min(capacity) as usize;
+        if machine.is_gpu() {
+            holes = zeroed(found)?
+        } else {
+            holes.truncate(found)
+        }
         holes_on.receive(&mut holes)?;
         Ok((holes, count[0]))
     }
@@ -189,7 +196,12 @@ impl dyn Store {
         // If all rows have been named, all are stored.
         let dense = if counts.hits == given { given } else { self.dense().min(given) };
         // SAFETY: the first counter of the table, which is borrowed exclusively.
-        unsafe { self.machine().write(*self.table().stored, 0, bytemuck::bytes_of(&counts.hits))? };
+        let count = |stored: u64| unsafe { self.machine().write(*self.table().stored, 0, bytemuck::bytes_of(&stored)) };
+        if let Err(error) = count(counts.hits) {
+            // The write may have been done nevertheless.
+            let _ = count(before.stored);
+            return Err(error);
+        }
         let table = self.table_mut();
         (table.view, table.slots, table.spec) = (view, slots, parameters.spec);
         table.set_dense(dense);

@@ -110,6 +110,9 @@ impl ValueMemory {
     /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
     pub(super) fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()> {
         self.machine.synchronize()?;
+        if references.is_empty() {
+            return Ok(());
+        }
         let piece = piece(&*self.machine, references.len(), value_bytes);
         let window = Window::<u64>::new(&*self.machine, piece)?;
         let packed = Window::<u8>::new(&*self.machine, piece * value_bytes)?;
@@ -125,6 +128,9 @@ impl ValueMemory {
     /// Writes the values of `value_bytes` bytes at `references`. Each reference occurs once.
     pub(super) fn scatter(&mut self, store: &dyn Store, references: &[u64], value_bytes: usize, from: &[u8]) -> Result<()> {
         self.machine.synchronize()?;
+        if references.is_empty() {
+            return Ok(());
+        }
         let piece = piece(&*self.machine, references.len(), value_bytes);
         let window = Window::<u64>::new(&*self.machine, piece)?;
         let packed = Window::<u8>::new(&*self.machine, piece * value_bytes)?;
