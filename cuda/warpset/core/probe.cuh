@@ -1,18 +1,17 @@
 // The probe sequence of a hash: double hashing over a prime number of buckets.
 //
-// The first bucket is the hash scaled to the number of buckets by a high multiply (no modulo, no power of two). The step is
-// made the same way from the hash times an odd constant, whose high bits depend on all the low bits that the first scaling
+// The first bucket is the hash scaled to the number of buckets by a high multiply (no modulo, no power of two). The step is the
+// product of the hash and an odd constant, scaled the same way: its high bits depend on all the low bits that the first scaling
 // did not use. The number of buckets is prime and the step is between 1 and buckets - 1, so `buckets` probes visit every
 // bucket exactly once (Knuth, TAOCP 6.4, algorithm D): a bounded search of a small table is a complete search.
 //
-// Double hashing, not linear: at 0.9 full and one slot a bucket it visits 2.6 buckets on average, linear probing 5.5.
-// Neighbouring lines are no cheaper than random ones (measured on an H200: 32 bytes at 41 G/s, both sectors of 64 bytes by
-// separate requests at 21).
+// At fill 0.9 with one slot a bucket, double hashing visits 2.6 buckets on average, linear probing 5.5. Probing adjacent lines
+// is no cheaper than probing random ones (H200: 41 G/s for 32 bytes, 21 for both sectors of 64 bytes by separate requests).
 //
-// A sequence has no end. Every loop over one ends after `probe_limit` buckets at the latest, even a loop towards a slot that is
-// known: a table that was loaded from a file may hold a vector where no search comes.
+// A probe sequence never ends by itself. Every loop over it stops after at most `probe_limit` buckets, even if it looks for a
+// known slot: a table that was loaded from a file may hold a vector in a bucket that no search reaches.
 //
-// A probe sequence touches no memory.
+// Computing a probe sequence reads no memory.
 #pragma once
 
 #include "warpset/platform.cuh"
