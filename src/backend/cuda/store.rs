@@ -287,7 +287,7 @@ impl Store for CudaStore {
     }
 
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()> {
-        // SAFETY: the caller guarantees the buffers, and allocations are aligned to 256 bytes. The stream is that of the machine's
+        // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
     }
