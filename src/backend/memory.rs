@@ -23,7 +23,7 @@ impl Region {
     /// # Panics
     ///
     /// Unless they are within the region.
-    pub(super) fn at(self, offset: u64, len: u64) -> u64 {
+    pub(crate) fn at(self, offset: u64, len: u64) -> u64 {
         let is_within = offset.checked_add(len).is_some_and(|end| end <= self.bytes);
         assert!(is_within, "{offset} + {len} bytes are within {} bytes", self.bytes);
         self.address + offset

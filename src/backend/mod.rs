@@ -25,7 +25,7 @@ pub use rank::GpuStream;
 #[cfg(feature = "cluster")]
 pub use rank::MemorySpace;
 #[cfg(feature = "cluster")]
-pub(crate) use rank::{Rank, RankMemory};
+pub(crate) use rank::Rank;
 
 use crate::Result;
 use std::sync::Arc;

@@ -279,7 +279,7 @@ impl RankEngine {
     /// takes the new references from a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
-            || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
+            || (offer.fresh == Fresh::Host && self.device.buffers.is_gpu())
     }
 
     /// Whether records have the numbers of the tables: they may be used to make room.

@@ -92,7 +92,7 @@ impl CudaStore {
     }
 
     pub(super) fn stream(&self) -> sys::CUstream {
-        self.gpu().stream.cu_stream()
+        self.machine.stream()
     }
 
     /// Enqueues the search of a batch in device memory.
