@@ -16,7 +16,7 @@ mod rank;
 
 pub use argument::KernelArgument;
 pub use machine::GpuInfo;
-pub(crate) use machine::{HostBuffer, Machine, SearchBatch, Store};
+pub(crate) use machine::{HostBuffer, Machine, Store};
 #[cfg(any(feature = "cuda", feature = "cluster"))]
 pub(crate) use machine::{Launch, Waves};
 pub(crate) use memory::{Displaced, Memory, Region, RowWords, RowsMemory, TableMemory};

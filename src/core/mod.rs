@@ -14,6 +14,7 @@ mod put;
 #[cfg(feature = "cluster")]
 pub(crate) mod rank;
 mod reading;
+mod rehash;
 pub(crate) mod relocation;
 pub(crate) mod request;
 pub(crate) mod retain;

@@ -181,10 +181,6 @@ impl Machine for CudaMachine {
         Ok(Box::new(CudaStore::new(self, parameters)?))
     }
 
-    fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
-        self.new_store(parameters)
-    }
-
     fn spare_cells(&self) -> u32 {
         SPARE_CELLS
     }
