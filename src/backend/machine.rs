@@ -204,8 +204,8 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// returned. Nothing else uses them meanwhile.
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
-    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, by several threads. Default:
-    /// `None`, and nothing was done, because kernels do both (`core`).
+    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, by several threads.
+    /// Default: `None`, and nothing was done, because kernels do both (`core`).
     fn rehash_by_threads(&self, _larger: &dyn Store, _slots: Range<u64>) -> Result<Option<Counts>> {
         Ok(None)
     }

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// Most bytes of vectors that are moved at a time.
 ///
-/// In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took 8.2 ms on an
-/// H200 instead of 7.8 ms: `cargo bench --bench growth`.
+/// In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8 words took 8.2 ms on
+/// an H200 instead of 7.8 ms: `cargo bench --bench growth`.
 const PIECE_BYTES: u64 = 256 << 20;
 
 /// Smallest number of slots that a table is read in at a time if memory is short.

@@ -5,7 +5,7 @@ use super::buffer::Buffer;
 use crate::backend::Region;
 use crate::backend::cuda::Gpu;
 use crate::core::retain::Rebuilt;
-use crate::core::table::{RawTable, Sized};
+use crate::core::table::{RawTable, TableState};
 use crate::host::zeroed;
 use crate::layout::rows::RowCounts;
 use crate::{Key, Result, Storage, Table};
@@ -85,10 +85,10 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 /// Table of the vectors whose slots are marked; none if all are.
-fn marked_vectors(raw: &RawTable, sized: &Sized, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
+fn marked_vectors(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let slots = raw.slots_of(sized);
     check_buffer(marks.gpu, "marks", marks.buffer, slots as usize)?;
-    let table = Sized::new(&raw.device, &raw.parameters_of(sized))?;
+    let table = TableState::new(&raw.device, &raw.parameters_of(sized))?;
     // SAFETY: there is a byte for each slot (checked above), which is borrowed.
     let rehash = |slots| unsafe { sized.store.rehash_marked(&*table.store, slots, marks.address) };
     raw.move_all(sized, &table, slots, &rehash)?;
@@ -97,7 +97,7 @@ fn marked_vectors(raw: &RawTable, sized: &Sized, marks: &Marks<'_>) -> Result<Op
 }
 
 /// Table of the rows whose numbers are marked, in their order, without holes; none if all rows are.
-fn marked_rows(raw: &RawTable, sized: &Sized, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
+fn marked_rows(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let RowCounts { stored, given, .. } = sized.store.row_counts()?;
     check_buffer(marks.gpu, "marks", marks.buffer, given as usize)?;
     let mut flags = zeroed::<u8>(given as usize)?;

@@ -111,7 +111,8 @@ impl Rank for CudaRank {
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let part = few.part::<u8>(0, data.len());
-        // SAFETY: as above, before another thread can have the lock. If that wait fails, so does every later operation on this GPU.
+        // SAFETY: as above, before another thread can have the lock. If that wait fails, so does every later operation on this
+        // GPU.
         unsafe { self.machine.read_async(**memory, offset, part, self.cu_stream(stream))? };
         self.wait(stream, "copying from the GPU")?;
         data.copy_from_slice(part);

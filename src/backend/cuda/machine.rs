@@ -1,9 +1,9 @@
 //! A GPU as a machine.
 
 use super::gpu::gpu_count;
+use super::gpu_state::GpuState;
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::reserved::ReservedMemory;
-use super::shared::Shared;
 use super::store::{CudaStore, argument, view_argument};
 use super::{Current, Gpu, chunk_bytes, cuda, nvrtc, pass};
 use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 /// One GPU, through one context. Work that is waited for is on the stream of [`Gpu`].
 #[derive(Clone)]
 pub(crate) struct CudaMachine {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GpuState>,
 }
 
 /// Number of cells for spare rows: more than a GPU has lanes at once.
@@ -33,8 +33,8 @@ const SPARE_CELLS: u32 = 1 << 18;
 const FILL_BYTES: usize = 8 << 20;
 
 /// The GPU with this number. The whole process shares it, so that kernels are compiled once.
-fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
-    static OPEN: OnceLock<Mutex<HashMap<usize, Arc<Shared>>>> = OnceLock::new();
+fn shared_of(ordinal: usize) -> Result<Arc<GpuState>> {
+    static OPEN: OnceLock<Mutex<HashMap<usize, Arc<GpuState>>>> = OnceLock::new();
     let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(shared) = open.get(&ordinal) {
         return Ok(shared.clone());
@@ -50,14 +50,14 @@ fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
         CudaContext::new(ordinal).map_err(cuda("making a context"))
     });
     nvrtc::ensure_present()?;
-    let shared = Arc::new(Shared::new(Gpu::new(context?)?));
+    let shared = Arc::new(GpuState::new(Gpu::new(context?)?));
     open.insert(ordinal, shared.clone());
     Ok(shared)
 }
 
 /// The GPU of a context: the one of `open`, if the context is from there; otherwise a separate one, as long as it is used.
-fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<Shared>> {
-    static OTHERS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<GpuState>> {
+    static OTHERS: Mutex<Vec<Weak<GpuState>>> = Mutex::new(Vec::new());
     let common = shared_of(context.ordinal())?;
     if Arc::ptr_eq(&common.gpu.context, &context) {
         return Ok(common);
@@ -67,7 +67,7 @@ fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<Shared>> {
     if let Some(shared) = others.iter().filter_map(Weak::upgrade).find(|shared| Arc::ptr_eq(&shared.gpu.context, &context)) {
         return Ok(shared);
     }
-    let shared = Arc::new(Shared::new(Gpu::new(context)?));
+    let shared = Arc::new(GpuState::new(Gpu::new(context)?));
     others.push(Arc::downgrade(&shared));
     Ok(shared)
 }
