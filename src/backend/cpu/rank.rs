@@ -58,3 +58,36 @@ impl Rank for CpuRank {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Launch;
+    use crate::layout::SearchMode;
+    use crate::layout::view::{BatchView, Counts};
+    use crate::{BucketTable, Device};
+
+    /// A put whose message is found to be a wrong one does nothing, on a machine without streams as on a GPU.
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernels are C++")]
+    fn a_search_that_is_refused_does_nothing() {
+        let device = Device::cpu_with_threads(2);
+        let table = BucketTable::builder(2).capacity(100).build(&device).unwrap();
+        let rank = device.machine.new_rank().unwrap();
+        let stream = Stream::Puts;
+        let mut numbers = rank.machine().allocate_zeroed(8 + size_of::<Counts>() as u64).unwrap();
+        let vectors = [1u32, 2, 3, 4];
+        let batch = BatchView { vectors: vectors.as_ptr() as u64, count: 2, counts: numbers.address + 8, ..BatchView::default() };
+        for refused in [1u64, 0] {
+            rank.write(stream, &mut numbers, 0, &[refused]).unwrap();
+            let launch = Launch { refused: Some(numbers.address), ..Launch::default() };
+            // SAFETY: the vectors and the counts have memory, and the search is over when the call returns.
+            unsafe { table.raw.enqueue_once((&*rank, stream), SearchMode::FindOrPut, &batch, launch).unwrap() };
+            let mut counts = [Counts::default()];
+            rank.read(stream, &numbers, 8, &mut counts).unwrap();
+            let stored = if refused == 0 { 2 } else { 0 };
+            assert_eq!((counts[0].offered, counts[0].hits, table.len().unwrap()), (stored, stored, stored));
+            assert_eq!(table.contains_many(&vectors).unwrap(), [stored > 0; 2]);
+        }
+    }
+}

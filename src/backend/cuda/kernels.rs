@@ -1,7 +1,7 @@
 //! The library's kernels, compiled for a spec and loaded.
 //!
-//! The kernels are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model
-//! checker that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
+//! The kernels are split into sets, each a program of its own. A set is compiled when one of its kernels is first used: a model
+//! checker that puts states by its own kernel needs only the first set. Each program parses the headers again, which takes 40 ms.
 //! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
 //!
 //! | kernels | put | incremental | find | read | relocate | all in one program |
@@ -201,8 +201,8 @@ impl Kernels {
         })
     }
 
-    /// Loads a search kernel of another part than [`KernelSet::Put`]. If it uses the batch's workspace, it has at most the resident
-    /// blocks of find-or-put, for which the workspace is sized.
+    /// Loads a search kernel of another set than [`KernelSet::Put`]. If it uses the batch's workspace, it has at most the
+    /// resident blocks of find-or-put, for which the workspace is sized.
     fn load_search(&self, gpu: &Gpu, set: KernelSet, name: &str) -> Result<SearchKernel> {
         let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, set)?, name, &self.geometry)?;
         let resident_blocks = match self.geometry.search_workspace_bytes {
@@ -212,7 +212,7 @@ impl Kernels {
         Ok(SearchKernel { resident_blocks, ..kernel })
     }
 
-    /// A kernel that is no search. Its part is compiled at the first request.
+    /// A kernel that is no search. Its set is compiled at the first request.
     pub(super) fn function(&self, gpu: &Gpu, kernel: Kernel) -> Result<CudaFunction> {
         let (set, module) = match kernel {
             Kernel::Clear => return Ok(self.clear.clone()),
