@@ -8,10 +8,11 @@
 
 use crate::ir::Layout;
 use crate::memory;
-use crate::options::{Options, TableChoice};
+use crate::numbers;
+use crate::options::{KEY_WORDS, Options, TableChoice};
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
-use warpset::Device;
+use warpset::{Device, Spec};
 
 /// Most slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025 s with a suitable
 /// capacity.
@@ -44,6 +45,9 @@ const NODE: u64 = 8;
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
+/// Bytes of an entry in the list of states found.
+const REFERENCE: u64 = 8;
+
 /// Slots for vectors, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -51,13 +55,17 @@ pub struct Size {
     pub nodes: u64,
 }
 
-/// The kind that the options choose, or the best one for states of `words` words. `any`: the search permits tables that only
-/// searches of states can use.
+/// The kind that the options choose, or the best one for states of this layout. `any`: the search is of states, in one table.
+///
+/// Tables whose slots are compact take less memory and more time: on two threads searches of phils.8 took 1.4 times the processor
+/// time of a bucket table, with half its bytes, elevator2.3 1.25 times, lamport.6 1.0 to 1.1 times. So they are chosen only if
+/// `--memory` may be too little for all states in buckets.
 ///
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
+pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
+    let words = layout.words;
     ensure_may_have_nodes(options)?;
     if options.parents {
         let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
@@ -65,6 +73,9 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
         return Ok(TableKind::Indexed);
     }
     let first = options.table_of(words);
+    if any && is_short(options, layout) {
+        return Ok(if words == KEY_WORDS { TableKind::Compact } else { TableKind::TreeCompact });
+    }
     let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
         return Ok(first);
     };
@@ -76,6 +87,20 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
     let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words)).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
+}
+
+/// Whether `--table auto` should save memory: `--memory` may be too little for all states that the layout permits, as buckets,
+/// and a table with compact slots takes less.
+fn is_short(options: &Options, layout: &Layout) -> bool {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return false };
+    let of_bucket = 4 * layout.words as u64;
+    let all = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(of_bucket));
+    let is_smaller = match layout.words {
+        1 => false,
+        KEY_WORDS => keys_fit(layout.end, 4, bytes / 4),
+        _ => true,
+    };
+    all > bytes && is_smaller
 }
 
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
@@ -117,10 +142,50 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
     Ok(Size { slots, nodes })
 }
 
+/// Why the table of a search has another kind than the one that `--table` names, or which one `auto` has chosen. `spec`: of that
+/// table. `None` if it is the named one.
+pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
+    let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
+    match options.table {
+        TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
+            Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
+        }
+        TableChoice::Compact if spec.is_tree() => {
+            Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
+        }
+        TableChoice::Auto if options.resume.is_some() => Some("the checkpoint's".into()),
+        TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
+        TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
+        TableChoice::Auto if spec.is_compact() => Some("auto: as buckets, all possible states might exceed --memory".into()),
+        TableChoice::Auto if spec.is_tree() && options.nodes.is_some() => Some("auto: --nodes is given".into()),
+        TableChoice::Auto if spec.is_tree() => Some("auto: states of 8 words or more".into()),
+        TableChoice::Auto if is_bucket => Some("auto: states of fewer than 8 words".into()),
+        TableChoice::Auto => Some("auto".into()),
+        _ => None,
+    }
+}
+
 fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
-    (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
+    let slots = |of_slot: u64| (bytes / of_slot).min(MOST_SLOTS).min(states.max(64)).max(1);
+    match kind {
+        TableKind::Compact => {
+            let of_slots = [2, 4].map(|slot| (slot, slots(slot + REFERENCE)));
+            let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
+            narrow.map_or_else(|| slots(KEY + REFERENCE), |(_, slots)| slots)
+        }
+        _ => slots(bytes_a_slot(kind, layout.words)),
+    }
+}
+
+/// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
+fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
+    /// Bytes of a bucket.
+    const BUCKET: u64 = 64;
+    const FUNCTIONS: u128 = 3;
+    let buckets = (slots * slot_bytes).div_ceil(BUCKET).max(16);
+    FUNCTIONS * (1u128 << key_bits).div_ceil(buckets.into()) <= 1 << (8 * slot_bytes)
 }
 
 /// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.
@@ -136,7 +201,7 @@ fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -
         None => (0, NODE),
     };
     // The fewer slots a compact table has, the more bits of a key each of them stores, up to 64.
-    let of_key = if has_trees(kind, words) { KEY } else { slot_bytes(kind, words) };
+    let of_key = if has_trees(kind, words) || kind == TableKind::Compact { KEY } else { slot_bytes(kind, words) };
     let of_bytes = |bytes: u64| bytes.saturating_sub(of_nodes) / (of_key + of_slot);
     let slots = |waiting: u64| of_bytes(bytes - bytes / waiting);
     // A table that is small against the memory can grow to nearly all of it.
@@ -154,8 +219,6 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
 
 /// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
 fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
-    // Bytes of an entry in the list of states found.
-    const REFERENCE: u64 = 8;
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
     slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { REFERENCE }
 }
@@ -167,6 +230,7 @@ fn slot_bytes(kind: TableKind, words: usize) -> u64 {
     match kind {
         // A row and a slot of the index; large tables have index slots of 8 bytes.
         TableKind::Indexed => words as u64 * 4 + 8 + PARENT,
+        TableKind::Compact => KEY,
         // States of 1 or 2 words are stored without trees.
         _ if words <= 2 => words as u64 * 4,
         TableKind::Tree => 8,
@@ -186,7 +250,7 @@ mod tests {
     use super::*;
 
     fn layout(words: usize, bits: u32) -> Layout {
-        Layout { words, bits, locations: Vec::new(), variables: Vec::new() }
+        Layout { words, bits, end: bits, ..Layout::default() }
     }
 
     #[test]
@@ -197,6 +261,10 @@ mod tests {
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
         assert_eq!(slots(20 << 20, TableKind::Indexed, 2, 64), 1 << 20);
+        // Keys of 54 bits fit slots of 4 bytes if there are 2^27.6 or more, those of 64 bits do not.
+        assert_eq!(slots(12 << 28, TableKind::Compact, 2, 54), 1 << 28);
+        assert_eq!(slots(12 << 20, TableKind::Compact, 2, 54), (12 << 20) / 16);
+        assert_eq!(slots(1 << 40, TableKind::Compact, 2, 64), MOST_SLOTS);
         // At most 2^10 states are possible.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
@@ -228,7 +296,7 @@ mod tests {
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
             let options = Options::parsed(arguments).unwrap();
-            kind(&options, words, &Device::cpu(), true).map_err(|error| error.to_string())
+            kind(&options, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
@@ -243,7 +311,8 @@ mod tests {
     fn an_indexed_table_is_taken_where_only_that_fits() {
         let chosen = |words, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
-            [true, false].map(|any| kind(&options, words, &Device::cpu(), any).map_err(|error| error.to_string()))
+            let layout = layout(words, 32 * words as u32);
+            [true, false].map(|any| kind(&options, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];
         // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
@@ -258,5 +327,24 @@ mod tests {
         assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
         assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn compact_tables_are_taken_where_memory_may_be_short() {
+        let chosen = |words, bits, arguments: &[&str]| {
+            let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
+            [true, false].map(|any| kind(&options, &layout(words, bits), &Device::cpu(), any).unwrap())
+        };
+        let of_states = |kind| [kind, TableKind::Bucket];
+        let memory = ["--memory", "512MiB"];
+        assert_eq!(chosen(3, 72, &memory), of_states(TableKind::TreeCompact));
+        assert_eq!(chosen(2, 48, &memory), of_states(TableKind::Compact));
+        // All states fit; slots of keys were no smaller than states; or nothing says that memory is short.
+        assert_eq!(chosen(2, 26, &memory), of_states(TableKind::Bucket));
+        assert_eq!(chosen(2, 64, &memory), of_states(TableKind::Bucket));
+        assert_eq!(chosen(1, 32, &memory), of_states(TableKind::Bucket));
+        assert_eq!(chosen(3, 72, &[]), of_states(TableKind::Bucket));
+        assert_eq!(chosen(3, 72, &["--memory", "512MiB", "--table", "bucket"]), of_states(TableKind::Bucket));
     }
 }

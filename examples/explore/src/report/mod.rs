@@ -37,6 +37,8 @@ pub struct Report<'a> {
     pub checks: &'a Checks,
     pub device: &'a Device,
     pub spec: Spec,
+    /// Why the table has its kind, if `--table` does not name that kind.
+    pub table_reason: Option<String>,
     pub stats: Stats,
     pub exploration: &'a Exploration,
     /// How successors are computed.
@@ -183,6 +185,7 @@ impl Report<'_> {
             "seconds_path": time.path.as_secs_f64(),
             "seconds_survey": time.survey.as_secs_f64(),
             "table": self.spec.to_string(),
+            "table_reason": self.table_reason,
             "device": self.devices(),
             "engine": self.engine,
             "ranks": self.ranks.as_ref().map(ranks_json),
@@ -283,6 +286,12 @@ impl Report<'_> {
         })
     }
 
+    /// The table and, if `--table` does not name its kind, why it is of that kind.
+    fn table_text(&self) -> String {
+        let why = self.table_reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        format!("{}{why}", self.spec)
+    }
+
     /// Whether the search has so few states that figures for each of them would mostly be those of an empty table.
     fn is_small(&self) -> bool {
         self.counts().states < FEW_STATES_FOR_RATES
@@ -306,7 +315,7 @@ impl Report<'_> {
         let mut rows = vec![
             ("model", format!("{} ({} per state)", self.model.source.name, counted(self.model.layout.words as u64, "word"))),
             ("device", format!("{}, {}", self.devices(), self.engine)),
-            ("table", self.spec.to_string()),
+            ("table", self.table_text()),
             ("", String::new()),
             ("states", self.states_text()),
             ("transitions", count(counts.transitions)),

@@ -51,7 +51,7 @@ fn replay() -> Option<PathBuf> {
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
 }
 
-const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
+const TABLES: [&str; 5] = ["bucket", "tree", "tree-compact", "compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
 const ABOUT_RUNS: [&str; 6] = [

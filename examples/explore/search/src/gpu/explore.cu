@@ -198,6 +198,18 @@ EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
     return state;
 }
 
+// A key, which is decoded once.
+template <u32 slot_bits, u32 key_bits>
+EXPLORE_FN RegisterState fetch(const warpset::CompactTable<slot_bits, key_bits>& table, u64 reference)
+{
+    RegisterState state;
+    u64 key = 0;
+    table.read_chunk(reference, key);
+    EXPLORE_UNROLL
+    for (u32 word = 0; word < state_words; ++word) state.words[word] = static_cast<u32>(key >> word % 2 * 32);
+    return state;
+}
+
 // Reads a tree level by level; all nodes of a level are requested at once.
 template <u32 length, class Nodes>
 EXPLORE_FN void read_halves(const Nodes& nodes, u64 root, u32* halves)
