@@ -2,9 +2,9 @@
 //!
 //! On a GPU a table with too many slots costs little, and growth costs much: explorations that began with 2^20 slots took 3 to 23
 //! times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6, peterson.6,
-//! anderson.6). So the table begins with as many slots as a share of the free memory holds, at most [`MOST_SLOTS`] and at most
-//! about the number of possible states. On a CPU memory costs time when it is first touched. So the table begins small, within
-//! `--memory`, and grows.
+//! anderson.6). So the table begins with as many slots as `--memory` holds, or a share of the free memory and then at most
+//! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
+//! table begins small, within `--memory`, and grows.
 
 use crate::ir::Layout;
 use crate::memory;
@@ -14,8 +14,8 @@ use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use warpset::{Device, Spec};
 
-/// Most slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025 s with a suitable
-/// capacity.
+/// Most slots on a GPU without `--memory`. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025 s
+/// with a suitable capacity.
 const MOST_SLOTS: u64 = 1 << 29;
 
 /// Initial slots on a CPU; and the fewest on a GPU that is short of memory.
@@ -45,8 +45,27 @@ const NODE: u64 = 8;
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
-/// Bytes of an entry in the list of states found.
-const REFERENCE: u64 = 8;
+/// States that a search on a GPU lists beside its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// All states: on ranks, and to look for accepting cycles.
+    All,
+    /// Those of two levels: an eighth of all at first.
+    Levels,
+}
+
+impl Listed {
+    /// Bytes for each slot of the table.
+    fn bytes_a_slot(self) -> u64 {
+        match self {
+            Self::All => 8,
+            Self::Levels => 1,
+        }
+    }
+}
+
+/// Most nodes of a first table. References to nodes have 32 bits.
+const MOST_NODES: u64 = (1 << 32) - (1 << 16);
 
 /// Slots for vectors, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +104,7 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words)).saturating_add(more(kind)) <= bytes;
+    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words, Listed::All)).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
@@ -115,8 +134,8 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 }
 
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
-/// the memory.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64) -> Result<Size> {
+/// the memory. `listed`: what the search lists if it runs on a GPU.
+pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -126,7 +145,9 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            slots_on_gpu((bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
+            let most = if options.memory.is_some() { u64::MAX } else { MOST_SLOTS };
+            let bytes = (bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words));
+            slots_on_gpu(bytes, kind, layout, listed, most)
         }
         None => {
             let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
@@ -137,7 +158,7 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
         Some(nodes) => nodes,
         // A given --capacity applies to nodes, too.
         None if options.capacity.is_some() => slots,
-        None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)),
+        None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)).min(MOST_NODES),
     };
     Ok(Size { slots, nodes })
 }
@@ -165,17 +186,50 @@ pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
     }
 }
 
-fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
+/// A comment on the bytes that a state of this layout takes in each kind of table, of a slot and what belongs to it.
+#[cfg(feature = "cuda")]
+pub fn bytes_by_table(layout: &Layout) -> String {
+    let words = layout.words as u64;
+    // Numbers of slots from which on slots of keys are narrower.
+    let from = |slot: u64| (10..=36).map(|log2| 1u64 << log2).find(|slots| keys_fit(layout.end, slot, *slots));
+    let keys: Vec<String> =
+        [2, 4].into_iter().filter_map(|slot| Some(format!("{slot} from 2^{} slots on, ", from(slot)?.ilog2()))).collect();
+    let nodes = words.saturating_sub(2);
+    let trees = |roots: &str| match nodes {
+        0 => "as bucket: states of 1 or 2 words have no trees".to_string(),
+        _ => format!("{roots} for a root, and up to {} of {NODE}, shared", numbers::counted(nodes, "node")),
+    };
+    let padded = slot_bytes(TableKind::Bucket, layout.words);
+    let bucket = if padded > 4 * words { format!(", {padded} where slots are padded") } else { String::new() };
+    let compact = match layout.words {
+        ..=KEY_WORDS => format!("{}else 8", keys.concat()),
+        _ => "as tree-compact: states have more than 64 bits".to_string(),
+    };
+    let indexed = format!("{} for a row, and 4 of the index, or 8 from 2^24 slots on", 4 * words);
+    let rows = [
+        (TableKind::Bucket, format!("{}{bucket}", 4 * words)),
+        (TableKind::Tree, trees("8")),
+        (TableKind::TreeCompact, trees("2, 4 or 8")),
+        (TableKind::Compact, compact),
+        (TableKind::Indexed, indexed),
+    ];
+    let used = format!("{}, {} bits in use", numbers::counted(words, "word"), layout.bits);
+    let rows = rows.map(|(kind, bytes)| format!("//   {:<14}{bytes}\n", kind.name()));
+    format!("// Bytes of a state ({used}) by --table; slots can be filled to 0.95:\n//\n{}\n", rows.concat())
+}
+
+/// Slots that fit `bytes` with their lists, at most `most`.
+fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
-    let slots = |of_slot: u64| (bytes / of_slot).min(MOST_SLOTS).min(states.max(64)).max(1);
+    let slots = |of_slot: u64| (bytes / of_slot).min(most).min(states.max(64)).max(1);
     match kind {
         TableKind::Compact => {
-            let of_slots = [2, 4].map(|slot| (slot, slots(slot + REFERENCE)));
+            let of_slots = [2, 4].map(|slot| (slot, slots(slot + listed.bytes_a_slot())));
             let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
-            narrow.map_or_else(|| slots(KEY + REFERENCE), |(_, slots)| slots)
+            narrow.map_or_else(|| slots(KEY + listed.bytes_a_slot()), |(_, slots)| slots)
         }
-        _ => slots(bytes_a_slot(kind, layout.words)),
+        _ => slots(bytes_a_slot(kind, layout.words, listed)),
     }
 }
 
@@ -218,9 +272,9 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
 }
 
 /// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
-fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
+fn bytes_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
-    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { REFERENCE }
+    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { listed.bytes_a_slot() }
 }
 
 /// Bytes of a slot alone.
@@ -255,7 +309,7 @@ mod tests {
 
     #[test]
     fn tables_are_as_large_as_is_useful() {
-        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits));
+        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits), Listed::All, MOST_SLOTS);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
         assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
@@ -270,6 +324,10 @@ mod tests {
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
+        // Lists of two levels leave more to the table.
+        let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (24 << 30) / 9);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (24 << 30) / 5);
     }
 
     #[test]
@@ -327,6 +385,18 @@ mod tests {
         assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
         assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn bytes_of_every_table_are_known() {
+        let of = |words, bits| bytes_by_table(&layout(words, bits));
+        assert!(of(2, 54).contains("  compact       4 from 2^28 slots on, else 8\n"), "{}", of(2, 54));
+        assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
+        assert!(of(2, 64).contains("  compact       else 8\n") || of(2, 64).contains("4 from 2^36 slots on, else 8\n"));
+        assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
+        assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
+        assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
     }
 
     #[cfg(feature = "cpu")]

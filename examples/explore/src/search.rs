@@ -9,7 +9,7 @@ use crate::compiling::emit;
 use crate::encodings;
 use crate::escaping;
 use crate::exit;
-use crate::first_table;
+use crate::first_table::{self, Listed};
 use crate::ir::Source;
 use crate::jobs;
 use crate::language::Text;
@@ -149,7 +149,10 @@ fn attempt(
     let kind = first_table::kind(options, &model.layout, &device, of_states)?;
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,
-        None => first_table::size(options, kind, &model.layout, &device, 1)?,
+        None => {
+            let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
+            first_table::size(options, kind, &model.layout, &device, 1, listed)?
+        }
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
     let identity = is_kept.then(|| Identity::of(model, &checks, stubborn));
