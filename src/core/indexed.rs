@@ -7,7 +7,6 @@ use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::{Error, Result};
-use std::sync::atomic::Ordering;
 
 impl RawTable {
     /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
@@ -32,9 +31,12 @@ impl RawTable {
             Ok(Some(found)) => found,
             nothing => return (None, nothing.map(drop)),
         };
-        // No value of the numbers that are taken back has been set, so those in memory are zeros; unless a kernel wrote too far.
-        self.arrays.keep(closing.given);
         let (moved, closed) = sized.store.close_holes(&closing);
+        if moved {
+            // The values of the numbers that are taken back are those of rows that have moved. Arrays see this when the guard is
+            // dropped.
+            self.arrays.keep(closing.given);
+        }
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
@@ -43,7 +45,7 @@ impl RawTable {
         // Another thread that has the table now (or this thread itself, if it holds the table's rows) may keep it for long. Do
         // not wait for it.
         let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
-        if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
+        if !self.calls.is_last(number) || self.calls.may_have_kernels() {
             return Ok(None);
         }
         let mut counts = sized.store.row_counts()?;
@@ -92,7 +94,7 @@ impl RawTable {
         let dense = sized.store.dense();
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
-        let is_unchanging = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        let is_unchanging = exclusively && !self.calls.may_have_kernels();
         if dense == given || (is_unchanging && stored == given) {
             return Ok(given);
         }
@@ -117,6 +119,7 @@ impl RawTable {
 mod tests {
     use super::*;
     use crate::{Device, IndexedTable, Reference, Request};
+    use std::sync::atomic::Ordering;
 
     /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and the references to them. Row 2 is a hole that is not a spare.
     fn with_a_hole() -> (IndexedTable, Vec<Reference>) {

@@ -1,5 +1,5 @@
-//! Find-or-put of batches from the host. The straight line, under one guard: check, make room for results, search, report. A
-//! table that must grow or relocate keys for a batch leaves it: [`RawTable::put_in_parts`], [`RawTable::retry_rejected`].
+//! Find-or-put of batches from the host. The common path runs under one guard: check, make room for results, search, report. If
+//! the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] and [`RawTable::retry_rejected`] take over.
 
 use super::batch::{Batch, Buffers, Results};
 use super::ending::Ending;
@@ -65,10 +65,10 @@ impl RawTable {
             put.ending.end(now.map(|now| results.locate_again(&now, put.moved.new as usize)));
         }
         if let Some(call) = call {
-            // An error leaves holes, and does not affect any outcome.
+            // An error leaves holes, and does not affect any outcome; but values that could not move with their rows are lost.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
             if let Some((closing, generation)) = moved {
-                put.ending.end(beside.map_or(Ok(()), |array| array.rows_moved(&closing)));
+                beside.map_or(Ok(()), |array| array.rows_moved(&closing))?;
                 results.rows_moved(&closing, generation);
             }
             put.ending.end(closed);
@@ -108,8 +108,8 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// If nothing has been put, or if keys are left without a slot, which no other result mentions. Otherwise the results so far
-    /// are reported with the error.
+    /// If the first part ends with one, or if keys are left without a slot, which no other result mentions. Otherwise the results
+    /// so far are reported with the error.
     #[cold]
     fn put_in_parts(&self, sized: Shared<'_, Sized>, mut batch: HostBatch<'_>, room: Room, put: &mut Put<'_>) -> Result<()> {
         let (spec, count) = (sized.spec, batch.count(sized.spec));

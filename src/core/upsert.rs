@@ -43,10 +43,11 @@ impl<V: Pod> Beside for Array<V> {
     }
 
     fn put(&self) {
-        // While this is held, no number is taken back. If some have been since, or the GPU does not say, all count as written.
+        // While this is held, no number is taken back. If some have been since, if kernels on other streams may have given numbers
+        // that are not counted yet, or if the GPU does not say, all count as written.
         let sized = self.table.look();
         let mut memory = self.lock();
-        let is_as_it_was = *locked(&self.renumbering) == Renumbering::none();
+        let is_as_it_was = *locked(&self.renumbering) == Renumbering::none() && !self.table.calls.may_have_kernels();
         if let (true, Ok([_, given])) = (is_as_it_was, sized.store.stored()) {
             memory.used = memory.used.min(given);
         }
@@ -79,6 +80,10 @@ impl<V: Number> Array<V> {
         let is_one = operands.len() == 1;
         if !is_one && operands.len() != count {
             return Err(Error::LengthMismatch { what: "operands", given: operands.len(), needed: count });
+        }
+        // Kernels of the caller's streams may be changing values, by accesses that are not atomic.
+        if self.table.calls.may_have_kernels() {
+            self.table.look().store.synchronize()?;
         }
         let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
         self.table.find_or_put(words, request, Some(Changes { upsert, array: self }))

@@ -98,8 +98,8 @@ impl Spec {
         Ok(Self { kind: Kind::Indexed, line_bytes: 32, slot_bits, ..spec })
     }
 
-    /// Bits of a root pair of a tree of `width` words, three or more, if references number `nodes` slots, and the last word of a
-    /// vector has `last_bits` bits: only the bits that may be set count.
+    /// Number of bits that can be set in the root pair of a tree of `width` words (at least three), if its references address
+    /// `nodes` slots, and the last word of a vector has `last_bits` bits.
     pub(crate) fn root_bits(width: usize, nodes: u64, last_bits: u32) -> u32 {
         let reference = Self::reference_bits(nodes);
         reference + if Self::ends_in_word(width) { last_bits } else { reference }

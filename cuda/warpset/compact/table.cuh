@@ -297,8 +297,8 @@ struct CompactLevel {
         for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
             Code seen = load(bucket, slot);
             if (seen == empty && slot >= first_slot(walk.round) && slot < last_slot(walk.round)) {
-                // Keeps looking: relaxed loads may return an old value of this slot and the newest value of a later one, in which
-                // the thread may know the key to be.
+                // Keeps looking: relaxed loads may return an old value of this slot and the newest value of a later one, and the
+                // thread may already know that the later slot holds the key.
                 ends = operation == Operation::Find;
                 if (operation == Operation::FindOrPut) seen = claim(bucket, slot, code);
                 if (operation == Operation::FindOrPut && seen == empty) return {Outcome::New, reference(bucket, slot)};

@@ -277,8 +277,8 @@ struct IndexedTable {
         for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets))
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 Slot* slot = slot_at(probe.bucket, index);
-                // Relaxed: no row is read because of a slot, and the end of the launch orders the writes before everything after
-                // it.
+                // Relaxed: no thread reads a row because of what it found in a slot, and the end of the launch orders the writes
+                // before everything after it.
                 if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty)
                     return true;
             }
