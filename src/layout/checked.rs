@@ -2,7 +2,7 @@
 
 use super::Spec;
 use super::kind::Kind;
-use super::options::FEWEST_LAST_BITS;
+use super::limits::FEWEST_LAST_BITS;
 use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;

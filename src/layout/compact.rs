@@ -1,6 +1,6 @@
 //! How a compact table is laid out: cuda/warpset/compact/table.cuh says why.
 
-use super::options::LAST_BITS;
+use super::limits::LAST_BITS;
 use super::permutation::{Permutation, inverse_of_odd};
 use super::view::{CompactView, HashView, LevelView};
 

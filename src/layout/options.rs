@@ -1,7 +1,7 @@
 //! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::kind::Kind;
-use super::limits::MAX_CAPACITY;
+use super::limits::{FEWEST_LAST_BITS, LAST_BITS, MAX_CAPACITY};
 use super::memory::MemoryLimit;
 use super::permutation::Permutation;
 use super::size::{self, Size, node_bytes, probe_limit};
@@ -15,12 +15,6 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// Slots of the first table, unless a capacity is given.
 const DEFAULT_CAPACITY: u64 = 1 << 20;
-
-/// Bits of the last word of vectors, unless they are given.
-pub(crate) const LAST_BITS: u32 = 32;
-
-/// Fewest bits of the last word of vectors that count: roots have 20 bits or more, in two halves.
-pub(crate) const FEWEST_LAST_BITS: u32 = 10;
 
 /// Fewest slots of a first table whose capacity is not given.
 const LEAST_CAPACITY: u64 = 64;

@@ -1,6 +1,7 @@
 use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
-use crate::layout::options::{FEWEST_LAST_BITS, Options};
+use crate::layout::limits::FEWEST_LAST_BITS;
+use crate::layout::options::Options;
 use crate::{Device, MemoryLimit, Result, Strategy};
 use std::fmt;
 use std::marker::PhantomData;
