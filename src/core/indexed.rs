@@ -1,8 +1,8 @@
 //! Rows of an indexed table as the host uses them: their number, and how holes among them are closed.
 
 use super::calls::Call;
-use super::lock::{Alone, Shared};
-use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::lock::{Alone, SharedGuard};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
 use crate::layout::rows::{HoleClosing, RowCounts};
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 impl RawTable {
     /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
-    pub(super) fn begin_call(&self, sized: &Sized) -> Result<Option<Call<'_>>> {
+    pub(super) fn begin_call(&self, sized: &TableState) -> Result<Option<Call<'_>>> {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
@@ -40,7 +40,7 @@ impl RawTable {
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
-    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, HoleClosing)>> {
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, TableState>, HoleClosing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Another thread that has the table now (or this thread itself, if it holds the table's rows) may keep it for long. Do
         // not wait for it.
@@ -77,7 +77,7 @@ impl RawTable {
 
     /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
     /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
-    pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
+    pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(SharedGuard<'_, TableState>, u64)> {
         // A batch that is under way must not move the rows that are seen here.
         let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively(call) {
@@ -90,7 +90,7 @@ impl RawTable {
         Ok((sized, rows))
     }
 
-    fn dense_rows_of(&self, sized: &Sized, exclusively: bool) -> Result<u64> {
+    fn dense_rows_of(&self, sized: &TableState, exclusively: bool) -> Result<u64> {
         let dense = sized.store.dense();
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
@@ -103,7 +103,7 @@ impl RawTable {
     }
 
     /// Builds an index of the rows before `last`, of the size given by `parameters`. References are unchanged.
-    pub(super) fn reindex(&self, sized: &mut Sized, parameters: &Parameters<'_>, last: u64) -> Result<()> {
+    pub(super) fn reindex(&self, sized: &mut TableState, parameters: &Parameters<'_>, last: u64) -> Result<()> {
         let counts = sized.store.reindex(parameters, last)?;
         if counts.full > 0 {
             let slots = parameters.slots();

@@ -4,10 +4,10 @@
 use super::batch::{Batch, Buffers, Results};
 use super::ending::Ending;
 use super::growth::Room;
-use super::lock::Shared;
+use super::lock::SharedGuard;
 use super::request::Request;
-use super::table::{FIND_OR_PUT, RawTable, Sized};
-use super::upsert::{Beside, Changes};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
+use super::upsert::{Changes, UpsertTarget};
 use crate::layout::generation::Generation;
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
@@ -15,7 +15,7 @@ use crate::{Error, Result, Tally};
 /// A find-or-put under way.
 struct Put<'a> {
     progress: BatchProgress<'a>,
-    beside: Option<&'a dyn Beside>,
+    beside: Option<&'a dyn UpsertTarget>,
     ending: Ending,
     tally: Tally,
     /// Generation of the references of all vectors but those in `moved`.
@@ -85,7 +85,13 @@ impl RawTable {
     }
 
     /// Puts vectors of a batch at once. `room`: what a table that grows had before.
-    fn put_part(&self, sized: Shared<'_, Sized>, mut part: HostBatch<'_>, room: Option<Room>, put: &mut Put<'_>) -> Result<()> {
+    fn put_part(
+        &self,
+        sized: SharedGuard<'_, TableState>,
+        mut part: HostBatch<'_>,
+        room: Option<Room>,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         if part.vectors.is_empty() {
             return Ok(());
         }
@@ -111,7 +117,13 @@ impl RawTable {
     /// If the first part ends with one, or if keys are left without a slot, which no other result mentions. Otherwise the results
     /// so far are reported with the error.
     #[cold]
-    fn put_in_parts(&self, sized: Shared<'_, Sized>, mut batch: HostBatch<'_>, room: Room, put: &mut Put<'_>) -> Result<()> {
+    fn put_in_parts(
+        &self,
+        sized: SharedGuard<'_, TableState>,
+        mut batch: HostBatch<'_>,
+        room: Room,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         let (spec, count) = (sized.spec, batch.count(sized.spec));
         drop(sized);
         let mut room = Some(room);

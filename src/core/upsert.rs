@@ -6,7 +6,7 @@
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
-use super::table::{FIND_OR_PUT, Sized};
+use super::table::{FIND_OR_PUT, TableState};
 use super::values::{Array, Memory};
 use crate::layout::Upsert;
 use crate::layout::rows::HoleClosing;
@@ -18,13 +18,13 @@ use bytemuck::Pod;
 #[derive(Clone, Copy)]
 pub(crate) struct Changes<'a> {
     pub upsert: Upsert<'a>,
-    pub array: &'a dyn Beside,
+    pub array: &'a dyn UpsertTarget,
 }
 
 /// An array that a batch changes. The caller borrows it exclusively.
-pub(crate) trait Beside {
+pub(crate) trait UpsertTarget {
     /// Makes the values of all numbers that the table can give usable, and what they must be before.
-    fn make_all(&self, sized: &Sized) -> Result<()>;
+    fn make_all(&self, sized: &TableState) -> Result<()>;
 
     /// The batch has put its vectors, and no row has moved since.
     fn put(&self);
@@ -33,8 +33,8 @@ pub(crate) trait Beside {
     fn rows_moved(&self, closing: &HoleClosing) -> Result<()>;
 }
 
-impl<V: Pod> Beside for Array<V> {
-    fn make_all(&self, sized: &Sized) -> Result<()> {
+impl<V: Pod> UpsertTarget for Array<V> {
+    fn make_all(&self, sized: &TableState) -> Result<()> {
         let numbers = self.table.references_of(sized);
         let mut memory = self.open(sized, numbers)?;
         // Whatever happens from now on, any of them may have been written.

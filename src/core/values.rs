@@ -10,8 +10,8 @@
 //! such a batch.
 
 use super::arrays::{Renumbering, locked};
-use super::lock::Shared;
-use super::table::{RawTable, Sized};
+use super::lock::SharedGuard;
+use super::table::{RawTable, TableState};
 use super::value_memory::ValueMemory;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
@@ -40,7 +40,7 @@ pub(crate) struct Memory {
 
 /// Values as a slice: in the array itself, while the table stays unchanged, or copied from another memory.
 pub(crate) enum Viewed<'a, V> {
-    InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
+    InPlace { _sized: SharedGuard<'a, TableState>, values: &'a [V] },
     Copied(Vec<V>),
 }
 
@@ -85,7 +85,7 @@ impl<V: Pod> Array<V> {
     /// back.
     ///
     /// While slices of `view` exist, no number has changed: they hold the table's lock.
-    pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
+    pub(crate) fn open(&self, sized: &TableState, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
         let mut memory = self.lock();
         // The caller has the table's lock, so no change is added now.
         let mut renumbering = locked(&self.renumbering);
@@ -260,7 +260,7 @@ impl Places {
 }
 
 /// Copies the values at `references` from the memory of another machine.
-fn gather<V: Pod>(values: &ValueMemory, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
+fn gather<V: Pod>(values: &ValueMemory, sized: &TableState, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
@@ -273,7 +273,7 @@ fn read<V: Pod>(values: &ValueMemory, count: u64) -> Result<Vec<V>> {
     Ok(copied)
 }
 
-impl Sized {
+impl TableState {
     /// Returns the highest number plus one. Returns an error unless all are references to stored rows.
     fn numbers_of(&self, references: &[Reference]) -> Result<u64> {
         self.check_references(references)?;

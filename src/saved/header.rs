@@ -2,7 +2,7 @@
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
-use crate::core::table::{RawTable, Sized};
+use crate::core::table::{RawTable, TableState};
 use crate::layout::Kind;
 use crate::layout::limits::{FEWEST_LAST_BITS, LAST_BITS, MAX_CAPACITY};
 use crate::layout::options::{Options, Parameters, SeedPair, Seeds};
@@ -88,7 +88,7 @@ fn described(kind: Kind, width: Option<usize>) -> String {
 
 impl Header {
     /// Header of a table that nothing else uses.
-    pub(super) fn of(raw: &RawTable, sized: &Sized) -> Result<Self> {
+    pub(super) fn of(raw: &RawTable, sized: &TableState) -> Result<Self> {
         let (options, seeds) = (raw.options, &raw.seeds);
         let mut strategy = [0; 16];
         let name = sized.spec.strategy().to_string();
@@ -127,7 +127,7 @@ impl Header {
             factors: [0; 3],
             step: 0,
         };
-        let Sized { spec, buckets, node_buckets, .. } = *sized;
+        let TableState { spec, buckets, node_buckets, .. } = *sized;
         let fields = fields.with_family(&Parameters { options: &options, seeds, spec, buckets, node_buckets });
         Ok(Self { fields, seeds: seeds.clone(), options })
     }

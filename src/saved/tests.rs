@@ -26,7 +26,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     // Reads pieces of all lengths, so that blocks of slots are cut anywhere.
     sized
         .store
-        .read_pieces(Part::Slots, slot_bytes, &mut |mut piece| {
+        .read_pieces(TablePart::Slots, slot_bytes, &mut |mut piece| {
             while !piece.is_empty() {
                 pieces += 1;
                 let (first, rest) = piece.split_at((pieces * 37 % 400 + 1).min(piece.len()));
@@ -96,7 +96,7 @@ fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
     to.blocks(SLOTS, &mut 0, &memory).unwrap();
     let mut block = 0;
     let node_bytes = header.fields.node_bytes;
-    sized.store.read_pieces(Part::Nodes, node_bytes, &mut |piece| to.blocks(NODES, &mut block, piece)).unwrap();
+    sized.store.read_pieces(TablePart::Nodes, node_bytes, &mut |piece| to.blocks(NODES, &mut block, piece)).unwrap();
     to.finish().unwrap();
     bytes
 }
@@ -252,7 +252,7 @@ fn statistics_end_whatever_the_nodes_are() {
             nodes[last..].copy_from_slice(&7u64.to_le_bytes());
             Ok(())
         };
-        sized.store.fill_pieces(Part::Nodes, bytes, change).unwrap();
+        sized.store.fill_pieces(TablePart::Nodes, bytes, change).unwrap();
         buckets
     };
     let (sender, receiver) = std::sync::mpsc::channel();

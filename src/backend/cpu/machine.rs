@@ -202,7 +202,7 @@ impl Machine for CpuMachine {
 
     #[cfg(feature = "cluster")]
     fn new_rank(&self) -> Result<Box<dyn crate::backend::Rank>> {
-        Ok(Box::new(super::rank::CpuRank::new(self.threads)))
+        Ok(Box::new(super::rank::CpuRank::new(*self)))
     }
 }
 

@@ -68,7 +68,7 @@ mod tests {
     //!   spare memory (also `tests/suite/growth.rs`).
 
     use super::*;
-    use crate::layout::Part;
+    use crate::layout::TablePart;
     use crate::layout::size::Size;
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable, Words};
     use proptest::prelude::*;
@@ -168,7 +168,7 @@ mod tests {
             table.find_or_put_many(&vectors(width, 3000, 9)).unwrap().complete(&table).unwrap();
             let pairs: Vec<u64> = {
                 let sized = table.raw.look();
-                let nodes = sized.store.table().part(Part::Nodes);
+                let nodes = sized.store.table().part(TablePart::Nodes);
                 let mut all = vec![0u64; nodes.bytes as usize / 8];
                 // SAFETY: memory of the table, which nothing writes.
                 unsafe { sized.store.machine().load(nodes, 0, &mut all).unwrap() };
