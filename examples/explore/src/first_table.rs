@@ -77,8 +77,8 @@ pub struct Size {
 /// The kind that the options choose, or the best one for states of this layout. `any`: the search is of states, in one table.
 ///
 /// Tables whose slots are compact take less memory and more time: on two threads searches of phils.8 took 1.4 times the processor
-/// time of a bucket table, with half its bytes, elevator2.3 1.25 times, lamport.6 1.0 to 1.1 times. So they are chosen only if
-/// `--memory` may be too little for all states in buckets.
+/// time of a bucket table, with half its bytes, elevator2.3 1.25 times, lamport.6 1.0 to 1.1 times; as trees with compact roots
+/// at.4 took 4 times. So they are chosen only if `--memory` may be too little for all states in buckets.
 ///
 /// # Errors
 ///
