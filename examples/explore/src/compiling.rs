@@ -7,6 +7,8 @@ use crate::codegen::on_cpu::{Compiled, CompiledWalks};
 #[cfg(feature = "cuda")]
 use crate::device::DeviceChoice;
 #[cfg(feature = "cuda")]
+use crate::first_table;
+#[cfg(feature = "cuda")]
 use crate::gpu;
 use crate::ir::Model;
 use crate::numbers;
@@ -73,7 +75,8 @@ pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> 
     codegen::ensure_fits(model)?;
     let sources = gpu::Sources { timed: options.cycles, ..gpu::Sources::new(model, checks) };
     let by_rows = options.table == TableChoice::Indexed;
-    file.write_text(&if by_rows { sources.by_rows() } else { sources.search() })?;
+    let text = if by_rows { sources.by_rows() } else { sources.search() };
+    file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });

@@ -222,8 +222,10 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. It is indexed if
-    /// --parents is given, or if the table of --capacity fits the memory with an index but not in buckets.
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If --memory may be too
+    /// little for all states that are possible, it is compact (2 words) or tree-compact (3 or more), which take less memory and
+    /// more time. It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
+    /// buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 
@@ -390,6 +392,9 @@ fn expression(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
+/// Most words of a state that is a key of a compact table.
+pub const KEY_WORDS: usize = 2;
+
 /// How states are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableChoice {
@@ -400,6 +405,9 @@ pub enum TableChoice {
     Tree,
     /// Trees with compact roots: 4 bytes, or 2 if there are few nodes (--nodes).
     TreeCompact,
+    /// States of up to 64 bits as keys, of which slots hold the bits that their place does not imply: 2, 4 or 8 bytes, the fewer
+    /// the more slots there are. Wider states as tree-compact.
+    Compact,
     /// Whole states in discovery order, with an index; only for searches of states. When the table grows, only its index is
     /// rebuilt.
     Indexed,
@@ -501,7 +509,10 @@ impl Options {
     /// The kind of table for states of `words` words.
     pub fn table_of(&self, words: usize) -> TableKind {
         let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
-        self.table.kind().unwrap_or(best)
+        match self.table.kind() {
+            Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
+            kind => kind.unwrap_or(best),
+        }
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.
@@ -560,6 +571,7 @@ impl TableChoice {
             Self::Bucket => Some(TableKind::Bucket),
             Self::Tree => Some(TableKind::Tree),
             Self::TreeCompact => Some(TableKind::TreeCompact),
+            Self::Compact => Some(TableKind::Compact),
             Self::Indexed => Some(TableKind::Indexed),
         }
     }

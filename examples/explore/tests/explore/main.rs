@@ -51,7 +51,7 @@ fn replay() -> Option<PathBuf> {
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
 }
 
-const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
+const TABLES: [&str; 5] = ["bucket", "tree", "tree-compact", "compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
 const ABOUT_RUNS: [&str; 6] = [
@@ -113,7 +113,9 @@ const IN_ONE_TABLE: [OfPlace; 17] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 8] = [
+const ON_GPUS: [OfPlace; 10] = [
+    ("finished_levels_leave_the_list", limits::finished_levels_leave_the_list),
+    ("levels_wider_than_the_list_are_repeated", limits::levels_wider_than_the_list_are_repeated),
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),
     ("cycles_are_measured", findings::cycles_are_measured),

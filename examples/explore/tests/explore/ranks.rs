@@ -49,7 +49,7 @@ pub fn models_have_the_same_counts_on_any_number_of_ranks() {
         let (code, expected) = report(&model(name), &[]);
         for (at, ranks) in ["1", "2", "3", "5"].into_iter().enumerate() {
             // A plain run has two of the tables with each number of ranks.
-            let tables = ["bucket", "tree", "tree-compact", "indexed"].into_iter().enumerate();
+            let tables = ["bucket", "tree", "tree-compact", "indexed", "compact"].into_iter().enumerate();
             for (_, table) in tables.filter(|(number, _)| full() || number % 2 == at % 2) {
                 let (of_ranks, found) = report(&model(name), &["--local-ranks", ranks, "--table", table, "--capacity", "64"]);
                 same(&found, &expected, &format!("{name} on {ranks} ranks, {table}"));
