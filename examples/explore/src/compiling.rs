@@ -65,7 +65,7 @@ pub fn compile_ahead(
     let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
     let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
     let table = options.table_of(model.layout.words);
-    let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
@@ -73,7 +73,7 @@ pub fn compile_ahead(
 #[cfg(feature = "cuda")]
 pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let sources = gpu::Sources { timed: options.cycles, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.gpu_time, ..gpu::Sources::new(model, checks) };
     let by_rows = options.table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
     file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;

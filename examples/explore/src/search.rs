@@ -146,6 +146,8 @@ fn attempt(
     let words = model.layout.words;
     let is_about_runs = question.is_some() || possible.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
+    let has_depth = options.max_depth.is_some();
+    ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
     let kind = first_table::kind(options, &model.layout, &device, of_states)?;
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,

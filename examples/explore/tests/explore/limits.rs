@@ -24,6 +24,23 @@ pub fn limits_stop_it(place: TableOnDevice) {
     assert_eq!(report["path"]["length"].as_u64(), Some(60));
 }
 
+/// States at the greatest depth are checked, and no deeper one is.
+pub fn a_depth_limits_it(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let goal = ["--goal", "a == 30 and b == 30"];
+    for (depth, code, end, verdict) in [("60", 1, "found", "reached"), ("59", 3, "max-depth", "not-decided")] {
+        let (found, report) = place.json(&path, &[&goal[..], &["--max-depth", depth]].concat());
+        let seen = (found, report["end"].as_str(), report["checks"][0]["verdict"].as_str());
+        assert_eq!(seen, (Some(code), Some(end), Some(verdict)), "{report}");
+    }
+    let (code, report) = place.json(&path, &["--max-depth", "2"]);
+    // Depths 0 to 3 of three counters have 1 + 3 + 6 + 10 states.
+    assert_eq!((code, counts(&report)[0]), (Some(3), 20), "{report}");
+    let output = explore_on(place.device, &path, ["--max-depth", "2", "--table", place.table]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("stopped at --max-depth; the states of the next level are found, but not checked"), "{text}");
+}
+
 pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);

@@ -300,7 +300,7 @@ pub fn what_ranks_do_not_do_is_refused() {
             &["--local-ranks", "2", "--engine", "gpu"],
             if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
         ),
-        (&["--local-ranks", "2", "--cycles"], "'--cycles'"),
+        (&["--local-ranks", "2", "--gpu-time"], "'--gpu-time'"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),
         (&["--rank", "1"], "--rank 1 needs the number of ranks"),
