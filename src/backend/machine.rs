@@ -53,7 +53,7 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Whether new memory is zeros, and takes nothing until it is written: then all that may be needed is made usable at once.
     fn provides_on_demand(&self) -> bool;
 
-    /// Returns an error unless so many bytes are free.
+    /// Returns an error unless this number of bytes is free.
     fn check_memory(&self, bytes: u64) -> Result<()>;
 
     /// Allocates memory. Its content is unspecified.
@@ -160,7 +160,7 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     fn table(&self) -> &TableMemory;
 
-    /// The same. Nothing else uses the table.
+    /// As [`table`](Self::table), mutable. Nothing else uses the table.
     fn table_mut(&mut self) -> &mut TableMemory;
 
     /// Called when the table's spec has changed to one whose geometry was asked for. Default: all kernels are in the library.

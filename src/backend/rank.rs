@@ -144,7 +144,7 @@ impl dyn Rank {
     ///
     /// # Safety
     ///
-    /// It does, and otherwise as [`launch`](Rank::launch).
+    /// Nothing else uses the memory of the view meanwhile. Otherwise as [`launch`](Rank::launch).
     pub(crate) unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
         // SAFETY: the caller guarantees the contract.
         unsafe { self.launch(stream, kernel, (&raw const *view).cast(), view.count) }

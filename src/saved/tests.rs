@@ -328,8 +328,8 @@ proptest! {
     }
 }
 
-/// Vectors that have their last word in their root, which has room for some of its bits: they are found, and others refused, while
-/// slots and nodes grow, and when the table is loaded.
+/// Vectors that have their last word in their root, which has room for some of its bits: they are found, and others refused,
+/// while slots and nodes grow, and when the table is loaded.
 #[test]
 fn last_words_of_few_bits_make_short_roots() {
     for (width, last_bits) in [(3usize, 10), (3, 13), (5, 31), (9, 17)] {

@@ -188,8 +188,8 @@ impl<K> TableBuilder<K, CompactTree> {
     ///
     /// A root is two references to nodes. A reference has one bit more than are needed to number the slots of the node table.
     /// (For vectors of 2^n + 1 words the second half is not a reference but the last word, which has 32 bits or
-    /// [fewer](Self::last_bits).) A root has at least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58 bits. The rule for which roots fit a slot
-    /// is that for the keys of a [`RootTable`](crate::RootTable).
+    /// [fewer](Self::last_bits).) A root has at least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58
+    /// bits. The rule for which roots fit a slot is that for the keys of a [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.slot_bits = Some(bits);
         self

@@ -50,7 +50,7 @@ const KEY: u64 = 8;
 pub enum Listed {
     /// All states: on ranks, and to look for accepting cycles.
     All,
-    /// Those of two levels: an eighth of all at first.
+    /// The references of two levels: an eighth of all at first.
     Levels,
 }
 

@@ -415,8 +415,8 @@ pub enum TableChoice {
     Tree,
     /// Trees with compact roots: 4 bytes, or 2 if there are few nodes (--nodes).
     TreeCompact,
-    /// States of up to 64 bits as keys, of which slots hold the bits that their place does not imply: 2, 4 or 8 bytes, the fewer
-    /// the more slots there are. Wider states as tree-compact.
+    /// States of up to 64 bits as keys. Slots hold the bits that their place does not imply: 2, 4 or 8 bytes, the fewer the more
+    /// slots there are. Wider states as tree-compact.
     Compact,
     /// Whole states in discovery order, with an index; only for searches of states. When the table grows, only its index is
     /// rebuilt.

@@ -69,7 +69,7 @@ pub(crate) struct Job<'a> {
     pub(super) source: &'a str,
     spec: Spec,
     capability: (u32, u32),
-    /// Which set of a table's kernels it is, if it is one.
+    /// The set of a table's kernels that this is, if it is one.
     set: Option<KernelSet>,
 }
 

@@ -11,7 +11,7 @@ pub enum TableKind {
     Tree,
     /// As `Tree`, with compact roots.
     TreeCompact,
-    /// States of up to 64 bits as keys, of which a slot holds the bits that its bucket does not determine.
+    /// States of up to 64 bits as keys. A slot holds the bits of a key that its bucket does not determine.
     Compact,
     /// Whole states in discovery order, behind an index.
     Indexed,

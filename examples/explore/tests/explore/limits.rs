@@ -395,7 +395,7 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
     let all = (0..5).map(|level| 15u64.pow(level)).sum::<u64>();
     assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [all, all - 1, 15u64.pow(4), 5, 15u64.pow(4)]));
     assert_eq!(report["path"]["length"].as_u64(), Some(4), "{report}");
-    // Without memory for a longer list it ends, and says so.
+    // Without memory for a longer list it ends, with a message.
     if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
         let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
         let memory = ["bytes", "bytes_lists"].map(|name| begun[name].as_u64().expect(name)).iter().sum::<u64>().to_string();

@@ -3,7 +3,7 @@
 //!
 //! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
 //! table grow, and room in the list of references. For a path the engine explores once more, with the cleared table, which
-//! already has its final size, and keeps as many of the last levels listed as there is memory for. A second kernel, compiled only
+//! already has its final size, and keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
 //! then, finds a predecessor in each of these, from the last to the first. Then the levels before them are explored again. For a
 //! product with a property, the references of all levels are kept unless the table grows, and the kernel is compiled already
 //! (lasso.rs). An indexed table needs none of that (by_rows.rs).
@@ -180,7 +180,7 @@ pub struct GpuEngine<'a, S: Storage> {
 
 /// State of the search, in device memory.
 struct SearchMemory {
-    /// References of states, by levels: the current one, what is found of the next, and earlier ones as far as there is room.
+    /// References of states, by levels: the current one, what is found of the next, and earlier ones while there is room.
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
@@ -563,7 +563,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         loop {
             self.table.clear()?;
             let slots = self.table.slots();
-            // As many as fit: then the fewest levels are explored again.
+            // Lists as many references as fit, so that the fewest levels are explored again.
             let bytes = limits.bytes.saturating_sub(self.table.bytes()).min(self.table.device().free_memory()? / 8 * 7);
             let listed = (bytes / size_of::<u64>() as u64).clamp(self.first_listed(slots, 0).min(slots), slots);
             let mut progress = self.begin(Some(level + 1), listed)?;
