@@ -266,6 +266,9 @@ impl RawTable {
         if let Some(key_bits) = self.options.key_bits() {
             check_keys(words, key_bits)?;
         }
+        if let Some(bits) = self.options.last_bits() {
+            check_last_words(words, width, bits)?;
+        }
         Ok(words.len() / width)
     }
 
@@ -341,6 +344,15 @@ impl RawTable {
         }
         let (vectors, slots) = sized.store.export(slots)?;
         Ok((vectors, references_of(slots, generation)))
+    }
+}
+
+/// Returns an error if the last word of a vector of `width` words has more than `bits` bits, which are fewer than 32.
+fn check_last_words(words: &[u32], width: usize, bits: u32) -> Result<()> {
+    let mut last = words.chunks_exact(width).map(|vector| vector[width - 1]).enumerate();
+    match last.find(|(_, word)| word >> bits != 0) {
+        None => Ok(()),
+        Some((position, word)) => Err(Error::LastWordTooLarge { word, position, last_bits: bits }),
     }
 }
 

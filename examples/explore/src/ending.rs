@@ -5,6 +5,7 @@ use crate::checks::Violation;
 use crate::coverage::Coverage;
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::export::Exported;
+use crate::first_table;
 use crate::language::Text;
 use crate::liveness::check::{Conclusion, Question};
 use crate::liveness::possible::{Outcome, Possible};
@@ -147,6 +148,7 @@ impl Ending<'_> {
             checks,
             device,
             spec,
+            table_reason: first_table::why(options, &model.layout, spec),
             stats,
             exploration,
             engine,

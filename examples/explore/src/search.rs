@@ -9,11 +9,11 @@ use crate::compiling::emit;
 use crate::encodings;
 use crate::escaping;
 use crate::exit;
-use crate::first_table;
+use crate::first_table::{self, Listed};
 use crate::ir::Source;
 use crate::jobs;
 use crate::language::Text;
-use crate::options::Options;
+use crate::options::{KEY_WORDS, Options, TableChoice};
 use crate::outputs::Outputs;
 use crate::program::{self, Ended};
 use crate::properties::Properties;
@@ -28,7 +28,7 @@ use crate::task::Task;
 use crate::warnings::Warnings;
 use anyhow::{Context, Result, ensure};
 use std::time::Instant;
-use warpset::{Bucket, CompactTree, Indexed, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Indexed, Root, Spec, Tree, VectorTable};
 
 /// Why searches with questions about runs cannot be saved.
 const NOT_OF_RUNS: &str =
@@ -94,6 +94,12 @@ fn attempt(
     if warns {
         print_warnings(&warnings, options.strict)?;
     }
+    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
+    let may_be_keys = opened.as_ref().map_or(options.table == TableChoice::Compact, Opened::has_keys);
+    if may_be_keys && text.model().layout.words < KEY_WORDS {
+        // Keys have two words, and all states of the search as many.
+        text.model_mut().layout.words = KEY_WORDS;
+    }
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
     }
@@ -140,17 +146,23 @@ fn attempt(
     let words = model.layout.words;
     let is_about_runs = question.is_some() || possible.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
-    let kind = first_table::kind(options, words, &device, of_states)?;
+    let has_depth = options.max_depth.is_some();
+    ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
+    let kind = first_table::kind(options, &model.layout, &device, of_states)?;
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,
-        None => first_table::size(options, kind, &model.layout, &device, 1)?,
+        None => {
+            let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
+            first_table::size(options, kind, &model.layout, &device, 1, listed)?
+        }
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
     let identity = is_kept.then(|| Identity::of(model, &checks, stubborn));
     ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
-    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {
-        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table.kind())?,
+        (Some(identity), Some(opened)) => {
+            opened.table_of(identity, words, options.table.kind().map(|_| options.table_of(words)))?
+        }
         _ => kind,
     };
     // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
@@ -181,7 +193,14 @@ fn attempt(
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::Indexed => task.explore(VectorTable::<Indexed>::builder(words), size, time),
-        TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::TreeCompact => {
+            let builder = VectorTable::<CompactTree>::builder(words).nodes(size.nodes);
+            task.explore(builder.last_bits(model.layout.last_bits()), size, time)
+        }
+        TableKind::Compact => {
+            let bits = model.layout.end.max(*Spec::KEY_BITS.start());
+            task.explore(VectorTable::<Root>::builder(words).key_bits(bits), size, time)
+        }
         TableKind::Bucket => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }
 }

@@ -147,7 +147,7 @@ impl Task<'_> {
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
+                let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
                 let new = || gpu::GpuEngine::new(table, interpreted, sources, watched, resumes, most_bytes);
                 let engine = match stubborn {
                     None => Some(new()?),
@@ -190,8 +190,10 @@ fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    // States at the greatest depth are still expanded, since this is how they are checked.
+    let levels = options.max_depth.map_or(u64::MAX, |depth| depth.saturating_add(1));
     let is_reserved = options.memory.is_some();
-    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
+    Limits { states, levels, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
 }
 
 /// An exploration and the data for its report.

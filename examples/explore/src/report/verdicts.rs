@@ -99,7 +99,7 @@ pub fn why(end: End) -> String {
     match end {
         End::Complete => "the search ended before there was a verdict".into(),
         End::Violation | End::Observer => "the search ended at a finding".into(),
-        End::Levels => "stopped at a level".into(),
+        End::Levels => "stopped at --max-depth".into(),
         End::States => "stopped at --max-states".into(),
         End::Memory => "no more memory (--memory)".into(),
         End::Stopped(Stop::Interrupted) => "interrupted".into(),

@@ -196,14 +196,14 @@ pub fn what_was_found_is_reported_without_a_path_too() {
 
 pub fn cycles_are_measured(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
-    let (code, report) = place.json(&path, &["--cycles"]);
+    let (code, report) = place.json(&path, &["--gpu-time"]);
     assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
     for name in ["fetching", "generating", "caching", "putting", "waiting"] {
         assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
     }
     // Levels that found the table full are repeated.
     assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
-    let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
+    let output = explore_on(place.device, &path, ["--gpu-time", "--table", place.table]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("the table alone was not measured: too few states"), "{text}");
 }

@@ -24,6 +24,23 @@ pub fn limits_stop_it(place: TableOnDevice) {
     assert_eq!(report["path"]["length"].as_u64(), Some(60));
 }
 
+/// States at the greatest depth are checked, and no deeper one is.
+pub fn a_depth_limits_it(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let goal = ["--goal", "a == 30 and b == 30"];
+    for (depth, code, end, verdict) in [("60", 1, "found", "reached"), ("59", 3, "max-depth", "not-decided")] {
+        let (found, report) = place.json(&path, &[&goal[..], &["--max-depth", depth]].concat());
+        let seen = (found, report["end"].as_str(), report["checks"][0]["verdict"].as_str());
+        assert_eq!(seen, (Some(code), Some(end), Some(verdict)), "{report}");
+    }
+    let (code, report) = place.json(&path, &["--max-depth", "2"]);
+    // Depths 0 to 3 of three counters have 1 + 3 + 6 + 10 states.
+    assert_eq!((code, counts(&report)[0]), (Some(3), 20), "{report}");
+    let output = explore_on(place.device, &path, ["--max-depth", "2", "--table", place.table]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("stopped at --max-depth; the states of the next level are found, but not checked"), "{text}");
+}
+
 pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);
@@ -47,6 +64,9 @@ pub fn first_tables_fit_their_memory() {
             ("1k", "1000", "stopped at --memory 1000 B, where the table takes "),
             ("100k", "10000", "stopped at --memory 97.66 KiB, where "),
         ] {
+            // As keys, all states fit: 2 bytes each.
+            let memory = if table == "compact" && memory == "100k" { "50k" } else { memory };
+            let text = if memory == "50k" { "stopped at --memory 48.83 KiB, where " } else { text };
             let output = explore(&counters, ["--table", table, "--memory", memory, "--capacity", capacity]);
             let report = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.code() == Some(3) && report.contains(text), "{table}: {report}");
@@ -70,6 +90,7 @@ pub fn small_limits_are_filled() {
         for limit in [150_000, 220_000, 300_000u64] {
             let (code, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")), "{report}");
+            assert_eq!(report["memory_lacks"], "slots", "{report}");
             let least = limit as f64 / f64::from(bytes_of_state) * 0.9 * 0.95;
             let states = counts(&report)[0];
             assert!(states as f64 >= least, "{table}, {limit} bytes: {states} states, not {least:.0}");
@@ -80,6 +101,7 @@ pub fn small_limits_are_filled() {
             let (_, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!(report["end"].as_str(), Some("memory"), "{report}");
             assert!(counts(&report)[0] * 30 > limit, "{table}: {report}");
+            assert!(["slots", "nodes"].map(Value::from).contains(&report["memory_lacks"]), "{table}: {report}");
         }
     }
 }
@@ -325,4 +347,60 @@ pub fn factors_of_growth_leave_room_for_lists(place: TableOnDevice) {
     let output = command.arg(path).args(arguments).env("WARPSET_SIMULATED_MEMORY", "6M").output().expect("the checker starts");
     let report = only_object(&output);
     assert_eq!((&report["end"], &report["states"]), (&Value::from("complete"), &Value::from(100_000)), "{output:?}");
+}
+
+/// Explores on a GPU of one multiprocessor, if it is simulated: its blocks leave little room in the list of states.
+fn on_small_gpu(place: TableOnDevice, path: &Path, options: &[&str]) -> Value {
+    let arguments = ["--device", place.device, "--table", place.table, "--engine", "gpu", "--json"];
+    let mut command = Command::new(EXPLORE);
+    let output = command.arg(path).args(arguments).args(options).env("WARPSET_SIMULATED_MULTIPROCESSORS", "1").output();
+    only_object(&output.expect("the checker starts"))
+}
+
+/// The list has room for a fraction of the states. A path to the last level needs several passes, also if the memory has room for
+/// nothing but the table and the list of the first.
+pub fn finished_levels_leave_the_list(place: TableOnDevice) {
+    // Levels are ranges of rows in an indexed table.
+    if place.table == "indexed" {
+        return;
+    }
+    let (_folder, path) = written(COUNTERS);
+    let options = ["--capacity", "40000", "--keep-going", "--goal", "a == 30 and b == 30 and c == 30"];
+    let free = on_small_gpu(place, &path, &options);
+    let number = |report: &Value, name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let (table, lists) = (number(&free, "bytes"), number(&free, "bytes_lists"));
+    if std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+        assert!(lists < 8 * 29_791 / 3, "{lists} bytes of lists: {free}");
+    }
+    let memory = (table + lists).to_string();
+    let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
+    for report in [free, tight] {
+        assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [29_791, 86_490, 1, 91, 721]), "{report}");
+        assert_eq!(report["path"]["length"].as_u64(), Some(90), "{report}");
+        assert!(number(&report, "bytes") + number(&report, "bytes_lists") <= table + lists, "{report}");
+    }
+}
+
+/// Each level has 15 times the states of the one before, more than the list has room for: it gets longer, and no state is lost.
+pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
+    let set = |at: usize| {
+        let values = (1..16).map(|value| format!("s{at} -> s{} {{ effect n[{at}] = {value}; }}", at + 1));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let steps = (0..4).map(set).collect::<Vec<_>>().join(", ");
+    let (_folder, path) =
+        written(&format!("byte n[4];\nprocess P {{ state s0, s1, s2, s3, s4; init s0; trans {steps}; }}\nsystem async;\n"));
+    let options = ["--capacity", "100000", "--goal", "n[0] == 3 and n[3] == 9", "--keep-going"];
+    let report = on_small_gpu(place, &path, &options);
+    let all = (0..5).map(|level| 15u64.pow(level)).sum::<u64>();
+    assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [all, all - 1, 15u64.pow(4), 5, 15u64.pow(4)]));
+    assert_eq!(report["path"]["length"].as_u64(), Some(4), "{report}");
+    // Without memory for a longer list it ends, and says so.
+    if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+        let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
+        let memory = ["bytes", "bytes_lists"].map(|name| begun[name].as_u64().expect(name)).iter().sum::<u64>().to_string();
+        let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
+        assert_eq!((&tight["end"], &tight["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{tight}");
+        assert_eq!(tight["path"], Value::Null, "{tight}");
+    }
 }

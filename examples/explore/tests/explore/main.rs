@@ -51,7 +51,7 @@ fn replay() -> Option<PathBuf> {
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
 }
 
-const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
+const TABLES: [&str; 5] = ["bucket", "tree", "tree-compact", "compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
 const ABOUT_RUNS: [&str; 6] = [
@@ -72,7 +72,7 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 15] = [
+const IN_EVERY_TABLE: [OfPlace; 16] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
@@ -84,6 +84,7 @@ const IN_EVERY_TABLE: [OfPlace; 15] = [
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
     ("limits_stop_it", limits::limits_stop_it),
+    ("a_depth_limits_it", limits::a_depth_limits_it),
     ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),
     ("tables_do_not_get_too_full", limits::tables_do_not_get_too_full),
     ("long_paths_are_found", findings::long_paths_are_found),
@@ -113,7 +114,9 @@ const IN_ONE_TABLE: [OfPlace; 17] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 8] = [
+const ON_GPUS: [OfPlace; 10] = [
+    ("finished_levels_leave_the_list", limits::finished_levels_leave_the_list),
+    ("levels_wider_than_the_list_are_repeated", limits::levels_wider_than_the_list_are_repeated),
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),
     ("cycles_are_measured", findings::cycles_are_measured),

@@ -306,7 +306,7 @@ pub fn json_is_one_object_on_every_path() {
         &[good, "--json", "--device", "tpu"],
         &[good, "--json", "--capacity", "0"],
         &[good, "--json", "--capacity", "2^50"],
-        &[good, "--json", "--cycles"],
+        &[good, "--json", "--gpu-time"],
         &[good, "--json", "--invariant", "x +"],
         &[good, "--json", "--record-bytes", "10"],
         &[good, "--json", "--timeout", "0"],
