@@ -1,15 +1,14 @@
 //! The untyped table, for any device: its kind and size, batches, growth and relocation, and the data that crosses to the device.
 
 mod arrays;
-pub(crate) mod batch;
 mod calls;
 mod displaced;
 mod ending;
 pub(crate) mod growth;
 pub(crate) mod growth_limit;
+pub(crate) mod host_memory;
 pub(crate) mod indexed;
 pub(crate) mod lock;
-pub(crate) mod memory;
 mod part_bytes;
 mod put;
 #[cfg(feature = "cluster")]
@@ -18,6 +17,7 @@ mod reading;
 mod rehash;
 pub(crate) mod relocation;
 pub(crate) mod request;
+pub(crate) mod results;
 pub(crate) mod retain;
 mod row_memory;
 mod schedule;

@@ -1,11 +1,11 @@
 //! Find-or-put of batches from the host. The common path runs under one guard: check, make room for results, search, report. If
 //! the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] and [`RawTable::retry_rejected`] take over.
 
-use super::batch::{Batch, Buffers, Results};
 use super::ending::Ending;
 use super::growth::Room;
 use super::lock::SharedGuard;
 use super::request::Request;
+use super::results::{Batch, Buffers, Results};
 use super::table::{FIND_OR_PUT, RawTable, TableState};
 use super::upsert::{Changes, UpsertTarget};
 use crate::layout::generation::Generation;

@@ -1,4 +1,4 @@
-use super::batch::Buffers;
+use super::results::Buffers;
 use super::table::TableState;
 use crate::layout::batch::Callback;
 use crate::{Error, Reference, Result};

@@ -1,9 +1,9 @@
 //! A table of any device and key type: it knows words, slots and bytes.
 
 use super::arrays::Arrays;
-use super::batch::{are_seen, references_of};
 use super::calls::Calls;
 use super::lock::{Alone, SharedGuard, TableLock};
+use super::results::{are_seen, references_of};
 use super::schedule::{NEARLY_FULL, remember};
 use super::stats::Stats;
 use crate::backend::Store;

@@ -7,7 +7,7 @@
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
 use super::table::{FIND_OR_PUT, TableState};
-use super::values::{Array, Memory};
+use super::values::{Array, ArrayMemory};
 use crate::layout::Upsert;
 use crate::layout::rows::HoleClosing;
 use crate::layout::upsert::{Combine, Number};
@@ -56,7 +56,7 @@ impl<V: Pod> UpsertTarget for Array<V> {
     fn rows_moved(&self, closing: &HoleClosing) -> Result<()> {
         let sized = self.table.sized(FIND_OR_PUT)?;
         let mut memory = self.lock();
-        let Memory { values, used, .. } = &mut *memory;
+        let ArrayMemory { values, used, .. } = &mut *memory;
         let value_bytes = size_of::<V>();
         if let Some(bytes) = values.host_bytes_mut(Self::bytes_of(*used)) {
             for moved in &closing.moves {

@@ -1,7 +1,7 @@
 //! Retaining the vectors that the caller's kernels have marked.
 
-use super::batch::check_buffer;
 use super::buffer::Buffer;
+use super::device_batch::check_buffer;
 use crate::backend::Region;
 use crate::backend::cuda::Gpu;
 use crate::core::retain::Rebuilt;

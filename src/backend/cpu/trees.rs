@@ -3,9 +3,9 @@
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
 use super::kernels::{CpuView, export, geometry, warpset_cpu_count_tree_lists, warpset_cpu_move_trees};
-use super::memory::{check_memory, map};
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
+use super::system_memory::{check_memory, map};
 use crate::layout::options::Parameters;
 use crate::layout::view::Counts;
 use crate::{Result, Spec};

@@ -1,7 +1,7 @@
 //! GPU side of a rank of a cluster: its kernels, and copies between ranks of one process.
 
+use super::device_memory::PinnedMemory;
 use super::machine::CudaMachine;
-use super::memory::PinnedMemory;
 use super::nvrtc::Job;
 use super::store::CudaStore;
 use super::{Current, cuda, pass, undisturbed};

@@ -1,8 +1,8 @@
 //! A GPU as a machine.
 
+use super::device_memory::{DeviceMemory, PinnedMemory};
 use super::gpu::gpu_count;
 use super::gpu_state::GpuState;
-use super::memory::{DeviceMemory, PinnedMemory};
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument, view_argument};
 use super::{Current, Gpu, chunk_bytes, cuda, nvrtc, pass};

@@ -1,8 +1,8 @@
 //! The memory of a table as pieces in pinned memory, for files. While a piece is copied, the one before is written, or the next
 //! one is read.
 
+use super::device_memory::PinnedMemory;
 use super::machine::CudaMachine;
-use super::memory::PinnedMemory;
 use crate::Result;
 use crate::backend::Region;
 use crate::layout::part::BLOCK;

@@ -165,6 +165,7 @@ const ONCE: &[(&str, fn())] = &[
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
     ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
+    ("steps_show_statements_values_and_queues", findings::steps_show_statements_values_and_queues),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),
     ("names_cannot_control_a_terminal", escapes::names_cannot_control_a_terminal),
     ("texts_and_names_of_files_are_quoted_without_control", escapes::texts_and_names_of_files_are_quoted_without_control),

@@ -1,6 +1,6 @@
 //! Batches from host slices: their vectors, offered in parts, and their results.
 
-use super::memory::HostMemory;
+use super::host_memory::HostMemory;
 use super::request::Request;
 use crate::host::Workers;
 use crate::layout::generation::Generation;
