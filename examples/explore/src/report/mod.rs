@@ -284,11 +284,14 @@ impl Report<'_> {
         let ended = self.exploration.end == End::Memory && self.ranks.is_none();
         let of_nodes = self.stats.nodes as f64 / self.stats.node_slots.max(1) as f64;
         let fill = self.stats.fill();
-        ended.then(|| match () {
-            () if of_nodes >= FULL && of_nodes > fill => "nodes",
-            () if fill >= FULL => "slots",
-            () => "lists",
-        })
+        let part = if of_nodes >= FULL && of_nodes > fill {
+            "nodes"
+        } else if fill >= FULL {
+            "slots"
+        } else {
+            "lists"
+        };
+        ended.then_some(part)
     }
 
     /// Bytes that twice as many states need; for few states at least twice the limit.
