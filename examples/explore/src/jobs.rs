@@ -32,7 +32,7 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 55] = [
+const USES: [(&str, &str); 56] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
@@ -56,6 +56,7 @@ const USES: [(&str, &str); 55] = [
     ("reduce", "u------"),
     ("dependencies", "----u--"),
     ("trace", "u-uu---"),
+    ("report", "u------"),
     ("step", "uu-----"),
     ("simulate", "--u----"),
     ("seed", "--u----"),
@@ -240,8 +241,8 @@ mod tests {
             "reduce" | "table" | "engine" | "progress" => "auto",
             "device" => "cpu",
             "generate" => "man",
-            "buchi" | "emit_buchi" | "properties" | "dependencies" | "trace" | "coverage" | "checkpoint" | "resume"
-            | "export" | "record" | "emit" | "rendezvous" => "file",
+            "buchi" | "emit_buchi" | "properties" | "dependencies" | "trace" | "report" | "coverage" | "checkpoint"
+            | "resume" | "export" | "record" | "emit" | "rendezvous" => "file",
             _ => "",
         };
         let required = match option {

@@ -188,6 +188,11 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
 
+    /// Write the report as one page of HTML that opens without a network: verdicts, the path with its states and message chart,
+    /// and the figures of the run.
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    pub report: Option<PathBuf>,
+
     /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
     /// that it finds can be followed. Without one, there is no search.
     #[arg(long, help_heading = "Checks")]

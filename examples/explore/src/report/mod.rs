@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+pub mod html;
 pub mod net;
 pub mod runs;
 pub mod verdicts;
@@ -331,8 +332,8 @@ impl Report<'_> {
         self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
     }
 
-    /// The report for people, with colours if it goes to a terminal that has them.
-    pub fn text(&self, has_colors: bool) -> String {
+    /// The figures: names and values. An empty name stands between groups.
+    fn rows(&self) -> Vec<(&'static str, String)> {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
         let count = |number| HumanCount(number).to_string();
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
@@ -446,7 +447,13 @@ impl Report<'_> {
             rows.push(("", String::new()));
             rows.extend(runs::rows_of_outcome(possible, outcome));
         }
+        rows
+    }
+
+    /// The report for people, with colours if it goes to a terminal that has them.
+    pub fn text(&self, has_colors: bool) -> String {
         let line = |(name, value): &(&str, String)| format!("{name:<18} {}\n", escaping::line(value));
+        let rows = self.rows();
         let lines = rows.iter().map(|row| if row.0.is_empty() { "\n".into() } else { line(row) });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));

@@ -82,7 +82,8 @@ impl Check {
         (format!("{word}{known}"), color)
     }
 
-    fn line(&self, is_complete: bool, has_colors: bool) -> String {
+    /// The line of the text.
+    pub(super) fn line(&self, is_complete: bool, has_colors: bool) -> String {
         let (verdict, color) = self.verdict(is_complete);
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };

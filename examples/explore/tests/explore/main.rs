@@ -180,6 +180,7 @@ const ONCE: &[(&str, fn())] = &[
     ("small_limits_are_filled", limits::small_limits_are_filled),
     ("memory_that_is_said_to_be_needed_suffices", limits::memory_that_is_said_to_be_needed_suffices),
     #[cfg(unix)]
+    ("a_page_shows_verdicts_path_and_figures", outputs::a_page_shows_verdicts_path_and_figures),
     ("outputs_that_cannot_be_written_leave_the_report", outputs::outputs_that_cannot_be_written_leave_the_report),
     #[cfg(unix)]
     ("earlier_outputs_outlive_failures", outputs::earlier_outputs_outlive_failures),
