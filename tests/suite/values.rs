@@ -438,7 +438,7 @@ pub mod on_gpu {
         let (mut references, mut sum) = (stream.alloc_zeros::<u64>(count).unwrap(), stream.alloc_zeros::<u32>(1).unwrap());
         let address = counts.device().unwrap().address();
         stream.synchronize().unwrap();
-        let (number, rounds) = (count as u32, scaled(1 << 26, 1 << 21) as u32);
+        let (number, rounds) = (count as u32, 1u32 << 21);
         let mut launch = stream.launch_builder(&spin);
         launch.arg(&rounds).arg(&mut sum);
         // SAFETY: the kernel's arguments, of its types.

@@ -158,7 +158,7 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
         Some(nodes) => nodes,
         // A given --capacity applies to nodes, too.
         None if options.capacity.is_some() => slots,
-        None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)).min(MOST_NODES),
+        None => nodes_beside(slots),
     };
     Ok(Size { slots, nodes })
 }
@@ -229,8 +229,26 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, mo
             let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
             narrow.map_or_else(|| slots(KEY + listed.bytes_a_slot()), |(_, slots)| slots)
         }
+        // Slots of 4 bytes, unless roots have too many bits for them.
+        TableKind::TreeCompact if has_trees(kind, layout.words) => {
+            let narrow = slots(bytes_a_slot(kind, layout.words, listed));
+            let fit = keys_fit(root_bits(layout, nodes_beside(narrow)), 4, narrow);
+            if fit { narrow } else { slots(bytes_a_slot(TableKind::Tree, layout.words, listed)) }
+        }
         _ => slots(bytes_a_slot(kind, layout.words, listed)),
     }
+}
+
+/// Nodes beside this many slots, if neither is chosen.
+fn nodes_beside(slots: u64) -> u64 {
+    (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)).min(MOST_NODES)
+}
+
+/// Bits of the root of a state in a tree with this many nodes (`TableBuilder::slot_bits` has the rule).
+fn root_bits(layout: &Layout, nodes: u64) -> u32 {
+    let reference = (u64::BITS - nodes.leading_zeros()).max(10);
+    let ends_in_word = (layout.words - 1).is_power_of_two();
+    (if ends_in_word { reference + layout.last_bits() } else { 2 * reference }).max(20)
 }
 
 /// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
@@ -328,6 +346,9 @@ mod tests {
         let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
         assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (24 << 30) / 9);
         assert_eq!(slots(24 << 30, TableKind::Compact, 56), (24 << 30) / 5);
+        // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
+        let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
+        assert_eq!([trees(10), trees(29)], [(24 << 30) / 6, (24 << 30) / 10]);
     }
 
     #[test]
