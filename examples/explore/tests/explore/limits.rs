@@ -12,7 +12,9 @@ pub fn limits_stop_it(place: TableOnDevice) {
     let (code, report) = place.json(&path, &["--max-states", "10k"]);
     assert_eq!((code, &report["complete"], report["end"].as_str()), (Some(3), &Value::Bool(false), Some("max-states")));
     assert!((10_000..29_791).contains(&counts(&report)[0]));
-    let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
+    // Keys of 15 bits take 2 bytes a slot: all of them may fit 100 kB.
+    let memory = if place.table == "compact" && !place.is_gpu() { "40k" } else { "100k" };
+    let (code, report) = place.json(&path, &["--memory", memory, "--capacity", "1000"]);
     assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
     // A GPU maps rows of an indexed table in pages of 2 MiB: there is no memory for one page.
     let least = if place.is_gpu() && place.table == "indexed" { 1 } else { 1000 };
