@@ -144,7 +144,7 @@ impl dyn Rank {
     ///
     /// # Safety
     ///
-    /// Nothing else uses the memory of the view meanwhile. Otherwise as [`launch`](Rank::launch).
+    /// The kernel takes a [`PartitionView`]. Otherwise as [`launch`](Rank::launch).
     pub(crate) unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
         // SAFETY: the caller guarantees the contract.
         unsafe { self.launch(stream, kernel, (&raw const *view).cast(), view.count) }
@@ -154,7 +154,7 @@ impl dyn Rank {
     ///
     /// # Safety
     ///
-    /// As [`partition`](Self::partition).
+    /// The kernel takes a [`StampView`]. Otherwise as [`launch`](Rank::launch).
     pub(crate) unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
         // SAFETY: as in `partition`.
         unsafe { self.launch(stream, kernel, (&raw const *view).cast(), view.count) }

@@ -2,7 +2,7 @@
 
 use super::Spec;
 use super::kind::Kind;
-use super::limits::FEWEST_LAST_BITS;
+use super::limits::FEWEST_HALF_BITS;
 use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;
@@ -108,7 +108,7 @@ impl Spec {
     /// Bits of a reference in a root, if they number `nodes` slots.
     pub(crate) fn reference_bits(nodes: u64) -> u32 {
         // The number after the last slot is also a reference, and keys have at least 20 bits.
-        (u64::BITS - nodes.leading_zeros()).max(FEWEST_LAST_BITS)
+        (u64::BITS - nodes.leading_zeros()).max(FEWEST_HALF_BITS)
     }
 
     /// Whether the right half of the root of a tree of `width` words is the last word: those of 2^n + 1 words. In other trees it

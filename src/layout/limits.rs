@@ -12,4 +12,4 @@ pub(crate) const MAX_THREADS: usize = 1024;
 pub(crate) const LAST_BITS: u32 = 32;
 
 /// Fewest bits of the last word of vectors that count: roots have 20 bits or more, in two halves.
-pub(crate) const FEWEST_LAST_BITS: u32 = 10;
+pub(crate) const FEWEST_HALF_BITS: u32 = 10;

@@ -1,7 +1,7 @@
 //! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::kind::Kind;
-use super::limits::{FEWEST_LAST_BITS, LAST_BITS, MAX_CAPACITY};
+use super::limits::{FEWEST_HALF_BITS, LAST_BITS, MAX_CAPACITY};
 use super::memory::MemoryLimit;
 use super::permutation::Permutation;
 use super::size::{self, Size, node_bytes, probe_limit};
@@ -147,7 +147,7 @@ impl Options {
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
                     return Spec::bucket(width, chunk_bytes);
                 }
-                if !(FEWEST_LAST_BITS..=LAST_BITS).contains(&self.last_bits) {
+                if !(FEWEST_HALF_BITS..=LAST_BITS).contains(&self.last_bits) {
                     let (given, most) = (self.last_bits.into(), LAST_BITS.into());
                     return Err(Error::OutOfRange { what: "bits of the last word of a vector", given, least: 1, most });
                 }

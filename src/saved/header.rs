@@ -4,7 +4,7 @@ use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
 use crate::core::table::{RawTable, TableState};
 use crate::layout::Kind;
-use crate::layout::limits::{FEWEST_LAST_BITS, LAST_BITS, MAX_CAPACITY};
+use crate::layout::limits::{FEWEST_HALF_BITS, LAST_BITS, MAX_CAPACITY};
 use crate::layout::options::{Options, Parameters, SeedPair, Seeds};
 use crate::layout::size::{self, MAX_NODES, node_bytes};
 use crate::layout::spec::Spec;
@@ -258,7 +258,7 @@ impl Fields {
     fn last_bits(&self) -> u32 {
         let of_roots = Spec::ends_in_word(self.width as usize).then(|| {
             let references = Spec::reference_bits(2u64.saturating_mul(self.node_buckets));
-            self.key_bits.checked_sub(references).filter(|bits| (FEWEST_LAST_BITS..=LAST_BITS).contains(bits))
+            self.key_bits.checked_sub(references).filter(|bits| (FEWEST_HALF_BITS..=LAST_BITS).contains(bits))
         });
         of_roots.flatten().unwrap_or(LAST_BITS)
     }

@@ -1,6 +1,6 @@
 use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
-use crate::layout::limits::FEWEST_LAST_BITS;
+use crate::layout::limits::FEWEST_HALF_BITS;
 use crate::layout::options::Options;
 use crate::{Device, MemoryLimit, Result, Strategy};
 use std::fmt;
@@ -216,7 +216,7 @@ impl<K> TableBuilder<K, CompactTree> {
     /// ```
     pub fn last_bits(mut self, bits: u32) -> Self {
         // 0 is refused when the table is built.
-        self.options.last_bits = if bits == 0 { 0 } else { bits.max(FEWEST_LAST_BITS) };
+        self.options.last_bits = if bits == 0 { 0 } else { bits.max(FEWEST_HALF_BITS) };
         self
     }
 }

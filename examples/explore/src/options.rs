@@ -233,9 +233,9 @@ pub struct Options {
     #[arg(long, value_name = "N", help_heading = "Table")]
     pub workers: Option<u32>,
 
-    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If --memory may be too
-    /// little for all states that are possible, it is compact (2 words) or tree-compact (3 or more), which take less memory and
-    /// more time. It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If the states fill
+    /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
+    /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
     /// buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
@@ -283,8 +283,8 @@ pub struct Options {
     pub gpu_time: bool,
 
     /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
-    /// 2^29, or fewer to fit a quarter of its free memory (or --memory) with the list of states, or the states that the model can
-    /// have]
+    /// as many as fit --memory with the list of states, without --memory 2^29, or fewer to fit a quarter of its free memory; and
+    /// at most the states that the model can have]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 

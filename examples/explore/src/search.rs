@@ -9,7 +9,7 @@ use crate::compiling::emit;
 use crate::encodings;
 use crate::escaping;
 use crate::exit;
-use crate::first_table::{self, Listed};
+use crate::first_table::{self, Listed, NeedsSmaller};
 use crate::ir::Source;
 use crate::jobs;
 use crate::language::Text;
@@ -38,37 +38,58 @@ const NOT_OF_RUNS: &str =
 const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the \
                            search begins from the start\n";
 
+/// Message of a search that begins again with slots of fewer bytes.
+const SMALLER: &str = "note: the states fill --memory, so the search begins again in a table with smaller slots, which takes more \
+                       time (--table names another)\n";
+
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
-/// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
+/// more, and states that do not fit `--memory` in a smaller table; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
 pub fn search(
     options: &Options,
     plan: &RankPlan,
     text: &mut Text,
     mut open: impl FnMut() -> Result<Outputs>,
-    start: Instant,
+    mut start: Instant,
     properties: Option<&Properties>,
 ) -> Result<u8> {
-    let mut warns = properties.is_none_or(|properties| properties.is_first_round);
+    let mut again = Attempt { warns: properties.is_none_or(|properties| properties.is_first_round), is_smaller: false };
     if let Some(path) = &options.resume {
         encodings::of_checkpoint(text, path)?;
     }
     let from_start = Options { resume: None, ..options.clone() };
     let mut options = options;
     loop {
-        match attempt(options, plan, text, open()?, start, properties, warns) {
+        match attempt(options, plan, text, open()?, start, properties, again) {
             Ok(code) => return Ok(code),
+            Err(error) if error.is::<NeedsSmaller>() => {
+                if !options.json {
+                    program::print_warning(SMALLER);
+                }
+                // The report has the times of the last search.
+                (start, again) = (Instant::now(), Attempt { warns: false, is_smaller: true });
+                continue;
+            }
             Err(error) => encodings::widen(text, plan, error)?,
         }
         if options.resume.is_some() {
             program::print_warning(NOT_RESUMED);
         }
         // The states of a checkpoint have the fields that were too small.
-        (options, warns) = (&from_start, false);
+        options = &from_start;
+        again.warns = false;
     }
 }
 
-/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing. `warns`: prints the warnings
-/// of the model, which no attempt before did.
+/// What is different if the search begins again.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// Prints the warnings of the model, which no attempt before did.
+    warns: bool,
+    /// Takes a table whose slots have fewer bytes than those of the first one.
+    is_smaller: bool,
+}
+
+/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing.
 fn attempt(
     options: &Options,
     plan: &RankPlan,
@@ -76,7 +97,7 @@ fn attempt(
     outputs: Outputs,
     start: Instant,
     properties: Option<&Properties>,
-    warns: bool,
+    Attempt { warns, is_smaller }: Attempt,
 ) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
@@ -149,6 +170,8 @@ fn attempt(
     let has_depth = options.max_depth.is_some();
     ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
     let kind = first_table::kind(options, &model.layout, &device, of_states)?;
+    let smaller = first_table::smaller(options, &model.layout, kind).filter(|_| of_states && properties.is_none());
+    let (kind, may_be_smaller) = if is_smaller { (smaller.unwrap_or(kind), false) } else { (kind, smaller.is_some()) };
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,
         None => {
@@ -189,6 +212,7 @@ fn attempt(
         checkpoints,
         opened,
         reduction,
+        may_be_smaller,
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),

@@ -7,9 +7,9 @@ use crate::coverage::Coverage;
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
 use crate::engine;
-use crate::exploration::{Counts, Limits, memory_for};
+use crate::exploration::{Counts, End, Limits, memory_for};
 use crate::export::{Export, Form};
-use crate::first_table::Size;
+use crate::first_table::{NeedsSmaller, Size};
 #[cfg(feature = "cuda")]
 use crate::gpu;
 use crate::interpreter::Interpreter;
@@ -64,6 +64,8 @@ pub struct Task<'a> {
     /// The search to resume.
     pub opened: Option<Opened>,
     pub reduction: Option<Reduction<'a>>,
+    /// Whether the search ends with [`NeedsSmaller`] if it fills the memory.
+    pub may_be_smaller: bool,
 }
 
 impl Task<'_> {
@@ -128,6 +130,7 @@ impl Task<'_> {
             known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
             reduction: self.reduction.as_ref(),
+            may_be_smaller: self.may_be_smaller,
         };
         let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
         if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
@@ -213,6 +216,7 @@ struct Run<'a> {
     /// Number of states that a resumed search had found before.
     known: Option<u64>,
     reduction: Option<&'a Reduction<'a>>,
+    may_be_smaller: bool,
 }
 
 impl Run<'_> {
@@ -258,6 +262,9 @@ impl Run<'_> {
             })?
         };
         time.explore = start.elapsed();
+        if self.may_be_smaller && exploration.end == End::Memory && exploration.found.is_none() {
+            return Err(NeedsSmaller.into());
+        }
         // A limit of time or a signal may have ended the exploration: its states are still evaluated, within a grace period.
         let limits = limits.of_evaluation();
         let model = interpreted.interpreter.model();

@@ -52,6 +52,27 @@ pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     assert!(text.contains("1 state of the last level and all later levels not expanded"), "{text}");
 }
 
+/// If the states of two words fill --memory in buckets, the search begins again in a table of keys, and says so.
+pub fn full_memory_begins_again_with_smaller_slots() {
+    // 31^3 states after the first, in 34 bits.
+    let text = "byte a, b, c, p = 0, q = 0, r = 0; process P { state s, t; init s; trans \
+                s -> t { effect p = 255, q = 255, r = 3; }, t -> t { guard a < 30; effect a = a + 1; }, \
+                t -> t { guard b < 30; effect b = b + 1; }, t -> t { guard c < 30; effect c = c + 1; }; } system async;";
+    let (_folder, path) = written(text);
+    for device in ["cpu:1", "cpu:2"] {
+        let (code, report) = json_on(device, &path, &["--memory", "150k", "--table", "bucket"]);
+        assert_eq!((code, report["end"].as_str(), &report["table_reason"]), (Some(3), Some("memory"), &Value::Null));
+        let (code, report) = json_on(device, &path, &["--memory", "150k"]);
+        let why = "auto: a table with larger slots had filled --memory";
+        assert_eq!((code, counts(&report)[0], report["table_reason"].as_str()), (Some(0), 29_792, Some(why)), "{report}");
+        let output = explore_on(device, &path, ["--memory", "150k"]);
+        assert!(String::from_utf8(output.stderr).unwrap().contains("note: the states fill --memory, so the search begins again"));
+        // A finding is reported.
+        let (code, report) = json_on(device, &path, &["--memory", "150k", "--goal", "a + b + c == 20"]);
+        assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(21)), "{report}");
+    }
+}
+
 /// Without a given size, the first table on a CPU stays within --memory; and messages about memory give the amounts.
 pub fn first_tables_fit_their_memory() {
     let (_folder, counters) = written(COUNTERS); // 29,791 states

@@ -177,6 +177,7 @@ const ONCE: &[(&str, fn())] = &[
     ("errors_have_their_exit_code_and_place", command_line::errors_have_their_exit_code_and_place),
     ("options_that_would_do_nothing_are_refused", command_line::options_that_would_do_nothing_are_refused),
     ("first_tables_fit_their_memory", limits::first_tables_fit_their_memory),
+    ("full_memory_begins_again_with_smaller_slots", limits::full_memory_begins_again_with_smaller_slots),
     ("small_limits_are_filled", limits::small_limits_are_filled),
     ("memory_that_is_said_to_be_needed_suffices", limits::memory_that_is_said_to_be_needed_suffices),
     #[cfg(unix)]

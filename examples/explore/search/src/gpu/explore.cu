@@ -564,13 +564,16 @@ struct BlockState {
         cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
-        // Relaxed: each block puts the contents of one cache at most after it has seen too many, and `room` allows for those.
-        if (threadIdx.x == 0) fits[0] = load_relaxed(&counts->new_references) <= limits.room;
+        // Adds nothing, so it reads the latest number: of all blocks of the GPU that read at most `room`, each puts the contents of
+        // one cache more, and `room` allows for these. A load might read an older number again and again. Relaxed: the number
+        // alone decides; `order` is read after the barrier of the level.
+        if (threadIdx.x == 0) fits[0] = fetch_add_relaxed(&counts->new_references, 0) <= limits.room;
         __syncthreads();
         if (fits[0]) {
             cache.find_or_put_distinct(table, left, states.order, counts);
             return;
         }
+        // Relaxed: read by `is_stopped`, where it may be seen late, and by the host when the kernel has ended.
         if (threadIdx.x == 0) warpset::platform::store_relaxed(&search->crowded, u64{1});
         cache.clear();
 #endif
