@@ -39,11 +39,12 @@ const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the 
                            search begins from the start\n";
 
 /// Message of a search that begins again with slots of fewer bytes.
-const SMALLER: &str = "note: the states fill --memory, so the search begins again in a table with smaller slots, which takes more \
-                       time (--table names another)\n";
+const SMALLER: &str = "note: the states fill --memory, so the search begins again in a table with smaller slots, which takes \
+                       more time (--table names another)\n";
 
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
-/// more, and states that do not fit `--memory` in a smaller table; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
+/// more, and states that do not fit `--memory` in a table with smaller slots; `open` opens the files before each time. With
+/// `properties`: answers those of their round and prints nothing.
 pub fn search(
     options: &Options,
     plan: &RankPlan,
@@ -80,7 +81,7 @@ pub fn search(
     }
 }
 
-/// What is different if the search begins again.
+/// Differences of a search that begins again.
 #[derive(Clone, Copy)]
 struct Attempt {
     /// Prints the warnings of the model, which no attempt before did.

@@ -564,9 +564,9 @@ struct BlockState {
         cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
-        // Adds nothing, so it reads the latest number: of all blocks of the GPU that read at most `room`, each puts the contents of
-        // one cache more, and `room` allows for these. A load might read an older number again and again. Relaxed: the number
-        // alone decides; `order` is read after the barrier of the level.
+        // Adds nothing, but reads the latest number, so each block of the GPU puts the contents of at most one cache more when it
+        // is above `room`, which allows for these. A load might read an older number. Relaxed: the number alone decides; `order`
+        // is read after the barrier of the level.
         if (threadIdx.x == 0) fits[0] = fetch_add_relaxed(&counts->new_references, 0) <= limits.room;
         __syncthreads();
         if (fits[0]) {
