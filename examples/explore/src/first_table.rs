@@ -120,7 +120,7 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
 /// The kind whose slots take fewer bytes than those of `kind`, for a search that begins again when it has filled `--memory`.
 /// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back.
 ///
-/// Such a table is not chosen from the beginning, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
+/// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
 /// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
 pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
     let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return None };
