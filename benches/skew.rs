@@ -1,4 +1,4 @@
-//! Find-or-put of skewed vectors beside uniform ones: equal vectors in flight compete for one slot, and many blocks read one line.
+//! Find-or-put of skewed vectors beside uniform ones: equal vectors that are put at once compete for one slot.
 //!
 //! Axes: words a vector {1, 2, 4, 8, 32} x distribution {uniform over half as many vectors; Zipf with exponent 1 over as many
 //! vectors; 25 distinct vectors; one vector} x {into an empty table; the same again, all seen}. 10^7 vectors in device memory in
