@@ -565,8 +565,8 @@ fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
 
-/// Returns what could make room for rejected vectors, if anything. Uses the rules of `RawTable::retry_rejected` for a single
-/// table.
+/// Returns the maintenance that could make room for rejected vectors, if any could. Uses the rules of `RawTable::retry_rejected`
+/// for a single table.
 fn maintenance_for_rejected(
     records: &[Record],
     raw: &RawTable,

@@ -113,9 +113,9 @@ pub(super) struct RoundPart {
     pub round: usize,
     /// Position of the first vector in the batch.
     pub first: usize,
-    /// Vectors of the part.
+    /// Number of vectors of the part.
     pub len: usize,
-    /// Vectors of the batch.
+    /// Number of vectors of the batch.
     pub end: usize,
 }
 

@@ -249,11 +249,11 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// Returns all values as one slice: element i is the value of the vector with number i. The slice is as long as
     /// [`rows`](crate::Table::rows): if there are [holes](crate::Table::holes), it ends before the first one.
     ///
-    /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
-    /// On a CPU, until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// On a CPU the slice is the array itself. Vectors may be put while the slice is borrowed; the slice does not show their
+    /// values. Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
     /// [`rows`](crate::Table::rows).
-    /// Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
-    /// [`rows`](crate::Table::rows).
+    ///
+    /// On a GPU the values are copied. No call waits for the copy to be dropped, and its thread does not hold the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
