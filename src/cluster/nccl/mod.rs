@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 /// NCCL is loaded at run time: `libnccl.so.2` by the system's loader, else from the packages `nvidia-nccl-cu12` or `-cu13` of the
 /// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps NCCL from making
 /// objects for NVLink multicast, which sends and receives do not use.
-/// for NVLink multicast, which sends and receives do not use.
 pub struct Nccl {
     nccl: &'static Library,
     /// Null after the communicator has ended.
