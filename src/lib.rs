@@ -28,7 +28,7 @@
 //! |---|---|
 //! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
 //! | [`TypedTable<K>`](TypedTable) | vectors of a plain data type of yours, as they are; with [`Tree`], as trees |
-//! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
+//! | [`TreeTable`] | vectors as trees of pairs; equal parts of vectors share pairs |
 //! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot stores only what its bucket does not determine |
 //! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
 //! | [`IndexedTable`] | vectors as rows, numbered in the order in which they are found; [`Values`] may lie beside them |
@@ -38,8 +38,8 @@
 //! `gpu` has what exists for GPUs only.
 //!
 //! The module `cluster` has types of the same names for sets over several tables: `Table`, `Batch`, `Request`, `Reference` and
-//! `Stats`. So import the types of one of the two, and name those of the other by its module: `use warpset::cluster;
-//! cluster::Table`.
+//! `Stats`. So import the types of one of the two, and name those of the other by its module, such as `cluster::Table` after `use
+//! warpset::cluster`.
 //!
 //! # Is it right?
 //!

@@ -396,7 +396,7 @@ impl Content {
 ///
 /// # Safety
 ///
-/// Both regions have equal lengths. Nothing else writes to either meanwhile, or reads `to`.
+/// Both regions have equal lengths. Meanwhile nothing else writes to either region, or reads `to`.
 unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
     debug_assert!(from.bytes == to.bytes);
     match (&from.place, &to.place) {

@@ -28,7 +28,7 @@ enum Direction {
     In,
 }
 
-/// Lengths and offsets of all messages of a kind in one direction, by the other rank.
+/// Lengths and offsets of all messages of one kind in one direction, indexed by the other rank.
 struct Places<'a> {
     kind: MessageKind,
     way: Direction,

@@ -36,8 +36,8 @@
 //! round. In a round each rank
 //!
 //! 1. finds the owner of each of its vectors, and copies the vector to the *run* for this owner
-//!   (cuda/warpset/cluster/partition.cuh: one pass of a kernel on a GPU, so that a batch in its memory never passes through the
-//!   host);
+//!    (cuda/warpset/cluster/partition.cuh: one pass of a kernel on a GPU, so that a batch in its memory never passes through the
+//!    host);
 //! 2. tells all others how many rows it has for each rank, how full its table is, whether it has failed, which results it
 //!    requests, and whether it has vectors for another round. All ranks know all of this, so all decide alike: whether to go on,
 //!    and whether to grow first;
@@ -70,7 +70,7 @@
 //!
 //! | from each rank to each other | bytes |
 //! |---|---|
-//! | before each round and after the last one: the record of 2. above | 352 + 32 for each rank |
+//! | before each round and after the last one: the record of step 2 above | 352 + 32 for each rank |
 //! | a run of r vectors of w words | 4 w r, and 144 to 271 for stamps and to fill lines |
 //! | its reply, if outcomes are wanted | r; 9 r with references; and 144 to 398 for stamps and to fill lines |
 //! | nothing, if there is no row | 0 |

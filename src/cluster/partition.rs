@@ -231,8 +231,8 @@ impl Partition {
         let view = PartitionView { outcomes, references, owners, ..self.view(buffers, round) };
         let kernel = if search == SearchMode::Find { Kernel::GatherFound } else { Kernel::GatherPut };
         // SAFETY: as in `scatter`, except that vectors are not read. The replies have a row for each place (`check_replies`). The
-        // results have an element for each vector: they are slices of the caller, which stay borrowed until `RankEngine` has
-        // waited, or buffers.
+        // results have an element for each vector: they are buffers, or slices of the caller that stay borrowed until
+        // `RankEngine` has waited.
         unsafe { device.partition(stream, kernel, &view)? };
         if let (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_places, of_ranks])) = (output, &self.results)
         {

@@ -1,4 +1,4 @@
-//! Plan of a round: the part of a batch that it has, the number of rows from each rank to each, the answers that are requested,
+//! Plan of a round: the part of a batch that it sends, the number of rows from each rank to each, the answers that are requested,
 //! and the memory of vectors and results.
 
 use super::record::Wants;
@@ -122,7 +122,7 @@ pub(super) struct RoundPart {
 /// Smallest number of parts of a batch that has enough vectors for them: one part is sorted and sent while another is put.
 const PARTS: usize = 4;
 
-/// Smallest number of vectors of a part, if a batch has several only because of [`PARTS`].
+/// Smallest number of vectors of a part, if a batch is divided only because of [`PARTS`].
 const PART: usize = 1 << 22;
 
 impl RoundPart {

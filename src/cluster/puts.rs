@@ -47,8 +47,8 @@ impl Puts {
         self.answered.address + (buffers.ranks * size_of::<Counts>()) as u64
     }
 
-    /// Searches for the rows of a rank's run, or puts them, and makes the answers that are wanted. On the host, the references of
-    /// new vectors are added to `fresh`. On a GPU the search is enqueued. `is_last`: no other round is sorted meanwhile.
+    /// Searches for the rows of a rank's run, or puts them, and writes the requested answers. On the host, the references of new
+    /// vectors are added to `fresh`. On a GPU the search is enqueued. `is_last`: no other round is sorted meanwhile.
     pub(super) fn search(
         &mut self,
         buffers: &Buffers,

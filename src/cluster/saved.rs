@@ -36,7 +36,7 @@ use std::io::{ErrorKind, Read, Write};
 const MAGIC: u64 = u64::from_le_bytes(*b"wpranks\0");
 const VERSION: u64 = 1;
 
-/// Words before the bounds.
+/// Number of 8-byte words before the bounds in a head.
 const FIXED: usize = 8;
 
 /// Head of a rank's part. The heads of one save differ only in the rank.

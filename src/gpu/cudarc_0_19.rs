@@ -211,6 +211,6 @@ unsafe impl DeviceRepr for CompactView {}
 unsafe impl DeviceRepr for CompactTreeView {}
 // SAFETY: as above, of indexed/table.cuh.
 unsafe impl DeviceRepr for IndexedView {}
-// SAFETY: `repr(C)`, whole u64, and begins with the view that the table's kernels take, as each of the views above does. A launch
-// copies as many bytes as the kernel's parameter has.
+// SAFETY: `AnyView` is `repr(C)`, consists of whole u64, and begins with the view that the table's kernels take, as each of the
+// views above does. A launch copies as many bytes as the kernel's parameter has.
 unsafe impl DeviceRepr for AnyView {}

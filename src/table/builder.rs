@@ -313,8 +313,8 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     /// # Errors
     ///
     /// [`OutOfRange`](crate::Error::OutOfRange), [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile),
-    /// or errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for one with
-    /// a [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
+    /// or errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for a table
+    /// with a [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table::of(Arc::new(RawTable::new(device, self.options)?)))
     }

@@ -10,7 +10,7 @@ use std::fmt;
 /// Number of vectors that a thread makes at a time.
 const PIECE_ROWS: usize = 4096;
 
-/// Vectors as columns, a *structure of arrays*: column c has field c of every vector. [`Table::from_columns`] makes vectors of
+/// Vectors as columns, a *structure of arrays*: column c has field c of every vector. [`Table::from_columns`] makes vectors from
 /// them.
 ///
 /// ```

@@ -76,8 +76,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// the header was found valid, and only if the device has enough for the table.
     ///
     /// If the two machines arrange slots differently (some claim 8 bytes at once, some 16), bucket and tree tables are rebuilt
-    /// from the stored vectors. That takes as long as putting them, and for a tree table memory for its roots twice. The table
-    /// may then have more slots, and [references](Self::loaded_references) are not kept.
+    /// from the stored vectors. Rebuilding takes as long as putting the vectors, and a tree table then needs memory for its roots
+    /// twice. The table may then have more slots, and [references](Self::loaded_references) are not kept.
     ///
     /// # Errors
     ///

@@ -274,9 +274,9 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
     /// values are copied to the host and back.
     ///
-    /// Until `update` returns, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
-    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make it grow.
-    /// `update` must not wait for another thread that uses the table.
+    /// Until `update` returns, the calling thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make the table
+    /// grow. `update` must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

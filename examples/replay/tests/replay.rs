@@ -63,7 +63,7 @@ fn only_object(output: &Output) -> Value {
     object
 }
 
-/// Returns the sentence on stderr of a run that fails.
+/// Returns the sentence on stderr of a run that fails with exit code 2.
 #[track_caller]
 fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     ended(2, arguments)

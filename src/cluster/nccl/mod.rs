@@ -55,9 +55,9 @@ const PAUSE: Duration = Duration::from_micros(20);
 const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
-    /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place. `timeout`: how
-    /// long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting is one such
-    /// call, which begins after the rendezvous.
+    /// Connects this rank's GPU with the GPUs of the other ranks. Each rank calls this with a rendezvous at the same place.
+    /// `timeout`: how long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting
+    /// is one such call, which begins after the rendezvous.
     ///
     /// A process that has NCCL's id may join. The rendezvous passes the id only to the ranks, but nothing is encrypted: see
     /// [`Rendezvous`].
@@ -201,7 +201,7 @@ impl Nccl {
             answer
         };
         // SAFETY:
-        // - the communicator exists and is not used by any other thread, and so does the stream;
+        // - the communicator and the stream exist, and no other thread uses the communicator;
         // - the caller guarantees the memory;
         // - a group that was started is always ended.
         let answer = unsafe {

@@ -250,7 +250,7 @@ impl Guests {
     }
 
     /// Continues every conversation without waiting, and ends those that are over, have failed or take too long. Removes the
-    /// ranks that have their data from `missing`. Returns whether a conversation went on.
+    /// ranks that have their data from `missing`. Returns whether any conversation made progress or ended.
     fn serve(&mut self, host: &Host<'_>, missing: &mut BTreeSet<usize>) -> bool {
         let mut any = false;
         self.oldest_first.retain_mut(|guest| {
