@@ -119,8 +119,8 @@ pub enum FaultKind {
 /// Default time-out: longer than the time that a rank may need between two messages.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Time for which a waiting thread polls before it sleeps. With GPUs this time is longer: the work is the GPU's, so polling takes
-/// no core from a thread that works, and the wait is often for puts.
+/// Time for which a waiting thread polls before it sleeps. With GPUs this time is longer, because the GPU does the work, so a
+/// polling thread takes no core from it, and because the wait is often for puts.
 const AWAKE: Duration = Duration::from_micros(50);
 #[cfg(feature = "cuda")]
 const AWAKE_ON_GPU: Duration = Duration::from_millis(1);
@@ -472,8 +472,8 @@ impl Transport for Local {
 }
 
 impl Local {
-    /// Copies the messages to this rank. Then waits until other ranks have copied this rank's messages or, unless `waits`, have
-    /// enqueued the copies.
+    /// Copies the messages to this rank. Then waits for the other ranks: until they have copied this rank's messages or, if
+    /// `waits` is false, until they have enqueued these copies.
     fn end_exchange(&mut self, waits: bool) -> Result<()> {
         let receive = self.receive.take().expect("an exchange was begun");
         let _ = waits; // copies within the host's memory are not enqueued

@@ -19,7 +19,7 @@ pub(super) fn seeds(seed: u64, width: usize) -> Vec<SeedPair> {
     (0..=width).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect()
 }
 
-/// Draws a number for [`seeds`]: from the system's entropy or, if a table's seed is given, derived from it. The number then
+/// Draws a number for [`seeds`]: from the system's entropy or, if the seed of a table is given, from that seed. The number then
 /// differs from the table's seed.
 pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
     match seed_of_table {

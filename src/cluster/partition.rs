@@ -127,8 +127,7 @@ impl Partition {
         if let Some(filter) = &mut self.filter {
             let slots = (2 * count as u64).next_power_of_two();
             device.fill(stream, filter, 4 * slots, 0xFF)?;
-            // Only this kernel gets the filter, which all rounds share: the filter of the next round is filled while a round
-            // ends.
+            // All rounds share the filter, and the next round fills it while a round ends. So no other kernel gets the filter.
             let slots = filter.address;
             let view = PartitionView { slots, ..self.view(buffers, round) };
             // SAFETY: as in `scatter`; the filter has at least two slots for each vector, all empty, and the previous round is

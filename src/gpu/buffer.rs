@@ -86,7 +86,8 @@ impl<T: NoUninit + AnyBitPattern> ForeignSlice<T> {
     /// - the memory belongs to the device's context: the primary one, unless the device was made by
     ///   [`from_context`](super::cudarc_0_19::DeviceExt::from_context);
     /// - the memory holds `len` valid elements, and stays allocated;
-    /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
+    /// - all writes to the memory, and all reads of it if kernels write it, are in order with the streams that these kernels run
+    ///   on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("ForeignSlice::new", device))?;
         let alignment = align_of::<T>() as u64;

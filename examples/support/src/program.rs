@@ -105,8 +105,7 @@ pub fn run<O>(
     ended.unwrap_or_else(|error| fail(&error, &render(&error), json)).into()
 }
 
-/// Lets numbers on the command line begin with a minus sign, so that the code that parses a number reports that it is out of
-/// range.
+/// Lets numbers on the command line begin with a minus sign. If such a number is out of range, the code that parses it says this.
 pub fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_args(|argument| {
         let is_value =
