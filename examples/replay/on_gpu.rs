@@ -1,6 +1,7 @@
 //! Repeats the first pass and times the GPU alone: vectors are in device memory, and times are from device events.
 //!
-//! The end-to-end time of a batch from host memory is mostly that of the bus; the time measured here is the table's own.
+//! The end-to-end time of a batch from host memory is mostly that of transfers over the bus. The time measured here is the
+//! table's own.
 
 use super::table::{ReplayKind, make_another};
 use super::vectors::Vectors;

@@ -55,7 +55,7 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
     check_references(vectors, batch, table)
 }
 
-/// Returns the set of all distinct vectors offered. Checks that of all calls for equal vectors one got New and the others Seen,
+/// Returns the set of all distinct vectors offered. Checks that one of the calls for equal vectors got New and the others Seen,
 /// or all got Full; and that equal vectors have the same reference.
 pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
     vectors: &'a Vectors,

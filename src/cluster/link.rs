@@ -8,8 +8,8 @@ use std::time::Instant;
 
 pub(super) struct Link {
     transport: Box<dyn Transport>,
-    /// Rank and number of ranks, as the transport gave them first. It is not asked again, because memory is laid out by these
-    /// numbers.
+    /// Rank and number of ranks, as the transport gave them first. The transport is not asked again, because memory is laid out
+    /// by these numbers.
     rank: usize,
     ranks: usize,
     /// Number of records so far, equal on all ranks.

@@ -137,8 +137,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Batches on several streams, and from the host, may overlap.
     ///
     /// Streams and buffers of `cudarc` must belong to the very `CudaContext` object that
-    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns: another object for the same driver context does not
-    /// know the first one's streams, and would not order work on them.
+    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns. Another object for the same driver context does not
+    /// know the streams of this object, and would not order work on them.
     /// [`from_context`](super::cudarc_0_19::DeviceExt::from_context) makes a device of your own object.
     ///
     /// # Errors
