@@ -32,7 +32,7 @@ pub(crate) const GROW_AT_MOST: u64 = 64;
 /// Room in a table for vectors that are offered.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
-    /// Number of vectors that are to be put now.
+    /// Number of vectors to put now.
     vectors: usize,
     size: Size,
     /// Numbers of vectors and nodes in the table before these vectors are put.
@@ -81,10 +81,11 @@ impl Rejected {
 impl RawTable {
     /// Returns the room of a growing table for `offered` vectors, below the fill at which it grows, as if all vectors were new.
     /// How many nodes the vectors need is not known before they are put. A node table that is nearly full grows, too. While the
-    /// node table can double, only so many vectors are put as have nodes if each needs as many as the last vectors did.
+    /// node table can double, the number of vectors is limited to those that find nodes if each needs as many as the last vectors
+    /// did.
     pub(super) fn room_for(&self, sized: &TableState, offered: usize) -> Result<Room> {
         // Duplicates need no slots, so the room may be much smaller than the batch, which is put in parts then. But a part has a
-        // minimum size, so that there are not many parts.
+        // minimum size, because few parts are faster.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         let (size, before) = (self.size_of(sized), self.stored_of(sized)?);
         let [stored, nodes] = before;
@@ -100,7 +101,7 @@ impl RawTable {
         Ok(Room { vectors: (offered as u64).min(free).min(with_nodes) as usize, size, before, wanted: None })
     }
 
-    /// Grows until `room` wants no growth, as far as the memory permits. Returns how many vectors are to be put now, and the room
+    /// Grows until `room` wants no growth, as far as the memory permits. Returns the number of vectors to put now, and the room
     /// for them if it is known.
     pub(super) fn grow_for(&self, offered: usize, mut room: Option<Room>, ending: &mut Ending) -> (usize, Option<Room>) {
         while let Some(Room { size, wanted: Some(growth), .. }) = room {

@@ -1,8 +1,8 @@
 //! Batches that change values beside the rows of an indexed table.
 //!
-//! Before a part of the batch is put, the library makes sure that there is memory for the value of every row number that the
-//! table can give. So no kernel uses a value without memory. A vector that is rejected has changed no value. When it is offered
-//! again, its operand is offered again, too.
+//! Before a part of the batch is put, the library provides memory for the value of every row number that the table can give. So
+//! no kernel uses a value without memory. A vector that is rejected has changed no value. When it is offered again, its operand
+//! is offered again, too.
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;

@@ -24,7 +24,7 @@ impl SearchMode {
     }
 }
 
-/// Largest number of repeated relocations because a key that was left over finds no slot in the stash.
+/// Largest number of rounds of a relocation. A round is repeated if a key that is left over finds no slot in the stash.
 pub(crate) const RELOCATION_ROUNDS: u64 = 64;
 
 pub(crate) struct ProbeLengths {

@@ -32,7 +32,7 @@ pub struct Strategy {
 pub enum Pairing {
     /// Neighbours, row by row from the words up.
     Neighboured,
-    /// Neighbouring words; above, halves at a distance of half a row.
+    /// Neighbouring words. In the rows above, halves at a distance of half a row.
     Interleaved,
     /// The first half of the words and the rest, from the root down.
     Halved,
@@ -41,7 +41,7 @@ pub enum Pairing {
 /// Lanes of a warp that build the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lanes {
-    /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
+    /// All lanes, for 32 vectors at once: a lane continues with the next pair as soon as it has done one.
     Stream,
     /// One lane.
     One,
@@ -71,8 +71,8 @@ pub(crate) enum Workspace {
 }
 
 impl Strategy {
-    /// `default`: a warp builds the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is
-    /// done with one.
+    /// `default`: a warp builds the trees of 32 vectors at once, row by row. A lane continues with the next pair as soon as it
+    /// has done one.
     pub const DEFAULT: Self = Self::of(Lanes::Stream, Pairing::Neighboured, Workspace::Shared);
     /// `C`: recursive; two lanes per vector, each for 32 bits of a node; a call for each word.
     pub const C: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::Stack);

@@ -230,7 +230,7 @@ mod tests {
     /// Makes a node of this kind; `None` if this user may not.
     fn node(path: &Path, kind: libc::mode_t) -> Option<()> {
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-        // The null device, where the kind is a device.
+        // If the kind is a device, this is the null device.
         // SAFETY: a string that ends with 0, and numbers.
         (unsafe { libc::mknod(name.as_ptr(), kind | 0o600, libc::makedev(1, 3)) } == 0).then_some(())
     }

@@ -19,7 +19,7 @@ pub(super) struct SlotLayout {
     empty_classes: u32,
 }
 
-/// Slots whose tails are stored together, if there are tails.
+/// Smallest number of slots whose tails are stored together, if slots have tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {

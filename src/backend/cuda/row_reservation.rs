@@ -1,10 +1,10 @@
 //! Memory for the rows of an indexed table on a GPU.
 //!
 //! Rows have addresses from the start, but memory only when they are about to be used. Before a batch is enqueued, the library
-//! makes sure that there is memory for as many rows as the batch can take, one for each of its vectors. So no kernel uses a row
-//! without memory. An upper bound of the number of rows is maintained without waiting for the GPU. In two cases the library waits
-//! for the GPU and counts the rows that are really in use: when that bound needs more memory than is available, and before a host
-//! batch requests any memory.
+//! provides memory for as many rows as the batch can take, one for each of its vectors. So no kernel uses a row without memory.
+//! An upper bound of the number of rows is maintained without waiting for the GPU. In two cases the library waits for the GPU and
+//! counts the rows that are really in use: when that bound needs more memory than is available, and before a host batch requests
+//! any memory.
 
 use super::store::CudaStore;
 use crate::Result;

@@ -25,7 +25,7 @@ use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Which slices of a batch are in pinned memory. The GPU copies from or to these directly.
+/// For each slice of a batch, whether it is in pinned memory. The GPU copies from or to pinned slices directly.
 #[derive(Clone, Copy)]
 struct Pinned {
     vectors: bool,
