@@ -17,13 +17,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GpuInfo {
-    /// Its number, for `Device::gpu`.
+    /// Number of the GPU, for `Device::gpu`.
     pub ordinal: usize,
-    /// Its name, as the driver gives it.
+    /// Name of the GPU, as the driver gives it.
     pub name: String,
-    /// Its memory, in bytes.
+    /// Bytes of the GPU's memory.
     pub memory_bytes: u64,
-    /// Its compute capability, as (major, minor).
+    /// Compute capability of the GPU, as (major, minor).
     pub compute_capability: (u32, u32),
 }
 
@@ -50,11 +50,11 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Number of cells for spare rows of an indexed table: a power of two, and more than the lanes that may hold a row at once.
     fn spare_cells(&self) -> u32;
 
-    /// Whether new memory is zeros and takes no memory of the system until it is written. If so, callers make all bytes that they
+    /// Whether new memory is zero and takes no memory of the system until it is written. If so, callers make all bytes that they
     /// may need usable at once.
     fn provides_on_demand(&self) -> bool;
 
-    /// Returns an error unless this number of bytes is free.
+    /// Returns an error unless `bytes` bytes are free.
     fn check_memory(&self, bytes: u64) -> Result<()>;
 
     /// Allocates memory. Its content is unspecified.
@@ -64,8 +64,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// usable at once, otherwise none.
     fn reserve(&self, bytes: u64) -> Result<Memory>;
 
-    /// Makes at least `least` bytes of reserved memory usable, and up to `most` if they cost nothing or save later growth. The
-    /// content of new bytes is unspecified.
+    /// Makes at least `least` bytes of reserved memory usable, and up to `most` bytes if this costs nothing or saves later
+    /// growth. The content of new bytes is unspecified.
     ///
     /// # Errors
     ///
@@ -100,8 +100,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// As for [`write`](Self::write). `value` does not overlap the bytes.
     unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()>;
 
-    /// Calls `each` with pieces of the first `bytes` bytes of a region, in order. A piece has whole blocks of a file; the last
-    /// block may be shorter. A machine with memory of its own copies the next piece while `each` runs.
+    /// Calls `each` with pieces of the first `bytes` bytes of a region, in order. A piece consists of whole blocks of a file;
+    /// only the last block may be shorter. A machine with memory of its own copies the next piece while `each` runs.
     ///
     /// # Safety
     ///
@@ -115,8 +115,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// As for [`write`](Self::write).
     unsafe fn fill_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
 
-    /// Compiles a kernel for tables of a spec, unless that is done. The default does nothing: the kernels were compiled with the
-    /// library.
+    /// Compiles a kernel for tables of a spec, unless it has been compiled. The default does nothing, because the kernels were
+    /// compiled with the library.
     fn prepare(&self, _kernel: Kernel, _spec: Spec) -> Result<()> {
         Ok(())
     }
@@ -162,11 +162,11 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     fn table(&self) -> &TableMemory;
 
-    /// As [`table`](Self::table), mutable. Nothing else uses the table.
+    /// Mutable [`table`](Self::table). Nothing else uses the table.
     fn table_mut(&mut self) -> &mut TableMemory;
 
-    /// Called when the table's spec has changed. The geometry of the new spec was requested before. The default does nothing: all
-    /// kernels are in the library.
+    /// Called when the table's spec has changed. The geometry of the new spec was requested before. The default does nothing,
+    /// because all kernels are in the library.
     fn spec_has_changed(&mut self) {}
 
     /// Called when all vectors have been removed: removes other data that the machine has on them, such as a filter. The default
@@ -174,17 +174,17 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn forget(&mut self) {}
 
     /// Compiles the kernels of a search before the search is enqueued, because compiling may wait for all work of the machine. If
-    /// `is_exchanged`, also compiles the kernels for vectors of another rank. The default does nothing: the kernels were compiled
-    /// with the library.
+    /// `is_exchanged`, also compiles the kernels for vectors of another rank. The default does nothing, because the kernels were
+    /// compiled with the library.
     #[cfg(feature = "cluster")]
     fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
         Ok(())
     }
 
     /// Builds a table of another size that has the vectors of this table's first `slots` slots. Returns the new table and the
-    /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use
-    /// `spare` bytes of memory besides. `None`: nothing was done, and the caller puts the vectors into an empty table. This is
-    /// the default.
+    /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use up
+    /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This
+    /// is the default.
     fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         Ok(None)
     }

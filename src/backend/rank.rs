@@ -33,8 +33,8 @@ impl GpuStream {
     }
 }
 
-/// Operations of the machine of a rank of a cluster, in the order of streams. The defaults are for a machine on which every
-/// operation is complete when the call returns, so that streams have nothing to order.
+/// Operations that a rank of a cluster needs of its machine, in the order of streams. The defaults are for a machine on which
+/// every operation is complete when the call returns, so that streams have nothing to order.
 pub(crate) trait Rank: Send + Sync + 'static {
     /// The machine. The rank's memory is memory of this machine.
     fn machine(&self) -> &dyn Machine;

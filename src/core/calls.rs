@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// Lower half: number of calls under way. Upper half: number of calls that have ever begun. With two numbers, a call that has
-    /// increased only one of them would be overlooked.
+    /// increased only one of them might be overlooked.
     counts: AtomicU64,
     /// Set when a view was handed out, or a batch was put on a stream: kernels may run at any time.
     pub(super) has_kernels: AtomicBool,
@@ -66,14 +66,14 @@ mod tests {
         let calls = Calls::default();
         let first = calls.begin().unwrap();
         assert!(calls.is_last(first));
-        // The second call may have references of the first one, even after it has ended.
+        // The second call may have references of the first one, even after the second has ended.
         assert_eq!(calls.begin(), None);
         drop(Call { calls: &calls, alone: None });
         assert!(!calls.is_last(first));
         drop(Call { calls: &calls, alone: None });
         let next = calls.begin().unwrap();
         assert!(calls.is_last(next) && next != first);
-        // The number of earlier calls may be any, up to the largest.
+        // The number of calls that have begun wraps around.
         calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
         let last = calls.begin().unwrap();
         assert!(last == u32::MAX && calls.is_last(last));

@@ -39,7 +39,7 @@ impl dyn Store {
         self.put_back(&mut displaced, seed)
     }
 
-    /// Whether an error during relocation has left keys in no slot. They must be put back before anything is searched for.
+    /// Whether an error during relocation has left keys in no slot. Such keys must be put back before anything is searched for.
     pub(crate) fn has_displaced(&self) -> bool {
         self.table().displaced().is_some()
     }

@@ -20,7 +20,7 @@ impl Ending {
         self.error.is_none()
     }
 
-    /// Returns the value of a growth or a relocation, or of a step of one. Notes an error, and returns `None` then.
+    /// Returns the value of a growth or a relocation, or of a step of one. If it failed, notes the error and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.note(error, false)).ok()
     }

@@ -84,8 +84,8 @@ impl RawTable {
     /// node table can double, the number of vectors is limited to those that find nodes if each needs as many as the last vectors
     /// did.
     pub(super) fn room_for(&self, sized: &TableState, offered: usize) -> Result<Room> {
-        // Duplicates need no slots, so the room may be much smaller than the batch, which is put in parts then. But a part has a
-        // minimum size, because few parts are faster.
+        // Duplicates need no slots, so the room may be much smaller than the batch, which is then put in parts. But a part has a
+        // minimum size, to avoid many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         let (size, before) = (self.size_of(sized), self.stored_of(sized)?);
         let [stored, nodes] = before;
@@ -135,8 +135,8 @@ impl RawTable {
         let free = (size.nodes as f64 * FILL_OF_NODES - now[1] as f64).max(0.0);
         // At least `slots / 32` vectors, because equal vectors need no more nodes and there should be few parts. Otherwise at
         // most `now[0]` vectors, because forecasts need counts of nodes at numbers of vectors that differ by a factor of two or
-        // less. When the numbers differed by a factor of four, the forecast was 1.8 times the nodes that vectors needed whose
-        // parts run out (`RunningOut` in schedule.rs).
+        // less. When the numbers differed by a factor of four, the forecast for vectors whose parts run out (`RunningOut` in
+        // schedule.rs) was 1.8 times the nodes that they needed.
         ((free / of_next) as u64).min(now[0]).max(size.slots / 32).max(1)
     }
 
@@ -190,7 +190,8 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of its outcomes.
+    /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of the batch's
+    /// outcomes.
     ///
     /// Writes the references of these vectors, too, because not all references of the batch are looked up again: some growth
     /// leaves the references of the other vectors valid.
@@ -227,7 +228,7 @@ impl RawTable {
     }
 
     pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
-        // Repeats, because another thread may grow the table first, and to a smaller size than this.
+        // Repeats, because another thread may grow the table first, to fewer slots than requested.
         loop {
             let size = self.size();
             if size.slots >= capacity {

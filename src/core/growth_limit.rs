@@ -18,13 +18,13 @@ use std::sync::atomic::Ordering;
 const FULL: f64 = 0.95;
 
 /// Number of nodes that a table gets, as a multiple of the forecast. If a tenth of the nodes is missing, a tenth of the slots
-/// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches the forecasts, from a
-/// sixteenth to an eighth of the states, were 0.89 to 1.48 times the nodes that were needed, and in half of the searches less
-/// than 0.95.
+/// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches, forecasts made at a
+/// sixteenth to an eighth of the states were 0.89 to 1.48 times the nodes that were needed, and in half of the searches less than
+/// 0.95.
 const MORE_NODES: f64 = 1.05;
 
-/// Smallest factor of a growth that happens before slots run out. It moves all vectors, and further vectors would find slots
-/// without it.
+/// Smallest factor of a growth that happens before slots run out. A smaller growth is not worth moving all vectors, because
+/// further vectors still find slots without it.
 pub(super) const WORTH_WHILE: f64 = 1.25;
 
 /// Smallest factor of a growth for vectors that found no slot.
@@ -76,7 +76,7 @@ impl Growth {
         Self { before, ..self }
     }
 
-    /// Whether a table of size `to` has enough more of what the table lacks: slots, nodes or both.
+    /// Whether a table of size `to` has enough more than the present one of what it lacks: slots, nodes or both.
     fn helps(&self, to: Size) -> bool {
         let is_more = |lacks: bool, now: u64, to: u64| !lacks || (to > now && to as f64 >= self.least * now as f64);
         is_more(self.lacks_slots, self.from.slots, to.slots) && is_more(self.lacks_nodes, self.from.nodes, to.nodes)

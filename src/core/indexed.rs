@@ -148,7 +148,7 @@ mod tests {
         let hole = table.reference(2).unwrap();
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
-        // The number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
+        // The hole's number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
         table.reserve_total(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();

@@ -128,7 +128,7 @@ impl<T> TableLock<T> {
         // A thread that already has a guard keeps others from exclusive access. So it must not wait for threads that wait for
         // exclusive access.
         let barred = if again { ALONE } else { ALONE | CLOSED | WANTED };
-        // Relaxed: the compare-and-swap checks it again.
+        // Relaxed: the compare-and-swap checks the state again.
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             if state & barred != 0 {

@@ -5,8 +5,8 @@ use crate::backend::Store;
 use crate::layout::TablePart;
 
 impl dyn Store {
-    /// Calls `each` with pieces of the first `bytes` bytes of a part, in order. A piece has whole blocks of a file. Nothing else
-    /// uses the table.
+    /// Calls `each` with pieces of the first `bytes` bytes of a part, in order. A piece consists of whole blocks of a file.
+    /// Nothing else uses the table.
     pub(crate) fn read_pieces(&self, part: TablePart, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         // SAFETY: memory of the table, which the caller has exclusively, or frozen.
         unsafe { self.machine().read_pieces(self.table().part(part), bytes, each) }
@@ -18,7 +18,7 @@ impl dyn Store {
         unsafe { self.machine().read(self.table().part(part), offset, to) }
     }
 
-    /// Lets `each` write the first `bytes` bytes of a part in pieces, in order. A piece has whole blocks of a file.
+    /// Lets `each` write the first `bytes` bytes of a part in pieces, in order. A piece consists of whole blocks of a file.
     pub(crate) fn fill_pieces(
         &mut self,
         part: TablePart,

@@ -26,7 +26,8 @@ struct Put<'a> {
 }
 
 impl Put<'_> {
-    /// Records the table's generation after the vectors that have been offered. If it is another one, their references are stale.
+    /// Records the table's generation after the vectors offered so far. If the generation has changed, the references of these
+    /// vectors are stale.
     fn moved_to(&mut self, generation: Generation) {
         if generation != self.generation {
             (self.generation, self.moved) = (generation, self.tally);
@@ -86,7 +87,7 @@ impl RawTable {
         self.options.grows || self.options.is_cuckoo()
     }
 
-    /// Puts a batch, or a part of one, at once. `room`: if the table grows, its room before the part.
+    /// Puts a batch, or a part of one, at once. `room`: for a table that grows, its room before the part.
     fn put_part(
         &self,
         sized: SharedGuard<'_, TableState>,
@@ -107,7 +108,8 @@ impl RawTable {
         drop(sized);
         tally = self.retry_rejected(part, tally, room.map(|room| room.before), put.beside, &mut put.ending)?;
         put.tally += tally;
-        // The vectors so far include those that were offered again, because another growth may have happened since.
+        // Records the generation again, because another growth may have made the references of all vectors so far stale,
+        // including vectors that were offered again.
         put.moved_to(self.look().generation);
         Ok(())
     }
@@ -162,10 +164,10 @@ mod tests {
     use super::super::lock::SHARED_SO_FAR;
     use crate::{Bucket, CompactTree, Device, Indexed, Request, Storage, Tree, VectorTable};
 
-    /// As long as nothing has to grow or be relocated, each call shares the table once, in tables of every kind.
+    /// As long as nothing has to grow or be relocated, each call takes the table's lock once, in tables of every kind.
     fn each_call_shares_it_once<S: Storage>(grows: bool) {
         let table = VectorTable::<S>::builder(4).capacity(1000).grows(grows).build(&Device::cpu_with_threads(2)).unwrap();
-        // So few vectors that a table that may grow has enough nodes.
+        // So few vectors that no node table has to grow.
         let words: Vec<u32> = (0..80).collect();
         let once = |call: &dyn Fn()| {
             let before = SHARED_SO_FAR.get();

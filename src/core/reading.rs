@@ -71,7 +71,7 @@ impl dyn Store {
     /// Vectors in a range of slots, and the slot of each. The rows of an indexed table are in order.
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let machine = self.machine();
-        // The warps of a GPU would write vectors in no order. The rows are in order in memory already.
+        // The warps of a GPU would write vectors in no order. Rows of an indexed table are in order in memory already.
         if self.table().spec.is_indexed() && machine.is_gpu() {
             return self.export_rows(slots);
         }

@@ -72,8 +72,8 @@ impl dyn Store {
         Ok(count[0])
     }
 
-    /// Allocates a buffer for the vectors of a piece of `slots` slots. Returns it with the number of slots in a piece: as many as
-    /// fit [`PIECE_BYTES`], or fewer if memory is short.
+    /// Allocates a buffer for the vectors of a piece of `slots` slots. Returns the buffer and the number of slots of a piece: as
+    /// many as fit [`PIECE_BYTES`], or fewer if memory is short.
     fn buffer_for(&self, slots: u64) -> Result<(Memory, u64)> {
         let bytes_a_slot = self.table().spec.width() as u64 * 4;
         let mut piece = (PIECE_BYTES / bytes_a_slot).min(slots);

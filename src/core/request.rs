@@ -79,7 +79,7 @@ impl<'a> Request<'a> {
     }
 
     /// Makes find-or-put *incremental*: each vector differs in some words from a stored one, its parent (for example, the state
-    /// that it is a successor of). One reference per vector.
+    /// that it is a successor of). Takes one reference for each vector.
     ///
     /// The results are unchanged. But a tree table that also gets the [changed words](Self::changed) visits only the nodes above
     /// these words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the node table is

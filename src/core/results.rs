@@ -273,8 +273,8 @@ pub(crate) fn are_seen(outcomes: Vec<u8>) -> Vec<bool> {
     Workers::get().for_each_mut(&mut outcomes, |piece| {
         piece.iter_mut().for_each(|outcome| *outcome = u8::from(*outcome == Outcome::Seen as u8));
     });
-    // SAFETY: every byte is 0 or 1 by now, as in a `bool`. So size, alignment and capacity are equal. The bytes have no other
-    // owner.
+    // SAFETY: every byte is 0 or 1 by now, as in a `bool`. Both types have the same size and alignment, so the capacity is right.
+    // The bytes have no other owner.
     unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) }
 }
 

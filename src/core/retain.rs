@@ -138,7 +138,7 @@ impl RawTable {
     }
 }
 
-/// Shortens `words` to the vectors that `keep` selects. Their flags are in `flags` then. Returns the number of the other vectors.
+/// Shortens `words` to the vectors that `keep` selects, and leaves a flag for each vector in `flags`. Returns the number removed.
 fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut Keep<'_>) -> u64 {
     flags.clear();
     keep(words, flags);

@@ -85,8 +85,8 @@ impl Schedule<'_> {
     /// Size to grow to: the first of the sizes below that leaves enough of the memory for the last table. If none does, the size
     /// that takes all the rest of the memory, or `None` if that size does not help (`helps`).
     ///
-    /// - `by_four`, if it leaves fifteen sixteenths, also within a limit whose taste is [`Late`](Taste::Late);
-    /// - each size of `by_two`, if it leaves the share of the taste.
+    /// - `by_four`, if it leaves fifteen sixteenths of the limit, even if the taste is [`Late`](Taste::Late);
+    /// - each size of `by_two`, if it leaves the share that the taste requires.
     pub(super) fn next(&self, by_four: Size, by_two: &[Size], helps: impl Fn(Size) -> bool) -> Option<Size> {
         if self.leaves_enough(by_four, Taste::Early) {
             return Some(by_four);
@@ -114,9 +114,8 @@ impl Schedule<'_> {
         if bytes.until_next <= self.limit / 64 {
             return true;
         }
-        // Rows of an indexed table stay where they are, so that doubling always leaves them all the memory. But each growth
-        // enters all rows into a new index: doubling up to the limit took 1.4 to 1.9 times the time of an index that is large
-        // enough.
+        // Rows of an indexed table stay where they are, so doubling never takes memory from them. But each growth enters all rows
+        // into a new index: doubling up to the limit took 1.4 to 1.9 times the time of an index that is large enough.
         if taste == Taste::Early && bytes.full > self.limit / 16 {
             return false;
         }
@@ -177,7 +176,7 @@ pub(super) fn nodes_of_stored(before: Option<[u64; 2]>, [vectors, nodes]: [u64; 
 /// states, nodes grew an eighth less than in proportion.
 const FAR: f64 = 3.9;
 
-/// Adds the numbers of vectors and nodes to the earlier ones, unless the last of these are near. Removes earlier counts of more
+/// Adds the numbers of vectors and nodes to the earlier ones, unless the last counts are near. Removes earlier counts of more
 /// vectors, because the table has been cleared since.
 pub(super) fn remember(earlier: &mut Vec<[u64; 2]>, now: [u64; 2]) {
     while earlier.pop_if(|last| last[0] > now[0]).is_some() {}
@@ -242,9 +241,9 @@ const FAR_BETTER: f64 = 4.0;
 /// Law for nodes of two kinds: some had all occurred before the first count, and others run out. N vectors have c + s D (1 -
 /// exp(-N / D)) nodes.
 ///
-/// For example, vectors of eight words have a random left half, and a right half of 2^8 values. Then 4,400 nodes soon have all
-/// occurred, and 2^24 run out. From 450,000 vectors, [`Law`] takes the nodes of the first kind for sharing that lessens, and
-/// forecasts 1.4 times the nodes of 2^24 vectors.
+/// Example: vectors of eight words with a random left half, and a right half that has 2^8 possible values. Then 4,400 nodes soon
+/// have all occurred, and 2^24 possible nodes run out. From 450,000 vectors, [`Law`] mistakes the nodes of the first kind for
+/// sharing that lessens, and forecasts 1.4 times the nodes of 2^24 vectors.
 #[derive(Clone, Copy, Debug)]
 struct RunningOut {
     now: [f64; 2],
@@ -429,7 +428,7 @@ mod tests {
             prop_assert!(peak <= limit && taken as f64 >= 0.9 * limit as f64, "{taken} of {limit}, {peak}");
         }
 
-        /// Growth enters few rows into a new index: in all growths together a fraction of the rows in the end.
+        /// All growths together enter few rows into a new index, compared with the rows in the end.
         #[test]
         fn an_index_takes_the_rest_early(limit in 1_000_000u64..1 << 41, first in 1u64..100, row in 8u64..300) {
             let bytes = bytes_of(4, 0, row);

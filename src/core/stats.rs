@@ -27,7 +27,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Vectors stored / slots.
+    /// Number of stored vectors divided by the number of slots.
     pub fn fill(&self) -> f64 {
         self.stored as f64 / self.slots as f64
     }

@@ -302,7 +302,7 @@ impl RawTable {
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            // Words are missing. If a vector is being put meanwhile, perhaps only some of its words are.
+            // The number is of missing words. Of a vector that is being put meanwhile, perhaps only some words are missing.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
         }
     }
@@ -360,7 +360,7 @@ fn check_last_words(words: &[u32], width: usize, bits: u32) -> Result<()> {
 fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
     let mask = u64::MAX >> (64 - key_bits);
     let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
-    // Two passes. Nearly every batch needs only the first, which compilers make fast.
+    // There are two passes. Nearly every batch needs only the first one, which compilers make fast.
     let fit = |words: &[u32]| words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0;
     // The pieces contain whole keys.
     if Workers::get().all(words, fit) {

@@ -44,7 +44,8 @@ impl<V: Pod> UpsertTarget for Array<V> {
 
     fn put(&self) {
         // While this guard is held, no number is taken back. All numbers still count as written if some have been taken back
-        // since, if kernels on other streams may have given numbers that are not counted yet, or if the GPU does not answer.
+        // since `make_all`, if kernels on other streams may have given numbers that are not counted yet, or if the GPU does not
+        // answer.
         let sized = self.table.look();
         let mut memory = self.lock();
         let is_as_it_was = *locked(&self.renumbering) == Renumbering::none() && !self.table.calls.may_have_kernels();

@@ -30,7 +30,7 @@ impl<'a, T: NoUninit + AnyBitPattern> Window<'a, T> {
         Ok(Self { machine, memory, elements: PhantomData })
     }
 
-    /// Returns the address at which kernels find the elements of a slice. They do not change them.
+    /// Returns the address at which kernels find the elements of a slice. The kernels do not change them.
     pub(super) fn show(&self, slice: &[T]) -> Result<u64> {
         let Some(memory) = &self.memory else { return Ok(slice.as_ptr() as u64) };
         // SAFETY: memory of this window. Only kernels that were launched before use it.
@@ -38,7 +38,7 @@ impl<'a, T: NoUninit + AnyBitPattern> Window<'a, T> {
         Ok(memory.address)
     }
 
-    /// Returns the address at which kernels find the elements of a slice. They may change them.
+    /// Returns the address at which kernels find the elements of a slice. The kernels may change them.
     pub(super) fn lend(&self, slice: &mut [T]) -> Result<u64> {
         if self.memory.is_some() {
             self.show(slice)?;
@@ -51,7 +51,7 @@ impl<'a, T: NoUninit + AnyBitPattern> Window<'a, T> {
         self.memory.as_ref().map_or(to as u64, |memory| memory.address)
     }
 
-    /// Waits for the kernels that were launched, and copies the elements that they have written to `slice`.
+    /// Waits for the kernels that were launched, and copies to `slice` the elements that they have written.
     pub(super) fn receive(&self, slice: &mut [T]) -> Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };
         // SAFETY: as in `show`.

@@ -325,7 +325,7 @@ pub(crate) mod tests {
         damaged_by(&|content| content.swap(HEAD_BYTES + 100, HEAD_BYTES + 101), "two bytes are exchanged");
     }
 
-    /// As if two keys had the same digest.
+    /// A file is ignored if it holds another key, as if two keys had the same digest.
     #[test]
     fn files_of_other_keys_are_not_taken() {
         let scratch = Scratch::new();

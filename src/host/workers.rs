@@ -61,7 +61,8 @@ impl Job {
     fn work(&self, piece: usize) {
         struct Done<'a> {
             job: &'a Job,
-            /// Not taken from `thread::panicking`: the thread may be panicking for another reason, and run this work in a `drop`.
+            /// Not taken from `thread::panicking`, because the thread may be panicking for another reason, and run this work in a
+            /// `drop`.
             has_panicked: bool,
         }
         impl Drop for Done<'_> {

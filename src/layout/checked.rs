@@ -12,7 +12,7 @@ fn out_of_range(what: &'static str, given: u32, least: u32, most: u32) -> Error 
 }
 
 impl Spec {
-    /// Vectors of `width` words in a bucket table, on a machine whose largest compare-and-swap is `chunk_bytes`.
+    /// Spec of a bucket table for vectors of `width` words, on a machine whose largest compare-and-swap has `chunk_bytes` bytes.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Spec {
 impl FromStr for Strategy {
     type Err = Error;
 
-    /// Returns the strategy of this name, in letters of either case.
+    /// Returns the strategy of this name, which may have letters of either case.
     ///
     /// # Errors
     ///

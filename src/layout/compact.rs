@@ -63,8 +63,8 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Number of slots of a stash for the keys that find no free slot in this level, if both are filled to 0.95. `None` if there
-    /// are no such keys.
+    /// Number of slots of a stash for the keys that find no free slot in this level, if level and stash are filled to 0.95.
+    /// `None` if there are no such keys.
     ///
     /// If keys are put one after another, a certain share of all keys finds no slot. The share falls with the number of
     /// functions. If many keys are put at once, all of them take their first step before any takes its second. Many buckets are

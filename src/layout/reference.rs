@@ -13,9 +13,9 @@ use std::num::NonZeroU64;
 /// [parents](crate::Request::parents) without masks, where they are ignored. Kernels know slots only by their numbers;
 /// [`Table::reference`](crate::Table::reference) makes a reference from such a number.
 ///
-/// Generations are numbers of 24 bits, counted for all tables of a process, starting at a random one. So a number repeats after
-/// 2^24 - 1 generations. [`Table::loaded_references`](crate::Table::loaded_references) converts references to a table that was
-/// [saved](crate::Table::save) into references to the loaded one.
+/// Generations are numbers of 24 bits, counted for all tables of a process, starting at a random number. So a number repeats
+/// after 2^24 - 1 generations. [`Table::loaded_references`](crate::Table::loaded_references) converts references to a table that
+/// was [saved](crate::Table::save) into references to the loaded one.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]

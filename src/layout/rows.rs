@@ -22,7 +22,7 @@ pub(crate) struct RowCounts {
 pub(crate) struct HoleClosing {
     /// Moves, from high rows to low ones.
     pub moves: Vec<RowMove>,
-    /// Number of rows that are given afterwards, and the holes that remain among them.
+    /// Number of rows that are given afterwards. `spares`: the holes that remain among them.
     pub given: u64,
     pub spares: Vec<u64>,
     /// All rows below this number are stored.

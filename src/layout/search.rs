@@ -14,7 +14,7 @@ pub(crate) enum SearchMode {
 }
 
 impl SearchMode {
-    /// The view that the kernels of this operation get, for a table with this view.
+    /// Returns the view that the kernels of this operation get, for a table with the view `view`.
     pub(crate) fn view_of(self, view: &View) -> Cow<'_, View> {
         match self {
             Self::PutBack => Cow::Owned(view.to_put_back()),

@@ -92,7 +92,7 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// The folder cannot be opened, or no file can be made there. `path` is neither a regular file nor a link, and exists:
+    /// The folder cannot be opened, or no file can be made there. Or `path` exists, and is neither a regular file nor a link:
     /// devices, FIFOs, sockets and folders are not replaced.
     pub fn beside(path: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -252,7 +252,7 @@ mod tests {
             assert!(!std::fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
         }
         assert_eq!(scratch.names(), before);
-        // Nothing, a file, and a link, which is replaced itself.
+        // A missing file, a file and a link are replaced: the link itself, not its target.
         symlink(at("fifo"), at("link")).unwrap();
         std::fs::write(at("file"), "before").unwrap();
         for name in ["file", "link", "none"] {

@@ -74,7 +74,7 @@ impl SlotLayout {
         buckets.div_ceil(u64::from(buckets_per_block)) * self.block_bytes() as u64
     }
 
-    /// EMPTY pattern of a slot.
+    /// Number of the EMPTY pattern of a slot.
     fn empty_class(&self, bucket: u64, index: u32) -> u32 {
         let mut mixed = (bucket as u32).wrapping_mul(0x9E37_79B1);
         mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA77);

@@ -25,8 +25,8 @@ entries! {
 /// at a time. On 16 cores of a Xeon, claims of 16 bytes made find-or-puts of 8 and 16 words 5 to 12 % slower (a locked claim of
 /// 16 bytes takes as long as two of 8), and padded slots of 3 to 7 words take up to 1.6 times the memory. With wider vectors,
 /// claims of 16 bytes compare several words at once: vectors of 32 words took 60 ns instead of 77 ns. A vector of one or two
-/// words is a single claim in any case. If claims of 16 bytes are allowed, its buckets are lines of 32 bytes, which was up to 1.3
-/// times as fast.
+/// words is a single claim in any case. With claims of 16 bytes the buckets of such vectors are lines of 32 bytes, which was up
+/// to 1.3 times as fast.
 const WIDE: usize = 17;
 
 /// Largest chunk for slots of `words` words. 16 bytes if that pays, the processor has a 16-byte compare-and-swap, and its

@@ -177,7 +177,7 @@ impl Machine for CpuMachine {
     unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()> {
         let piece = match kernel {
             // One megabyte: starting a thread costs as much as clearing a megabyte. Besides, if two threads write to one huge
-            // page, both provide it.
+            // page, both make the system provide it.
             Kernel::Clear => 1 << 18,
             // Vectors are copied in the order of their slots, by the calling thread.
             Kernel::Export => u64::MAX,

@@ -79,7 +79,7 @@ impl Reserved {
         if unsafe { libc::mprotect(start.cast(), new, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(refused(bytes));
         }
-        // SAFETY: as above. Advice only: rows are read at random.
+        // SAFETY: as above. This is only advice; huge pages help because rows are read at random.
         #[cfg(target_os = "linux")]
         unsafe {
             libc::madvise(start.cast(), new, libc::MADV_HUGEPAGE);

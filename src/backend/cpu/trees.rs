@@ -85,7 +85,7 @@ mod tests {
     }
 
     /// Grows a table that has `vectors` to each of `sizes` in turn. `builder` takes numbers of slots and of nodes. Checks that
-    /// each vector is stored once and found, and that there are about as many nodes as in a table that had the size from the
+    /// each vector is stored once and found, and that the table has about as many nodes as one that had the size from the
     /// beginning.
     fn grows<S: Storage>(threads: usize, builder: impl Fn(u64, u64) -> TableBuilder<Words, S>, vectors: &[u32], sizes: &[Size]) {
         let device = Device::cpu_with_threads(threads);

@@ -36,8 +36,8 @@ impl Current {
         if before == context.cu_ctx() {
             return Ok(Self { before: None });
         }
-        // Not by `bind_to_thread`, which fails instead if a drop elsewhere has recorded an error in the context.
-        // SAFETY: the context lives as long as `context`.
+        // Does not use `bind_to_thread`, which fails if a drop elsewhere has recorded an error in the context. SAFETY: the
+        // context lives as long as `context`.
         unsafe { result::ctx::set_current(context.cu_ctx()) }?;
         Ok(Self { before: Some(before) })
     }

@@ -21,7 +21,7 @@ impl GpuState {
         Self { gpu, kernels: Mutex::default(), stages: Stages::default(), stores: AtomicUsize::new(0) }
     }
 
-    /// Kernels of a spec. The first part is compiled at the first request.
+    /// Kernels of a spec. The first request compiles the kernels that put vectors; others are compiled when they are first used.
     pub(super) fn kernels(&self, spec: Spec) -> Result<Arc<Kernels>> {
         let lock = || self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(kernels) = lock().get(&spec) {
