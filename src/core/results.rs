@@ -33,9 +33,9 @@ pub struct Batch {
     pub stopped: bool,
     /// Error that occurred after something was put. One of these:
     ///
-    /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](crate::Table::relocate), did
-    ///   not do so; for example, out of memory. Vectors then used the remaining slots, and are [`Full`](Outcome::Full) if there
-    ///   were none;
+    /// - why a table that [grows](crate::TableBuilder::grows) by itself did not grow, or a table did not
+    ///   [relocate](crate::Table::relocate) its keys; for example, out of memory. Vectors then used the remaining slots, and are
+    ///   [`Full`](Outcome::Full) if there were none;
     /// - why the batch has [`stopped`](Self::stopped);
     /// - why the batch could not find its vectors again after it had made the table grow. Then its references are stale.
     pub error: Option<Error>,

@@ -123,7 +123,7 @@ impl Spec {
 impl FromStr for Strategy {
     type Err = Error;
 
-    /// Returns the strategy of this name, which may have letters of either case.
+    /// Returns the strategy of this name. The case of letters does not matter.
     ///
     /// # Errors
     ///

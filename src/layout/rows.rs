@@ -3,8 +3,8 @@
 use super::Reference;
 use super::view::RowMove;
 
-/// Rows in addition to one per slot, for tables of any size. A lane may take a row that it turns out not to need (an H200 has
-/// 152,064 lanes at work), and there may be no cell for such a spare row. Only rows that are taken get memory.
+/// Rows in addition to one per slot, for tables of any size. Each lane may hold one row that it turns out not to need (an H200
+/// has 152,064 lanes at work), and a spare row may find no cell. Only rows that are taken get memory.
 pub(crate) const MORE_ROWS: u64 = 1 << 18;
 
 /// Counts of the rows, read when nothing else uses the table.
