@@ -5,9 +5,9 @@
 //! An array applies these changes, and follows the size of the table, when it is next used. So neither a batch nor a growth waits
 //! for an array, or fails because there is no memory for one.
 //!
-//! Values move after `retain`. Otherwise a row moves only before the batch that has put it returns (`HoleClosing`), and only if no
-//! other call can have its reference. If the batch has changed values, the row's value moves with it. Each operation here counts
-//! as a call that overlaps with such a batch.
+//! Values move after `retain`. Otherwise a row moves only before the batch that has put it returns (`HoleClosing`), and only if
+//! no other call can have its reference. If the batch has changed values, the row's value moves with it. Each operation here
+//! counts as a call that overlaps with such a batch.
 
 use super::arrays::{Renumbering, locked};
 use super::lock::SharedGuard;

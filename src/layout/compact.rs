@@ -17,8 +17,8 @@ const MOST_FUNCTIONS: u64 = 128;
 const AT_ONCE: u64 = 1 << 19;
 
 /// Largest number of functions of a cuckoo table's stash. A key is Full only after a search of this number of buckets, and a
-/// batch may have many such keys before keys are relocated. With 128 functions, filling 2^28 slots to 0.9 in one batch reached only
-/// 0.8 G/s on an H200.
+/// batch may have many such keys before keys are relocated. With 128 functions, filling 2^28 slots to 0.9 in one batch reached
+/// only 0.8 G/s on an H200.
 const STASH_FUNCTIONS: u64 = 16;
 
 /// One level of a compact table.
