@@ -10,7 +10,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .file("src/kernels.cpp")
-        // Also optimise the kernels in debug builds.
+        // Optimise the kernels even in debug builds.
         .opt_level(3)
         .flag_if_supported("-fno-exceptions")
         .compile("warpset_decompose");

@@ -113,7 +113,7 @@ impl Limit {
     }
 }
 
-/// Which states are the pivots of a round.
+/// The states that are the pivots of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivots {
     /// The live state with the largest product of edges in and edges out.

@@ -6,10 +6,10 @@
 //! # Where tokens are in a state
 //!
 //! A state holds the tokens of a place in one of these ways ([`Holder`]): as a number in a field; in a field that the place
-//! shares with others, of which at most one is marked at a time and the field names it; or without any bits, because no firing
-//! changes the place, or because its tokens follow from the tokens of another place. [`Firings`] are the transitions in terms of
-//! the words of a state. They compare a field in place, without a shift: `(word & mask) >= least`. A firing adds one constant to
-//! each word that it changes, because no field overflows.
+//! shares with others, if at most one of them is marked at a time, so that the field names the marked place; or without any bits,
+//! because no firing changes the place, or because its tokens follow from the tokens of another place. [`Firings`] are the
+//! transitions in terms of the words of a state. They compare a field in place, without a shift: `(word & mask) >= least`. A
+//! firing adds one constant to each word that it changes, because no field overflows.
 //!
 //! # Fields that are too small
 //!

@@ -42,7 +42,7 @@ pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
     invariants
 }
 
-/// Which vectors are kept if there are too many.
+/// Selects the vectors that are kept if there are too many.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Preference {
     /// Vectors with the fewest tokens, which prove most.

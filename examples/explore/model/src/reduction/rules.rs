@@ -22,7 +22,7 @@ fn parts(network: &Network, rule: RuleId) -> &[(u32, u32)] {
     }
 }
 
-/// Returns the first component because of which two rules may not accord; `None` if they accord.
+/// Returns the first component that may keep two rules from according; `None` if they accord.
 pub fn conflict(network: &Network, one: RuleId, other: RuleId) -> Option<usize> {
     let (one, other) = (parts(network, one), parts(network, other));
     let label_of = |component: u32| other.iter().find(|(of, _)| *of == component).map(|(_, label)| *label);

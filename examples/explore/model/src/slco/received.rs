@@ -72,7 +72,7 @@ impl Received {
     }
 
     /// Returns `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so the result is
-    /// the sum of two products, one of which is always 0.
+    /// the sum of two products, and one product is always 0.
     fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
         let at = self.at;
         let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);

@@ -134,7 +134,7 @@ impl Question {
             conclusion.accepting = match (&exploration.found, exploration.end) {
                 (None, End::Complete) => Some(0),
                 (None, End::Stopped(Stop::Interrupted)) => None,
-                // An error means that there is no count, perhaps because there is no memory for counting.
+                // After an error the count is unknown, perhaps because there is no memory for counting.
                 _ => explorer.count_accepting(&self.automaton).unwrap_or(None),
             };
             conclusion.verdict = match (conclusion.accepting, exploration.end) {
@@ -195,7 +195,7 @@ impl Question {
                 }
                 Err(error) => {
                     conclusion.lasso = Some(Err(error));
-                    // It is not known whether one of the cycles is fair.
+                    // One of the cycles may be fair, or none.
                     if self.is_fair {
                         conclusion.verdict = Verdict::Unknown;
                     }

@@ -95,7 +95,8 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
         })
     }
 
-    /// The devices of the ranks of this process, and the number of ranks in other processes, each of which has its own device.
+    /// The devices of the ranks of this process, and the number of ranks in other processes. Each rank of another process has its
+    /// own device.
     pub fn devices(&self) -> Result<(Vec<&Device>, usize)> {
         let mut own: Vec<&Device> = Vec::new();
         for member in &self.members {

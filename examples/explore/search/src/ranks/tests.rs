@@ -185,9 +185,9 @@ fn one_that_is_told_to_stop_stops_all() {
 enum Trouble {
     Error,
     Panic,
-    /// Reports that there is no memory for a list after the table has grown.
+    /// Reports lack of memory for a list after the table has grown.
     Stuck,
-    /// Reports that there is no memory for states before the table grows.
+    /// Reports lack of memory for states before the table grows.
     Unready,
 }
 
@@ -239,7 +239,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     }
 }
 
-/// Explores with three ranks, the second of which fails.
+/// Explores with three ranks; the second one fails.
 fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
     let (dve, checks) = (counters(5), Checks::default());
     let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
