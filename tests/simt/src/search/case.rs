@@ -49,7 +49,7 @@ impl Case {
         // Densities range from trees, which the elimination removes completely, to graphs in which every step leads somewhere.
         let present = if !many && rng.random_bool(0.5) { rng.random_range(0.15..0.45) } else { rng.random_range(0.45..1.0) };
         let mut edge = |from: u32| match rng.random_bool(present) {
-            // Most edges lead a short way forward, so that there are levels and chains without a cycle.
+            // Most edges lead a short way forward, so that the graph has levels, and chains without a cycle.
             true if !many && rng.random_bool(0.8) => (from + rng.random_range(1..5)).min(nodes - 1),
             true => rng.random_range(0..nodes),
             false => NO_NODE,

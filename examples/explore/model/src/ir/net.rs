@@ -368,8 +368,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     let mut new_codes: Vec<(VariableId, u32)> = Vec::new();
     for (place, count) in puts {
         match net.places[*place].holder {
-            // The transition has another arc for the place that determines the tokens of this place, so nothing is to be added
-            // here.
+            // Add nothing: the transition has another arc for the place that determines the tokens of this place.
             Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => {}
             Holder::Number { variable, capacity, is_proved } => {
                 let (word, shift, mask) = place_of(layout, variable);
