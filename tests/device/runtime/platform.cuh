@@ -1,5 +1,5 @@
 // Machine 4: a CUDA device that is simulated on the CPU, to test the host code that drives it (tests/device). Programs get this
-// header instead of that of platform/gpu. It has the same names, and platform/gpu documents their promises.
+// header instead of the one in platform/gpu, which has the same names and documents their promises.
 //
 // A warp has 32 lanes, and each lane is a fibre. Atomic accesses are those of the processor, because blocks run at the same time.
 // Memory order between them is that of the processor, which is stronger than a GPU's; the simulated GPU (tests/simt) tests weaker

@@ -1,5 +1,5 @@
-//! Buffered channels. The intermediate form has none, so a buffered channel is expressed by an array for each value of a message,
-//! a length, and assignments.
+//! Buffered channels. The intermediate form does not have them, so a buffered channel is expressed by an array for each value of
+//! a message, a length, and assignments.
 
 use crate::ir::expression::Binary;
 use crate::ir::{Assignment, Expression, Span, StoreTarget, Type, Variable, VariableId};

@@ -152,8 +152,7 @@ mod tests {
         {
             assert!(rendered.contains(part), "{part} is missing:\n{rendered}");
         }
-        // The marks are still below the marked words: the label of the first line begins below `x`, whose line has one sign
-        // before it.
+        // Escapes do not move the marks away from their words: the mark for `x` is below `x` and is one character wide.
         let lines: Vec<&str> = rendered.lines().collect();
         let below = |part: &str| {
             let number = lines.iter().position(|line| line.contains(part)).unwrap();

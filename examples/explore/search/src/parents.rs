@@ -18,7 +18,7 @@ pub struct Parents {
     above: Vec<u8>,
     /// Whether parents were dropped because there was no memory for all of them.
     is_lost: bool,
-    /// Whether the user asked for parents. If `--memory` is not enough for them, the search then ends; otherwise it continues
+    /// Whether the user asked for parents. If so, and `--memory` is not enough for parents, the search ends instead of continuing
     /// without them.
     are_wanted: bool,
 }

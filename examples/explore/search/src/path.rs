@@ -55,8 +55,8 @@ fn levels<S: Storage, X: Successors>(
         let observer = |_: &Counts| true;
         let engine = HostEngine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
-        // If the table has grown, its references are stale, so explore again. The same happens if the table grows again although
-        // it was large enough before: places depend on the order of the puts.
+        // Repeat until the table does not grow, because growth makes references stale. The table may grow although it was large
+        // enough in the last exploration: places depend on the order of the puts.
         if table.slots() == slots {
             return Ok(levels);
         }

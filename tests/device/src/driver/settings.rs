@@ -10,7 +10,7 @@
 //! | `WARPSET_SIMULATED_PEERS` | 0: no device can access another's memory |
 //! | `WARPSET_SIMULATED_FAULT` | calls that fail, see `fault` |
 //! | `WARPSET_SIMULATED_PROTECT` | 1: the host's code faults when it accesses device memory while nothing runs on any device (slow) |
-//! | `WARPSET_SIMULATED_LEAKS` | 1: allocations that are left at the process's end are listed; `fail`: and it ends by `SIGABRT` then |
+//! | `WARPSET_SIMULATED_LEAKS` | 1: list allocations that still exist when the process ends; `fail`: also end the process by `SIGABRT` |
 //!
 //! For several devices, memory, multiprocessors and compute capability may be lists with commas. The last entry also applies to
 //! all further devices.

@@ -1,5 +1,5 @@
-//! Schedulers. A scheduler chooses the lane that makes the next step, the value that a load returns among those allowed, and the
-//! position that a write takes among those allowed.
+//! Schedulers. A scheduler chooses the lane that makes the next step, one of the values that a load may return, and one of the
+//! positions that a write may take.
 
 mod exhaustive;
 mod lock_step;

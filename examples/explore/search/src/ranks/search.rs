@@ -300,8 +300,8 @@ impl RankSearch {
         Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
     }
 
-    /// Returns the end of the search if a violation has ended it. The sums repeat a violation in every exchange of its round: if
-    /// the tables are full, ranks exchange numbers several times in a round.
+    /// Returns the end of the search if a violation has ended it. `found` keeps violations of earlier exchanges: if the tables
+    /// are full, ranks exchange numbers several times in a round.
     fn violated(&self) -> Option<End> {
         self.limits.end_by(self.found.as_ref())
     }
