@@ -8,10 +8,10 @@
 //!   may have found too many taken cells.
 //! - Spares of earlier launches were used before new numbers.
 //!
-//! Then the host builds an index with more buckets, and perhaps with slots of another size, from the rows. At the same time,
-//! holes are listed, references to rows that are not stored are counted, and all vectors are looked up. Afterwards the host does
-//! the work of `reindex` in the backends: it moves the numbers of spares to the first cells, and takes back numbers for which
-//! there was no row.
+//! Then an index with more buckets, and perhaps with slots of another size, is built from the rows. At the same time, holes are
+//! listed, references to rows that are not stored are counted, and all vectors are looked up. Afterwards the host does the work
+//! of `reindex` in the backends: it moves the numbers of spares to the first cells, and takes back numbers for which there was no
+//! row.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};

@@ -393,8 +393,8 @@ fn publication() {
 }
 
 /// A lookup that uses the filter of a bucket table on a CPU always finds a vector that an earlier call has put or found. Each
-/// access of the rule (src/backend/cpu/filter.rs) is needed. Only the proof there shows that the addition of a put must acquire:
-/// no version here lacks this acquire.
+/// access of the rule (src/backend/cpu/filter.rs) is needed. Only the proof in filter.rs shows that the addition of a put must
+/// acquire: no version here lacks this acquire.
 #[test]
 fn filters() {
     survives(Breach::filter(), &rules(), ALL);

@@ -73,7 +73,8 @@ fn exhaustive(group: &mut Group) {
 }
 
 /// Tests rows that pass from one lane to another. Two lanes put the same vector, and the lane that loses uses its row for its
-/// next vector. A third lane finds both vectors, or reads the row. Schedules are random, because there are too many to try all.
+/// next vector. A third lane looks both vectors up, or reads the row. Schedules are random, because there are too many to try
+/// all.
 fn handed_over(group: &mut Group) {
     let looks: [&[Call]; 2] = [&[(FIND, A), (FIND, B)], &[(SCAN, 1), (SCAN, 1)]];
     for kernels in [indexed(2, 32), indexed(3, 64)].into_iter().flatten() {

@@ -116,7 +116,7 @@ impl<'m> Interpreter<'m> {
     ///
     /// # Errors
     ///
-    /// The first fault in a guard or an effect. `visit` may have been called for some steps before it.
+    /// The first fault in the guards and steps of the state. `visit` may have been called for some steps before it.
     pub fn steps(&self, state: &[u32], scratch: &mut Scratch, mut visit: impl FnMut(Step, &[u32])) -> Result<u64> {
         self.find_enabled(state, scratch)?;
         let Scratch { leading, receiving, successor } = scratch;

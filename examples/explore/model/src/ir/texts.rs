@@ -1,4 +1,4 @@
-//! Many short texts in a single allocation.
+//! Many short texts in one string.
 
 use std::ops::Range;
 

@@ -327,7 +327,7 @@ impl Effect {
         self.changes.iter().find(|(of, _)| *of == cell).map(|(_, change)| *change)
     }
 
-    /// Returns a cell whose value may depend on the order of the two effects, if there is one.
+    /// Returns a cell that may make the order of the two effects matter, if there is one.
     pub fn order_matters(&self, other: &Self) -> Option<usize> {
         let read = self.writes.intersection(&other.reads).next().or_else(|| other.writes.intersection(&self.reads).next());
         read.or_else(|| {
