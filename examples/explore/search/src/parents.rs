@@ -1,9 +1,9 @@
-//! The parent of each state (the state from which it was found), by row number in an indexed table: 4 bytes a row, or 5 from 2^32
-//! rows on. A path is then a walk from state to parent, without another exploration. It is a shortest path, because a parent is
-//! in the level before its child and is never replaced.
+//! The parent of each state (the state from which it was found), by row number in an indexed table: 4 bytes for each row, or 5
+//! from 2^32 rows on. A path is then a walk from state to parent, without another exploration. This path is a shortest one,
+//! because a parent is in the level before its child and is never replaced.
 //!
 //! This module serves the engine of threads: pieces report which states are new, and the thread that collects the pieces stores
-//! their parents. The library's `Values` are no alternative: they search the index for each row behind a hole, and
+//! their parents. The library's `Values` would be no alternative, because they search the index for each row above a hole, and
 //! batches of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
 
 use crate::exploration::Found;
@@ -12,13 +12,14 @@ use warpset::{Reference, Storage, VectorTable};
 
 #[derive(Debug, Default)]
 pub struct Parents {
-    /// By row, the low 32 bits of 1 + the parent's row number; 0: the parent is not known. The initial state is its own parent.
+    /// By row, the low 32 bits of 1 + the parent's row number; 0 if the parent is not known. The initial state is its own parent.
     low: Vec<u32>,
-    /// Bits 32 to 39 of the same numbers, as far as any are set.
+    /// By row, bits 32 to 39 of the same numbers. Ends after the last row for which any of these bits is set.
     above: Vec<u8>,
-    /// Parents were dropped because there was no memory for all of them.
+    /// Whether parents were dropped because there was no memory for all of them.
     is_lost: bool,
-    /// The user asked for parents. If `--memory` is not enough for them, the search ends instead of going on without them.
+    /// Whether the user asked for parents. If so, and `--memory` is not enough for parents, the search ends instead of continuing
+    /// without them.
     are_wanted: bool,
 }
 
@@ -36,8 +37,8 @@ impl Parents {
         drop_parents
     }
 
-    /// Stores the parents of new states; the initial state is its own parent. If there is no memory for them, all parents are
-    /// dropped, and a path is found as without parents.
+    /// Stores the parents of new states; the initial state is its own parent. If there is no memory for them, drops all parents.
+    /// A path is then found without parents.
     pub fn add(&mut self, new: impl Iterator<Item = (Reference, u64)>) {
         for (state, parent) in new {
             let fits = !self.is_lost && self.set(state.slot() as usize, parent + 1);
@@ -65,7 +66,7 @@ impl Parents {
         (self.low.capacity() * size_of::<u32>() + self.above.capacity()) as u64
     }
 
-    /// The states of a shortest path to `found`. `None` if the parents were dropped.
+    /// Returns the states of a shortest path to `found`. `None` if the parents were dropped.
     pub fn path<S: Storage>(&self, table: &VectorTable<S>, found: &Found) -> Result<Option<Vec<Vec<u32>>>> {
         if self.is_lost {
             return Ok(None);
@@ -82,7 +83,7 @@ impl Parents {
     }
 }
 
-/// Sets an element, extending the list if needed. Returns false and changes nothing if there is no memory.
+/// Sets an element, and extends the list if necessary. If there is no memory, changes nothing and returns false.
 fn put<T: Copy + Default>(list: &mut Vec<T>, at: usize, value: T) -> bool {
     if at >= list.len() {
         // Grow in steps of a quarter: if memory is short, doubling would waste up to half of it.

@@ -1,14 +1,14 @@
 //! The shortest path to a state with a violation.
 //!
-//! In an indexed table an exploration may keep the parent of each state (parents.rs, gpu/by_rows.rs): 4 bytes a state. The path
-//! then follows the parents. Otherwise an exploration stores nothing for paths.
+//! In an indexed table an exploration may store the parent of each state (parents.rs, gpu/by_rows.rs), in 4 bytes for each state.
+//! The path then follows the parents. Otherwise an exploration stores nothing for paths.
 //!
-//! Without parents, the levels before the violation are explored again into the same table, after it was cleared. This time the
-//! references of each level are kept: 8 bytes a state. Then the path is found backwards from its last state: in each level,
-//! search the state that has the current one as a successor. That expands every level at most once more and puts nothing. So a
-//! path takes about the time of the first exploration, at most twice. The engine that explored also finds the path: threads here,
-//! or the GPU (gpu/mod.rs, explore.cu). In tables whose references change, parents stored from the beginning would cost every
-//! exploration 8 bytes a state and a write for each new one, and most explorations find nothing.
+//! Without parents, the table is cleared, and the levels before the violation are explored again. This time the references of
+//! each level are kept: 8 bytes for each state. Then the path is found backwards from its last state: in each level, a search
+//! finds a state that has the current one as a successor. This expands every level at most once more and puts nothing. So a path
+//! takes about the time of the first exploration, at most twice that time. The engine that explored also finds the path: threads
+//! here, or the GPU (gpu/mod.rs, explore.cu). In tables whose references change, storing parents from the beginning would cost
+//! every exploration 8 bytes for each state and a write for each new state, and most explorations find nothing.
 
 use crate::engine::HostEngine;
 use crate::exploration::{Counts, End, Found, Limits};
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use warpset::{Reference, Storage, VectorTable};
 
-/// States of a level that a thread searches at a time.
+/// Number of states of a level that a thread searches at a time.
 const PIECE: usize = 4096;
 
 /// The states of a shortest path to `found`, computed by threads. Clears the table.
@@ -40,7 +40,7 @@ pub fn walk_back<S: Storage, X: Successors>(
     Ok(states)
 }
 
-/// References of the states of the first `count` levels.
+/// Explores the first `count` levels and returns the references of their states.
 fn levels<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -55,15 +55,15 @@ fn levels<S: Storage, X: Successors>(
         let observer = |_: &Counts| true;
         let engine = HostEngine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
-        // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts, so
-        // it was perhaps only large enough by chance.
+        // Repeat until the table does not grow, because growth makes references stale. The table may grow although it was large
+        // enough in the last exploration: places depend on the order of the puts.
         if table.slots() == slots {
             return Ok(levels);
         }
     }
 }
 
-/// Returns an error unless the exploration reached the last level of the path.
+/// Returns an error unless the exploration has reached the last level of the path.
 pub fn explored_again(end: End) -> Result<()> {
     match end {
         End::Levels => Ok(()),
@@ -78,7 +78,7 @@ pub fn explored_again(end: End) -> Result<()> {
     }
 }
 
-/// Finds a state of `level` that has `successor` as a successor.
+/// Finds a state of `level` that has `successor` as one of its successors.
 pub fn predecessor<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,

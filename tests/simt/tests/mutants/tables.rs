@@ -1,5 +1,5 @@
-//! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. All specs are
-//! tested.
+//! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. The tests use
+//! all specs.
 
 use super::{Group, Mutant};
 

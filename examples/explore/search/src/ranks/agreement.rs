@@ -1,4 +1,4 @@
-//! Small collective operations of the ranks: sums of a few numbers, and on top of them who is first and what its data are.
+//! Small collective operations of the ranks: sums of a few numbers and, built on sums, which rank is first and what its data are.
 
 use super::search::Table;
 use crate::exploration::Limits;
@@ -6,7 +6,7 @@ use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};
 
-/// Numbers that one collective call adds up.
+/// How many numbers one collective call adds up.
 pub const NUMBERS: usize = 16;
 
 /// Whether a rank should stop, as numbers that can be added up over the ranks.
@@ -18,7 +18,7 @@ impl Stops {
         Self::of_reason((limits.stop)())
     }
 
-    /// The numbers, for sums.
+    /// The numbers, to be added up.
     pub fn numbers(self) -> [u64; 3] {
         self.0
     }
@@ -35,7 +35,7 @@ impl Stops {
         self.0 != [0; 3]
     }
 
-    /// Puts these numbers before others.
+    /// Puts these numbers in front of others.
     pub fn with<const N: usize, const M: usize>(self, others: [u64; N]) -> [u64; M] {
         const { assert!(M == N + 3) };
         std::array::from_fn(|at| if at < 3 { self.0[at] } else { others[at - 3] })
@@ -53,7 +53,7 @@ impl Stops {
 
 /// Returns the first rank for which `has` is true; all ranks get the same answer.
 pub fn first_of<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Option<usize>> {
-    // Each rank sets a bit of its own.
+    // Each rank sets its own bit.
     for first in (0..table.ranks()).step_by(64 * NUMBERS) {
         let mut own = [0u64; NUMBERS];
         if let Some(at) = table.rank().checked_sub(first).filter(|at| has && *at < 64 * NUMBERS) {
@@ -79,7 +79,7 @@ pub fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32])
     Ok(())
 }
 
-/// Returns a number of each rank, by rank; all ranks get the same list.
+/// Returns the number that each rank passes, by rank. All ranks get the same list.
 pub fn of_each<S: Storage>(table: &mut Table<S>, own: u64) -> Result<Vec<u64>> {
     let mut all = Vec::new();
     for first in (0..table.ranks()).step_by(NUMBERS) {
