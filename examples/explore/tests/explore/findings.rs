@@ -77,7 +77,7 @@ pub fn paths_are_the_same_in_every_table(place: TableOnDevice) {
     }
 }
 
-/// What is printed of a path is the same, byte for byte, with any threads, engine and number of ranks, and in every run.
+/// The text of a path is the same, byte for byte, with any threads, engine and number of ranks, and in every run.
 pub fn texts_of_paths_are_the_same_in_every_run() {
     for (_folder, path, arguments) in models_with_many_paths() {
         let text = |device: &str, more: &[&str]| {

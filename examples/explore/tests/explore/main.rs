@@ -164,6 +164,10 @@ const ONCE: &[(&str, fn())] = &[
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
     ("exports_are_the_same_from_every_table", outputs::exports_are_the_same_from_every_table),
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
+    (
+        "arrays_of_two_dimensions_and_choices_work_in_every_engine",
+        languages::arrays_of_two_dimensions_and_choices_work_in_every_engine,
+    ),
     ("large_components_are_tables", languages::large_components_are_tables),
     ("texts_of_paths_are_the_same_in_every_run", findings::texts_of_paths_are_the_same_in_every_run),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),

@@ -103,7 +103,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 counts.widest_level = counts.widest_level.max(counts.waiting);
             }
             while waiting.left() > 0 {
-                // What was found may end the search, with this level: then only missing memory ends it earlier, or a stop.
+                // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
                 let ends = self.limits.end_by(found.as_ref());
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| ends.is_none() && checkpoints.is_due(&counts)) {
                     self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);

@@ -49,7 +49,7 @@ pub struct Findings {
     pub found: Option<Found>,
 }
 
-/// What a search needs of the states of a round.
+/// Results that a search needs of the states of a round.
 #[derive(Clone, Copy)]
 pub struct Needs {
     /// Level of the states.

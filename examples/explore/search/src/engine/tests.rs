@@ -3,8 +3,8 @@
 //! Keeps these promises of `examples/explore/docs/searching.md`:
 //!
 //! - If only nodes are full, only nodes grow.
-//! - Neither threads nor tables decide which state is reported, and on which path (also `ranks/tests.rs`, and for engines and GPUs
-//!   `tests/explore/findings.rs`).
+//! - Neither threads nor tables decide which state is reported, and on which path (also `ranks/tests.rs`, and for engines and
+//!   GPUs `tests/explore/findings.rs`).
 //! - A search whose lists do not fit the memory marks its waiting states, finds the same states, and can be saved (also
 //!   `waiting.rs`).
 
@@ -65,9 +65,9 @@ fn reference(dve: &Dve, most: usize) -> Option<Counts> {
     Some(Counts { states: seen.len() as u64, ..counts })
 }
 
-/// The first violation and its path by their definition, without an engine: the least state of the lowest level with a fault or, if
-/// no search comes to a fault, with any violation; and from there back the least predecessor in each level. `None` if there is no
-/// violation, or above `most` states.
+/// The first violation and its path by their definition, without an engine: the least state of the lowest level with a fault or,
+/// if no search comes to a fault, with any violation; and from there back the least predecessor in each level. `None` if there
+/// is no violation, or above `most` states.
 pub fn least_path(source: &Interpreted, keep_going: bool, most: usize) -> Option<(Found, Vec<Vec<u32>>)> {
     let (width, initial) = (source.width(), source.interpreter.model().initial_state());
     let look_at = |state: &[u32]| {

@@ -1,8 +1,8 @@
 //! Searches on a GPU whose states are the rows of an indexed table.
 //!
 //! Rows are in discovery order. So a level is a range of rows, and no list of references is kept beside the table. Beside each
-//! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. The parents
-//! tell where each level begins, so a path needs no second exploration.
+//! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. The
+//! parents tell where each level begins, so a path needs no second exploration.
 
 use super::kernel::allocate;
 use super::unlisted::Unlisted;

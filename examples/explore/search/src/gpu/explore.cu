@@ -248,12 +248,13 @@ EXPLORE_FN RegisterState fetch(const warpset::TreeTable<Roots, width>& table, u6
     return state;
 }
 
-// Sets `*least` to `reference` if that is no_reference, or if `state`, which has this reference, is less than the state there: word
-// by word, so that threads, blocks and tables do not matter.
+// Sets `*least` to `reference` if that is no_reference, or if `state`, which has this reference, is less than the state there:
+// word by word, so that threads, blocks and tables do not matter.
 template <class State>
 EXPLORE_FN void keep_least(const Table& table, u64* least, u64 reference, const State& state)
 {
-    // Relaxed: an earlier level or launch has stored the states, and the last value is read when the level or the kernel has ended.
+    // Relaxed: an earlier level or launch has stored the states, and the last value is read when the level or the kernel has
+    // ended.
     u64 before = load_relaxed(least);
     while (true) {
         bool is_less = before == no_reference, is_known = is_less;
@@ -844,8 +845,8 @@ extern "C" __global__ void count_steps(explore::u64* most)
 #if EXPLORE_WALKS_BACK
 
 // Finds the least state of a level with the successor path[level + 1]. Its reference becomes references[level], which must be
-// no_reference before, and remains so if there is none. The level has the states from starts[level] to starts[level + 1]. Blocks as
-// for `search_levels`.
+// no_reference before, and remains so if there is none. The level has the states from starts[level] to starts[level + 1]. Blocks
+// as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 find_predecessor(warpset::View view, const unsigned* tables, explore::States states, const explore::u64* starts,
                  const unsigned* path, explore::u64* references, explore::u64 level)

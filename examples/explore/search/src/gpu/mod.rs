@@ -4,9 +4,9 @@
 //! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
 //! table grow, and room in the list of references. For a path the engine explores once more, with the cleared table, which
 //! already has its final size, and keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
-//! then, finds the least predecessor in each of these, from the last to the first. Then the levels before them are explored again. For a
-//! product with a property, the references of all levels are kept unless the table grows, and the kernel is compiled already
-//! (lasso.rs). An indexed table needs none of that (by_rows.rs).
+//! then, finds the least predecessor in each of these, from the last to the first. Then the levels before them are explored
+//! again. For a product with a property, the references of all levels are kept unless the table grows, and the kernel is
+//! compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
 
 mod ahead;
 mod by_rows;
@@ -454,7 +454,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             };
             let stop = (limits.stop)();
             let standing = Standing { is_out_of_memory: !fits, next_level, states, bytes: 0, is_refused: !goes_on, stop };
-            // What was found may end the search, but only when its level is finished: it may have a lesser state.
+            // A violation may end the search, but only when its level is finished: that may have a lesser state.
             let violated = limits.end_by(found.as_ref());
             let ended = limits.end_of(&standing);
             if let Some(end) = violated.filter(|_| !repeats || ended.is_some()).or(ended) {

@@ -172,7 +172,7 @@ fn run<S: Storage, W: Worker<S>>(
                 // The result is ignored: one rank's observer cannot end the search of all.
                 observer(&search.counts);
             }
-            // What was found may end the search, with this level: then only missing memory ends it earlier, or a stop.
+            // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
             let violated = search.violated();
             let counts = &mut search.counts;
             let is_out_of_memory = sums.stuck > 0;
@@ -314,8 +314,8 @@ impl RankSearch {
         Ok(Found { violation, state, level: self.counts.levels - 1 })
     }
 
-    /// Expands some states of the level. Keeps a violation only if it replaces the one found before. An error is reported with the
-    /// next sums.
+    /// Expands some states of the level. Keeps a violation only if it replaces the one found before. An error is reported with
+    /// the next sums.
     fn expand<S: Storage, W: Worker<S>>(&mut self, table: &Table<S>, worker: &mut W) -> Round {
         let level = self.counts.levels - 1;
         let only_faults = self.found.as_ref().is_some_and(|found| found.level < level);

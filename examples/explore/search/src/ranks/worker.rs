@@ -34,8 +34,8 @@ pub trait Worker<S: Storage>: Send {
     /// Number of states of the level that are not expanded yet.
     fn remaining(&self) -> u64;
 
-    /// Expands some states of the level, at least one if any remains. The next offer contains their successors. With `only_faults`
-    /// violations of other kinds do not matter.
+    /// Expands some states of the level, at least one if any remains. The next offer contains their successors. With
+    /// `only_faults` violations of other kinds do not matter.
     fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round>;
 
     /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If the tables were full for
@@ -57,6 +57,7 @@ pub trait Worker<S: Storage>: Send {
     /// The violation of a state, if it has one.
     fn look_at(&self, state: &[u32]) -> Option<Violation>;
 
-    /// Finds the least state of `level` on this rank that has `successor` as a successor. The states of the level must have been kept.
+    /// Finds the least state of `level` on this rank that has `successor` as a successor. The states of the level must have been
+    /// kept.
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>>;
 }
