@@ -99,6 +99,46 @@ pub fn texts_of_paths_are_the_same_in_every_run() {
     }
 }
 
+/// If threads search all states, the text of a run is the same, byte for byte, with any threads and table, fair or not; and the
+/// path to a state from which a condition is out of reach.
+pub fn texts_of_runs_are_the_same_in_every_run() {
+    let process = |n: usize| {
+        let before = if n > 0 { format!(", s -> s {{ guard x[{}] == 3; effect x[{n}] = 0; }}", n - 1) } else { String::new() };
+        format!("process P_{n} {{ state s; init s; trans s -> s {{ effect x[{n}] = (x[{n}] + 1) % 9; }}{before}; }}\n")
+    };
+    let rings = format!("byte x[3];\n{}system async;", (0..3).map(process).collect::<String>());
+    let ends = format!(
+        "byte x[4];\n{}system async;",
+        (0..4)
+            .map(|n| {
+                format!(
+                    "process P_{n} {{ state s; init s; trans s -> s {{ guard x[{n}] < 5; effect x[{n}] = x[{n}] + 1; }}; }}\n"
+                )
+            })
+            .collect::<String>()
+    );
+    let runs: &[&[&str]] = &[
+        &["--ltl", "F G (x[0] + x[1] + x[2] != 14)"],
+        &["--ltl", "F G (x[0] + x[1] + x[2] != 14)", "--fair", "weak"],
+        &["--ltl", "G (x[2] < 4)"],
+    ];
+    for (text, questions) in [(&rings, runs), (&ends, &[&["--ef", "x[0] + x[1] == 6 and x[2] + x[3] == 5"]])] {
+        let (_folder, path) = written(text);
+        for question in questions {
+            let run = |device: &str, table: &str| {
+                let output = explore_on(device, &path, question.iter().chain(&["--keep-going", "--table", table]));
+                let text = String::from_utf8(output.stdout.clone()).unwrap();
+                let at = text.find("A run that violates").or(text.find("The shortest path has "));
+                text[at.unwrap_or_else(|| panic!("no run: {output:?}"))..].to_owned()
+            };
+            let expected = run("cpu:1", "bucket");
+            for (device, table) in [("cpu:2", "bucket"), ("cpu:4", "tree"), ("cpu:4", "tree-compact"), ("cpu:4", "bucket")] {
+                assert_eq!(run(device, table), expected, "{device} {table} {question:?}");
+            }
+        }
+    }
+}
+
 pub fn paths_are_printed_with_lines_and_changes() {
     // A deadlock names the committed process that blocks all others.
     let blocked = "byte x; process P { state a, b; init a; commit b; trans a -> b {}, b -> a { guard x == 1; }; }

@@ -170,6 +170,7 @@ const ONCE: &[(&str, fn())] = &[
     ),
     ("large_components_are_tables", languages::large_components_are_tables),
     ("texts_of_paths_are_the_same_in_every_run", findings::texts_of_paths_are_the_same_in_every_run),
+    ("texts_of_runs_are_the_same_in_every_run", findings::texts_of_runs_are_the_same_in_every_run),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
     ("steps_show_statements_values_and_queues", findings::steps_show_statements_values_and_queues),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),

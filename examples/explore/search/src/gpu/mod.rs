@@ -438,8 +438,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 goes_on = self.found.is_none();
             }
             // A fault ends the search with its level; other violations may be from any level of the launch.
-            let found_level = if search.found_level == NONE { search.levels - 1 } else { search.found_level };
-            for (reference, level) in [(search.found, found_level), (search.faulty, search.levels - 1)] {
+            let level = search.levels.saturating_sub(1);
+            let found_level = if search.found_level == NONE { level } else { search.found_level };
+            for (reference, level) in [(search.found, found_level), (search.faulty, level)] {
                 if reference != NONE {
                     let other = self.look_at(reference, level)?;
                     found = if other.replaces(found.as_ref()) { Some(other) } else { found };

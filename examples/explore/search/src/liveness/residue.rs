@@ -482,13 +482,14 @@ pub struct Workspace {
 }
 
 /// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state: the least one of the
-/// first level with such states.
+/// first level with such states, of those for which `is_best` returns true if there are any.
 pub fn path_to_marked<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     limits: Limits,
     initial: &[u32],
     residue: &Residue,
+    is_best: impl Fn(&[u32]) -> bool,
 ) -> Result<(Vec<Vec<u32>>, Reference)> {
     let width = source.width();
     let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
@@ -499,7 +500,7 @@ pub fn path_to_marked<S: Storage, X: Successors>(
         let level = levels.last().expect("it begins with one");
         let entries: Vec<Reference> = level.iter().filter(|of| residue.is_on_cycle(**of)).copied().collect();
         let words = table.get_many(&entries)?;
-        if let Some((_, entry)) = words.chunks_exact(width).zip(entries).min_by_key(|(state, _)| *state) {
+        if let Some((_, entry)) = words.chunks_exact(width).zip(entries).min_by_key(|(state, _)| (!is_best(state), *state)) {
             break entry;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
