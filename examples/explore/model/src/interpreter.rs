@@ -32,6 +32,8 @@ pub enum Wrong {
     /// An index outside the array.
     Index {
         array: VariableId,
+        /// 0, or 1 for the second index of an array of two dimensions.
+        dimension: usize,
         index: i32,
     },
     DivisionByZero,
@@ -293,9 +295,18 @@ impl Fault {
     /// Describes the fault in words.
     pub fn message(&self, model: &Model) -> String {
         match self.what {
-            Wrong::Index { array, index } => {
-                let elements = model.variables[array].initial.len();
-                format!("the array {} has {elements} elements, but its index is {index}", model.full_name(array))
+            Wrong::Index { array, dimension, index } => {
+                let (of, name) = (&model.variables[array], model.full_name(array));
+                let elements = of.initial.len();
+                match (of.columns, dimension) {
+                    (None, _) => format!("the array {name} has {elements} elements, but its index is {index}"),
+                    (Some(columns), 0) => {
+                        format!("the array {name} has {} rows, but its first index is {index}", elements / columns)
+                    }
+                    (Some(columns), _) => {
+                        format!("a row of the array {name} has {columns} elements, but its second index is {index}")
+                    }
+                }
             }
             Wrong::DivisionByZero => "division by zero".into(),
             Wrong::Tokens { place } => {
@@ -413,7 +424,7 @@ mod tests {
     #[test]
     fn faults_say_where_they_are() {
         let fault = stored("byte a[2], i = 2;", "3 + a[i]").unwrap_err();
-        assert_eq!((fault.what, fault.transition), (Wrong::Index { array: 0, index: 2 }, Some(0)));
+        assert_eq!((fault.what, fault.transition), (Wrong::Index { array: 0, dimension: 0, index: 2 }, Some(0)));
         assert_eq!((fault.span.line, fault.span.column), (1, 88));
         let fault = stored("byte z;", "1 + 4 % z").unwrap_err();
         assert_eq!(fault.what, Wrong::DivisionByZero);

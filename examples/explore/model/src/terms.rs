@@ -24,6 +24,10 @@ pub enum Term {
     Fires(Box<Firing>),
     Unary(Unary, Box<Term>),
     Binary(Box<Operation>),
+    /// The second value if the first one is not 0, else the third.
+    Conditional(Box<[Term; 3]>),
+    /// An index of one dimension of an array of two.
+    Within(Box<Within>),
 }
 
 /// Holds if the bits that `mask` selects in a word of the state equal `bits`.
@@ -58,6 +62,15 @@ pub struct Element {
     field: Option<Field>,
     /// Initial values of the array's elements.
     values: Box<[i32]>,
+    index: Term,
+    span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Within {
+    array: VariableId,
+    dimension: usize,
+    elements: usize,
     index: Term,
     span: Span,
 }
@@ -118,6 +131,15 @@ impl Term {
             },
             Expression::Binary { operator, operands, span } => {
                 Self::binary(*operator, Self::of(&operands[0], model), Self::of(&operands[1], model), *span)
+            }
+            Expression::Conditional(parts) => match parts.each_ref().map(|part| Self::of(part, model)) {
+                [Self::Constant(0), _, otherwise] => otherwise,
+                [Self::Constant(_), then, _] => then,
+                parts => Self::Conditional(Box::new(parts)),
+            },
+            Expression::Within { array, dimension, elements, index, span } => {
+                let (array, dimension, elements, span) = (*array, *dimension, *elements, *span);
+                Self::Within(Box::new(Within { array, dimension, elements, index: Self::of(index, model), span }))
             }
         }
     }
@@ -182,9 +204,18 @@ impl Term {
                     .apply(left, right)
                     .ok_or_else(|| Box::new(Fault { what: Wrong::DivisionByZero, span: *span, transition: None }))
             }
+            Self::Conditional(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                if condition.value(model, state)? != 0 { then.value(model, state) } else { otherwise.value(model, state) }
+            }
+            Self::Within(of) => {
+                let Within { array, dimension, elements, index, span } = &**of;
+                let index = index.value(model, state)?;
+                place(*array, *dimension, *elements, index, *span).map(|_| index)
+            }
             Self::Element(of) => {
                 let Element { array, field, values, index, span } = &**of;
-                let element = element(*array, values.len(), index.value(model, state)?, *span)?;
+                let element = place(*array, 0, values.len(), index.value(model, state)?, *span)?;
                 Ok(field.map_or_else(|| values[element], |field| field.get(state, element)))
             }
             Self::Fires(firing) => Ok(firing.is_enabled(state).into()),
@@ -263,7 +294,7 @@ impl Target {
     /// A [`Fault`] whose `transition` is `None`.
     pub fn store(&self, model: &Model, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
         let element = match &self.index {
-            Some(index) => element(self.variable, self.elements, index.value(model, state)?, self.span)?,
+            Some(index) => place(self.variable, 0, self.elements, index.value(model, state)?, self.span)?,
             None => 0,
         };
         let value = value(state)?;
@@ -279,11 +310,12 @@ impl Store {
     }
 }
 
-fn element(array: VariableId, elements: usize, index: i32, span: Span) -> Result<usize> {
+/// An index of a dimension of `elements` elements, or the fault that it is outside.
+fn place(array: VariableId, dimension: usize, elements: usize, index: i32, span: Span) -> Result<usize> {
     usize::try_from(index)
         .ok()
         .filter(|index| *index < elements)
-        .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+        .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, dimension, index }, span, transition: None }))
 }
 
 #[cfg(test)]

@@ -289,10 +289,7 @@ fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
     let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
     let values = written.flat_map(|variable| {
         let (name, of) = (model.full_name(variable), &model.variables[variable]);
-        (0..of.initial.len()).map(move |element| {
-            let name = if of.is_array { format!("{name}[{element}]") } else { name.clone() };
-            (name, model.value(state, variable, element))
-        })
+        (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
     });
     values.collect()
 }

@@ -5,7 +5,7 @@
 //! The warnings spare users from discovering the difference through state counts.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
+use crate::ir::{Binary, Expression, Range, Source, Span};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use warpset_support::escaping;
@@ -155,14 +155,13 @@ pub fn of_comparison(text: &str, statement: &Expression, at: Span) -> Option<War
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }
 
-/// Warns of a constant index outside the array.
-pub fn of_index(array: &Variable, index: Option<&Expression>, at: Span) -> Option<Warning> {
-    let Variable { name, initial, .. } = array;
-    let Some(Expression::Constant(index)) = index else { return None };
-    if usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
+/// Warns of a constant index outside the array, which has `elements` elements, or rows, as `kind` says.
+pub fn of_index(array: &str, elements: usize, kind: &str, index: &Expression, at: Span) -> Option<Warning> {
+    let index = index.constant()?;
+    if usize::try_from(index).is_ok_and(|index| index < elements) {
         return None;
     }
-    let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
+    let message = format!("the array `{array}` has {elements} {kind}, but this index is {index}");
     let label = "is a fault of the model whenever it is evaluated";
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }

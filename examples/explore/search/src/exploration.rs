@@ -84,9 +84,9 @@ impl Limits {
         Ok(if self.is_reserved { MemoryLimit::Reserved(bytes) } else { MemoryLimit::Shared(bytes) })
     }
 
-    /// Returns the end of a search that has found this violation, if the violation ends it. A fault always does; any other
-    /// violation does unless `keep_going` is set. This end takes precedence over every other end, and such a search cannot be
-    /// resumed.
+    /// Returns the end of a search that has found this violation, if it ends: a fault always ends it, any other violation unless
+    /// `keep_going`. The search finishes the level, in which it may find a lesser state. This end takes precedence over every
+    /// other one; such a search cannot be resumed.
     pub fn end_by(&self, found: Option<&Found>) -> Option<End> {
         found.is_some_and(|found| found.is_fault() || !self.keep_going).then_some(End::Violation)
     }
@@ -182,7 +182,7 @@ pub enum End {
 pub struct Exploration {
     pub counts: Counts,
     pub end: End,
-    /// The first fault, or else the first violation. No violation was found at a lower level.
+    /// The first fault, or else the first violation: that of the least state of its level, unless a limit ended the level.
     pub found: Option<Found>,
     /// Largest size of the lists of states in bytes. Excludes the table.
     pub list_bytes: u64,
@@ -205,9 +205,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether the report shows this violation instead of an earlier one: a fault replaces any other violation.
-    pub fn replaces(&self, before: Option<&Found>) -> bool {
-        before.is_none_or(|before| self.is_fault() && !before.is_fault())
+    /// Whether this violation replaces another one in the report. A fault replaces any other violation, a lower level a higher
+    /// one, and of a level's states the least one, word by word, all others. So neither threads nor tables decide.
+    pub fn replaces(&self, other: Option<&Found>) -> bool {
+        let rank = |found: &Found| (!found.is_fault(), found.level);
+        other.is_none_or(|other| rank(self).cmp(&rank(other)).then_with(|| self.state.cmp(&other.state)).is_lt())
     }
 
     /// Whether the state, or a condition on it, cannot be evaluated.
@@ -258,6 +260,25 @@ mod tests {
         next(Some(End::Observer), |search| search.is_refused = false);
         next(Some(End::Stopped(stop)), |search| search.stop = None);
         next(None, |_| ());
+    }
+
+    #[test]
+    fn faults_replace_violations_and_the_least_state_of_the_lowest_level_the_others() {
+        let fault = || Violation::Fault(Box::new(Fault { what: Wrong::DivisionByZero, span: Span::default(), transition: None }));
+        let found = |violation, level, state: [u32; 2]| Found { violation, state: state.to_vec(), level };
+        // From the first to report to the last.
+        let all = [
+            found(fault(), 3, [0, 9]),
+            found(fault(), 3, [1, 0]),
+            found(fault(), 4, [0, 0]),
+            found(Violation::Deadlock, 2, [7, 7]),
+            found(Violation::Condition(0), 3, [0, 1]),
+            found(Violation::Deadlock, 3, [0, 2]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(one.replaces(None));
+            assert!((0..all.len()).all(|other| one.replaces(Some(&all[other])) == (at < other)), "{one:?}");
+        }
     }
 
     #[test]

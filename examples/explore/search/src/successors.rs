@@ -1,6 +1,7 @@
 //! Computation of successors. Also records the violations, deadlocks and overflows that occur.
 
 use crate::checks::{Checks, Condition, Violation};
+use crate::exploration::Found;
 use crate::interpreter::{self, Interpreter, Step};
 use warpset_model::product::Counted;
 use warpset_model::reduction::stubborn;
@@ -15,6 +16,33 @@ pub trait Successors: Sync {
     ///
     /// Stops at a state with a fault in a condition or a step: adds neither successors of this state nor of later ones.
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion);
+
+    /// Expands states of a level of the search, all but those with a fault. Returns the violation to report. `expansion` must be
+    /// empty. With `only_faults` violations of other kinds do not matter.
+    fn expand_all(
+        &self,
+        states: &[u32],
+        level: u64,
+        only_faults: bool,
+        scratch: &mut Scratch,
+        expansion: &mut Expansion,
+    ) -> Option<Found> {
+        self.expand(states, scratch, expansion);
+        let is_wanted = |violation: &Violation| !only_faults || matches!(violation, Violation::Fault(_));
+        expansion.violation.take().filter(|(_, violation)| is_wanted(violation))?;
+        // Rarely does anything violate a check. Then expand once more, state by state, and compare all states that do.
+        expansion.clear();
+        let mut least: Option<Found> = None;
+        for (number, state) in states.chunks_exact(self.width()).enumerate() {
+            let before = expansion.parents.len();
+            self.expand(state, scratch, expansion);
+            expansion.parents[before..].fill(number as u32);
+            let violation = expansion.violation.take().filter(|(_, violation)| is_wanted(violation));
+            let found = violation.map(|(_, violation)| Found { violation, state: state.to_vec(), level });
+            least = found.filter(|found| found.replaces(least.as_ref())).or(least);
+        }
+        least
+    }
 
     /// Adds the successors of all states except those with a fault. Reports no violation.
     fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {

@@ -87,7 +87,7 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
-        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, found)).transpose()?;
+        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, self.source, found, limits)).transpose()?;
         if let Some(path) = kept.flatten() {
             return Ok(path);
         }

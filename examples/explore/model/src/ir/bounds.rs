@@ -222,8 +222,8 @@ impl<'m> ReachableFacts<'m> {
     fn run(mut self, most_work: usize) -> Option<Self> {
         let mut facts = Facts { values: self.anywhere.clone(), elements: Vec::new() };
         let size_of = |transition: &Transition| {
-            let effects = transition.effects.iter().map(|effect| size(&effect.value));
-            1 + transition.guard.as_ref().map_or(0, size) + effects.sum::<usize>()
+            let effects = transition.effects.iter().map(|effect| effect.value.size());
+            1 + transition.guard.as_ref().map_or(0, Expression::size) + effects.sum::<usize>()
         };
         let sizes: Vec<usize> = self.transitions.iter().map(size_of).collect();
         let mut work = 0;
@@ -381,24 +381,10 @@ fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
 }
 
 fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
-    match expression {
-        Expression::Variable(variable) => f(*variable),
-        Expression::Element { array, index, .. } => {
-            f(*array);
-            variables_in(index, f);
-        }
-        Expression::Unary { operand, .. } => variables_in(operand, f),
-        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
-        Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => {}
+    if let Expression::Variable(variable) | Expression::Element { array: variable, .. } = expression {
+        f(*variable);
     }
-}
-
-fn size(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index: operand, .. } | Expression::Unary { operand, .. } => size(operand),
-        Expression::Binary { operands, .. } => size(&operands[0]) + size(&operands[1]),
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => 0,
-    }
+    expression.parts().iter().for_each(|part| variables_in(part, f));
 }
 
 #[cfg(test)]

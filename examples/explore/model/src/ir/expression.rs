@@ -36,6 +36,17 @@ pub enum Expression {
         operands: Box<[Expression; 2]>,
         span: Span,
     },
+    /// `a ? b : c`: the second value if the first one is not 0, else the third. Only that one is evaluated.
+    Conditional(Box<[Expression; 3]>),
+    /// One index of an access to an array of two dimensions: the value, if it is not negative and below the array's size in this
+    /// dimension (0 or 1), else a fault.
+    Within {
+        array: VariableId,
+        dimension: usize,
+        elements: usize,
+        index: Box<Expression>,
+        span: Span,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,14 +173,26 @@ impl Expression {
         if let Self::Constant(value) = self { Some(*value) } else { None }
     }
 
-    /// Number of operators and indices around the deepest operand, plus 1.
-    pub fn depth(&self) -> usize {
+    /// The expressions that this one is made of, in the order of evaluation.
+    pub fn parts(&self) -> &[Self] {
         match self {
-            Self::Element { index, .. } => 1 + index.depth(),
-            Self::Unary { operand, .. } => 1 + operand.depth(),
-            Self::Binary { operands, .. } => 1 + operands[0].depth().max(operands[1].depth()),
-            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => 1,
+            Self::Element { index: part, .. } | Self::Within { index: part, .. } | Self::Unary { operand: part, .. } => {
+                std::slice::from_ref(part)
+            }
+            Self::Binary { operands, .. } => &**operands,
+            Self::Conditional(parts) => &**parts,
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => &[],
         }
+    }
+
+    /// Number of operators and indices around the deepest operand, plus one.
+    pub fn depth(&self) -> usize {
+        1 + self.parts().iter().map(Self::depth).max().unwrap_or(0)
+    }
+
+    /// Number of parts in all, with this one.
+    pub fn size(&self) -> usize {
+        1 + self.parts().iter().map(Self::size).sum::<usize>()
     }
 
     /// Returns the expression, simplified on the assumption that the process is in the location.
@@ -182,6 +205,13 @@ impl Expression {
             Self::Binary { operator, operands, span } => {
                 let [left, right] = *operands;
                 Self::binary(operator, known(left), known(right), span)
+            }
+            Self::Conditional(parts) => {
+                let [condition, then, otherwise] = *parts;
+                Self::conditional(known(condition), known(then), known(otherwise))
+            }
+            Self::Within { array, dimension, elements, index, span } => {
+                Self::within(array, dimension, elements, known(*index), span)
             }
             Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => self,
         }
@@ -197,19 +227,17 @@ impl Expression {
             (Self::Binary { operator, operands, .. }, Self::Binary { operator: other, operands: of, .. }) => {
                 operator == other && operands.iter().zip(&**of).all(|(operand, of)| operand.means(of))
             }
+            (Self::Conditional(parts), Self::Conditional(of)) => parts.iter().zip(&**of).all(|(part, of)| part.means(of)),
+            (Self::Within { array, dimension, index, .. }, Self::Within { array: of, dimension: other, index: at, .. }) => {
+                (array, dimension) == (of, other) && index.means(at)
+            }
             (one, other) => one == other,
         }
     }
 
     /// Whether `part` is this expression or a part of it, apart from spans.
     pub fn has(&self, part: &Self) -> bool {
-        let is_below = match self {
-            Self::Element { index, .. } => index.has(part),
-            Self::Unary { operand, .. } => operand.has(part),
-            Self::Binary { operands, .. } => operands.iter().any(|operand| operand.has(part)),
-            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => false,
-        };
-        is_below || self.means(part)
+        self.parts().iter().any(|below| below.has(part)) || self.means(part)
     }
 
     /// Builds a unary operation; folds constants.
@@ -220,7 +248,24 @@ impl Expression {
         }
     }
 
-    /// Builds a binary operation. Folds constants, unless the operation is a fault.
+    /// Builds a conditional expression; a constant condition chooses.
+    pub fn conditional(condition: Self, then: Self, otherwise: Self) -> Self {
+        match condition {
+            Self::Constant(0) => otherwise,
+            Self::Constant(_) => then,
+            condition => Self::Conditional(Box::new([condition, then, otherwise])),
+        }
+    }
+
+    /// Builds an index of one dimension; a constant that is within the array is itself.
+    pub fn within(array: VariableId, dimension: usize, elements: usize, index: Self, span: Span) -> Self {
+        match index {
+            Self::Constant(value) if usize::try_from(value).is_ok_and(|value| value < elements) => index,
+            index => Self::Within { array, dimension, elements, index: Box::new(index), span },
+        }
+    }
+
+    /// Builds a binary operation; folds constants, unless that is a fault.
     pub fn binary(operator: Binary, left: Self, right: Self, span: Span) -> Self {
         let value = match (&left, &right) {
             (Self::Constant(left), Self::Constant(right)) => operator.apply(*left, *right),

@@ -1,6 +1,7 @@
 //! Value ranges of expressions. Ranges show which results need no wrapping, which indices need no check, and for which stores
 //! overflows need not be counted.
 
+use super::facts::comparison;
 use super::{Binary, Expression, Type, Unary, VariableId};
 
 /// The values from `low` to `high`; empty if `high` is less than `low`.
@@ -118,8 +119,8 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
     }
 }
 
-/// Range of an expression. `values` gives the range of a variable, or of the element of an array with the given index.
-pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<&Expression>) -> Range) -> Range {
+/// Range of an expression, given the ranges of variables and of elements with these indices.
+pub fn range_where(expression: &Expression, values: &dyn Fn(VariableId, Option<&Expression>) -> Range) -> Range {
     match expression {
         Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },
         Expression::Variable(variable) => values(*variable, None),
@@ -137,5 +138,42 @@ pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<
         Expression::Binary { operator, operands, .. } => {
             unbounded(*operator, range_where(&operands[0], values), range_where(&operands[1], values)).or_all()
         }
+        Expression::Conditional(parts) => {
+            let [condition, then, otherwise] = &**parts;
+            let decided = range_where(condition, values).truth();
+            let branch = |truth: bool, expression| {
+                let limits = limits(condition, truth);
+                range_where(expression, &|variable, index| {
+                    let range = values(variable, index);
+                    let limits = limits.filter(|(of, _)| *of == variable && index.is_none());
+                    limits.map(|(_, limits)| range.and(limits)).filter(|range| !range.is_empty()).unwrap_or(range)
+                })
+            };
+            match (decided.low, decided.high) {
+                (1, _) => branch(true, then),
+                (_, 0) => branch(false, otherwise),
+                _ => branch(true, then).or(branch(false, otherwise)),
+            }
+        }
+        Expression::Within { elements, index, .. } => {
+            let all = Range { low: 0, high: *elements as i64 - 1 };
+            Some(range_where(index, values).and(all)).filter(|range| !range.is_empty()).unwrap_or(all)
+        }
     }
+}
+
+/// The limits that a comparison of a scalar with a constant sets to that scalar, if it holds or, with `truth` false, if not.
+fn limits(condition: &Expression, truth: bool) -> Option<(VariableId, Range)> {
+    let Expression::Binary { operator, operands, .. } = condition else { return None };
+    let (Expression::Variable(variable), Expression::Constant(value)) = (&operands[0], &operands[1]) else { return None };
+    let value = i64::from(*value);
+    let (low, high) = match comparison(*operator, truth)? {
+        Binary::Less => (i64::MIN, value - 1),
+        Binary::LessOrEqual => (i64::MIN, value),
+        Binary::Greater => (value + 1, i64::MAX),
+        Binary::GreaterOrEqual => (value, i64::MAX),
+        Binary::Equal => (value, value),
+        _ => return None,
+    };
+    Some((*variable, Range { low, high }))
 }

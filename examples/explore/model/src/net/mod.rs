@@ -146,15 +146,14 @@ impl Nets {
 
 /// Returns the place of the first operation whose result may wrap around.
 fn inexact(model: &Model, expression: &Expression) -> Option<Span> {
+    let inner = expression.parts().iter().find_map(|part| inexact(model, part));
     match expression {
         Expression::Binary { operator, operands, span } => {
-            let inner = operands.iter().find_map(|operand| inexact(model, operand));
             let [left, right] = [range(model, &operands[0]), range(model, &operands[1])];
             let wraps = !unbounded(*operator, left, right).is_in(Range::of_type(Type::WORD));
             inner.or(Some(*span).filter(|_| wraps))
         }
-        Expression::Unary { operand, .. } => inexact(model, operand),
-        _ => None,
+        _ => inner,
     }
 }
 

@@ -221,6 +221,10 @@ pub fn without_spans(expression: Expression) -> Expression {
             let [left, right] = *operands;
             Expression::Binary { operator, operands: Box::new([without_spans(left), without_spans(right)]), span }
         }
+        Expression::Conditional(parts) => Expression::Conditional(Box::new((*parts).map(without_spans))),
+        Expression::Within { array, dimension, elements, index, .. } => {
+            Expression::Within { array, dimension, elements, index: Box::new(without_spans(*index)), span }
+        }
         simple => simple,
     }
 }
@@ -230,7 +234,26 @@ pub fn text(model: &Model, expression: &Expression) -> String {
     match expression {
         Expression::Constant(value) => value.to_string(),
         Expression::Variable(variable) => model.full_name(*variable),
-        Expression::Element { array, index, .. } => format!("{}[{}]", model.full_name(*array), text(model, index)),
+        Expression::Element { array, index, .. } => {
+            let (name, of) = (model.full_name(*array), &model.variables[*array]);
+            match (of.columns, &**index) {
+                (_, Expression::Constant(index @ 0..)) => of.element_name(&name, *index as usize),
+                (Some(columns), Expression::Binary { operator: Binary::Add, operands, .. }) => {
+                    let row = match &operands[0] {
+                        Expression::Constant(first) => (first / columns as i32).to_string(),
+                        Expression::Binary { operands, .. } => text(model, &operands[0]),
+                        other => text(model, other),
+                    };
+                    format!("{name}[{row}][{}]", text(model, &operands[1]))
+                }
+                (_, index) => format!("{name}[{}]", text(model, index)),
+            }
+        }
+        Expression::Within { index, .. } => text(model, index),
+        Expression::Conditional(parts) => {
+            let [condition, then, otherwise] = parts.each_ref().map(|part| text(model, part));
+            format!("({condition} ? {then} : {otherwise})")
+        }
         Expression::At { process, location } => {
             let process = &model.processes[*process];
             format!("{}.{}", process.name, process.locations[*location].name)

@@ -71,27 +71,24 @@ impl Cells {
             return format!("the location of {}", model.processes[cell].name);
         }
         let variable = self.variables.partition_point(|first| *first <= cell) - 1;
-        let name = model.full_name(variable);
-        if model.variables[variable].is_array { format!("{name}[{}]", cell - self.variables[variable]) } else { name }
+        model.variables[variable].element_name(&model.full_name(variable), cell - self.variables[variable])
     }
 
     /// Adds the cells that an expression may read.
     pub fn read_by(&self, model: &Model, expression: &Expression, facts: &Facts, to: &mut FixedBitSet) {
         match expression {
-            Expression::Constant(_) => {}
             Expression::Variable(variable) => to.insert(self.variables[*variable]),
-            Expression::Element { array, index, .. } => {
-                to.insert_range(self.elements(model, *array, facts.range(index)));
-                self.read_by(model, index, facts, to);
-            }
+            Expression::Element { array, index, .. } => to.insert_range(self.elements(model, *array, facts.range(index))),
             Expression::At { process, .. } => to.insert(*process),
             // This operator occurs only in conditions, which are split into tests of components.
             Expression::Enabled(_) => to.insert_range(..),
-            Expression::Unary { operand, .. } => self.read_by(model, operand, facts, to),
-            Expression::Binary { operands, .. } => {
-                operands.iter().for_each(|operand| self.read_by(model, operand, facts, to));
-            }
+            Expression::Constant(_)
+            | Expression::Unary { .. }
+            | Expression::Binary { .. }
+            | Expression::Conditional(_)
+            | Expression::Within { .. } => {}
         }
+        expression.parts().iter().for_each(|part| self.read_by(model, part, facts, to));
     }
 
     /// Cells of the elements with these indices. Ignores indices outside the array.

@@ -265,16 +265,18 @@ fn marked_by(net: &Net, variable: VariableId, value: i32) -> Option<PlaceId> {
 /// Marks the places whose tokens an expression may read.
 fn read_by(net: &Net, expression: &Expression, to: &mut [bool]) {
     match expression {
-        Expression::Constant(_) | Expression::At { .. } => {}
-        Expression::Variable(variable) => net.places_of(*variable).for_each(|place| to[place] = true),
-        Expression::Element { array, index, .. } => {
-            net.places_of(*array).for_each(|place| to[place] = true);
-            read_by(net, index, to);
+        Expression::Variable(variable) | Expression::Element { array: variable, .. } => {
+            net.places_of(*variable).for_each(|place| to[place] = true);
         }
         Expression::Enabled(transition) => net.transitions[*transition].takes.iter().for_each(|(place, _)| to[*place] = true),
-        Expression::Unary { operand, .. } => read_by(net, operand, to),
-        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| read_by(net, operand, to)),
+        Expression::Constant(_)
+        | Expression::At { .. }
+        | Expression::Unary { .. }
+        | Expression::Binary { .. }
+        | Expression::Conditional(_)
+        | Expression::Within { .. } => {}
     }
+    expression.parts().iter().for_each(|part| read_by(net, part, to));
 }
 
 /// Splits an equation between sums of tokens into two comparisons that both hold if and only if the equation holds. If the

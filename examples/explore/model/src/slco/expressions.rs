@@ -203,7 +203,7 @@ impl<N: Names> Scope<'_, N> {
             (Some(index), true) => {
                 let index_at = span(&index);
                 let index = self.lower(index.into_inner().next().expect("an index is an expression"), nesting)?;
-                self.warn(warnings::of_index(of, Some(&index), index_at));
+                self.warn(warnings::of_index(&of.name, of.initial.len(), "elements", &index, index_at));
                 Ok(Ok((variable, Some(index))))
             }
         }

@@ -55,7 +55,7 @@ impl Received {
                 let mut value = old;
                 for (place, new) in stored {
                     let place = place.index.expect("an element has an index");
-                    self.parts += parts(&value) + 2 * parts(&index) + 2 * parts(&place) + parts(&new);
+                    self.parts += value.size() + index.size() + place.size() + new.size();
                     if self.parts > MAX_PARTS {
                         return self.expression(of);
                     }
@@ -67,25 +67,20 @@ impl Received {
             Expression::Binary { operator, operands, span } => {
                 Expression::binary(*operator, self.expression(&operands[0])?, self.expression(&operands[1])?, *span)
             }
+            Expression::Conditional(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                Expression::conditional(self.expression(condition)?, self.expression(then)?, self.expression(otherwise)?)
+            }
+            Expression::Within { array, dimension, elements, index, span } => {
+                Expression::within(*array, *dimension, *elements, self.expression(index)?, *span)
+            }
             Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => of.clone(),
         })
     }
 
-    /// Returns `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so the result is
-    /// the sum of two products, and one product is always 0.
+    /// `new` if the indices are equal, else `old`.
     fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
-        let at = self.at;
-        let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);
-        let differ = Expression::binary(Binary::NotEqual, place, index, at);
-        let product = |condition: Expression, value: Expression| match condition {
-            Expression::Constant(0) => Expression::Constant(0),
-            Expression::Constant(_) => value,
-            condition => Expression::binary(Binary::Multiply, condition, value, at),
-        };
-        match (product(equal, new), product(differ, old)) {
-            (Expression::Constant(0), other) | (other, Expression::Constant(0)) => other,
-            (new, old) => Expression::binary(Binary::Add, new, old, at),
-        }
+        Expression::conditional(Expression::binary(Binary::Equal, place, index, self.at), new, old)
     }
 }
 
@@ -101,23 +96,5 @@ fn wrapped(value: Expression, ty: Type, at: Span) -> Expression {
         (Type::BYTE, Expression::Constant(0..=255)) => value,
         (Type::BYTE, _) => Expression::binary(Binary::BitAnd, value, Expression::Constant(255), at),
         _ => converted(value, ty, at),
-    }
-}
-
-pub fn parts(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index, .. } => parts(index),
-        Expression::Unary { operand, .. } => parts(operand),
-        Expression::Binary { operands, .. } => parts(&operands[0]) + parts(&operands[1]),
-        _ => 0,
-    }
-}
-
-pub fn depth(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index, .. } => depth(index),
-        Expression::Unary { operand, .. } => depth(operand),
-        Expression::Binary { operands, .. } => depth(&operands[0]).max(depth(&operands[1])),
-        _ => 0,
     }
 }

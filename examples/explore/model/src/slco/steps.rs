@@ -3,7 +3,7 @@
 use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, ChannelKind};
 use super::expressions::converted;
-use super::received::{Received, depth, parts};
+use super::received::Received;
 use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
@@ -287,7 +287,7 @@ impl<'a> Steps<'a> {
     }
 
     fn spend(&mut self, condition: &Expression, statement: usize) -> Result<(), Diagnostic> {
-        self.parts += parts(condition);
+        self.parts += condition.size();
         if self.parts <= MAX_PARTS {
             return Ok(());
         }
@@ -310,7 +310,7 @@ impl<'a> Steps<'a> {
             Some(Expression::Constant(_)) => None,
             guard => guard,
         };
-        if guard.as_ref().is_some_and(|guard| depth(guard) > MAX_DEPTH) {
+        if guard.as_ref().is_some_and(|guard| guard.depth() > MAX_DEPTH) {
             let label = format!("with its priority or the received values inserted it is nested deeper than {MAX_DEPTH}");
             return Err(Diagnostic::new(span, "the guard is too large", label));
         }

@@ -98,7 +98,8 @@ impl Possible {
             let faulty = graph.members.iter().zip(&graph.values).filter(|(_, value)| value.is_none());
             faulty.for_each(|(state, _)| marks.set_on_cycle(*state));
             drop(graph);
-            let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+            let (states, _) =
+                path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
             let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
             let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
             outcome.found = Some(lost(Violation::Fault(fault), states));
@@ -128,7 +129,7 @@ impl Possible {
         }
         outcome.verdict = Verdict::Violated;
         drop(graph);
-        let (states, _) = path_to_marked(table, source, limits, &initial, &marks)?;
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false)?;
         outcome.found = Some(lost(Violation::Condition(0), states));
         Ok(())
     }

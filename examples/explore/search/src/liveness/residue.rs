@@ -482,14 +482,15 @@ pub struct Workspace {
     parents: Vec<u32>,
 }
 
-/// Finds a shortest path to a state that is marked as on a cycle. Returns the states of the path and the reference of its last
-/// state.
+/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state: the least one of the
+/// first level with such states, of those for which `is_best` returns true if there are any.
 pub fn path_to_marked<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     limits: Limits,
     initial: &[u32],
     residue: &Residue,
+    is_best: impl Fn(&[u32]) -> bool,
 ) -> Result<(Vec<Vec<u32>>, Reference)> {
     let width = source.width();
     let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
@@ -498,8 +499,10 @@ pub fn path_to_marked<S: Storage, X: Successors>(
     let mut kept = 0;
     let entry = loop {
         let level = levels.last().expect("it begins with one");
-        if let Some(entry) = level.iter().find(|of| residue.is_on_cycle(**of)) {
-            break *entry;
+        let entries: Vec<Reference> = level.iter().filter(|of| residue.is_on_cycle(**of)).copied().collect();
+        let words = table.get_many(&entries)?;
+        if let Some((_, entry)) = words.chunks_exact(width).zip(entries).min_by_key(|(state, _)| (!is_best(state), *state)) {
+            break entry;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
         ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ran out during the search for the path");

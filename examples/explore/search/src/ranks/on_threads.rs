@@ -3,7 +3,7 @@
 use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
-use crate::exploration::{Found, Limits};
+use crate::exploration::Limits;
 use crate::path;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::Result;
@@ -64,11 +64,11 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         (self.level.len() / self.source.width() - self.done) as u64
     }
 
-    fn expand(&mut self, _: &Table<S>, level: u64, _: Limits) -> Result<Round> {
+    fn expand(&mut self, _: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         let width = self.source.width();
         let first = self.done;
         self.done = (first + ROUND).min(self.level.len() / width);
-        let (round, offered) = expand(&self.level[first * width..self.done * width], self.source, level);
+        let (round, offered) = expand(&self.level[first * width..self.done * width], self.source, level, only_faults);
         self.offered = offered;
         Ok(round)
     }
@@ -106,16 +106,12 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
     }
 }
 
-/// Expands states with all threads of the pool. Returns counts and violation, and the successors.
-fn expand<X: Successors>(states: &[u32], source: &X, level: u64) -> (Round, Vec<u32>) {
+/// Expands states, by all threads of the pool. Also returns the successors.
+fn expand<X: Successors>(states: &[u32], source: &X, level: u64, only_faults: bool) -> (Round, Vec<u32>) {
     let width = source.width();
     let piece = |(scratch, expansion): &mut (Scratch, Expansion), states: &[u32]| {
         expansion.clear();
-        source.expand(states, scratch, expansion);
-        let found = expansion.violation.take().map(|(at, violation)| {
-            let state = states[at * width..][..width].to_vec();
-            Found { violation, state, level }
-        });
+        let found = source.expand_all(states, level, only_faults, scratch, expansion);
         let round = Round {
             transitions: expansion.parents.len() as u64,
             deadlocks: expansion.deadlocks,

@@ -9,7 +9,7 @@
 //! No rank waits for a rank that has failed. Between two collective calls, a failed rank keeps its error and reports it with the
 //! next sums. A rank that cannot do that drops its table, which ends the connection for the others (`Member::with`).
 
-use super::agreement::{Stops, first_of, share};
+use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
@@ -115,7 +115,7 @@ fn explore_levels<S: Storage, W: Worker<S>>(
     }
 }
 
-/// Finds a state of `level`, on any rank, that has `state` as one of its successors.
+/// Finds the least state of `level` on all ranks that has `state` as a successor.
 fn predecessor<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -135,12 +135,8 @@ fn predecessor<S: Storage, W: Worker<S>>(
     if failures > 0 {
         return Err(OfAnother.into());
     }
-    let winner = first_of(table, own.is_some())?
-        .context("a state has no predecessor in the level before its own: please report this as a bug")?;
-    let mut before = own.filter(|_| winner == table.rank()).unwrap_or_default();
-    before.resize(state.len(), 0);
-    share(table, winner, &mut before)?;
-    Ok(before)
+    least_of(table, own.as_deref())?
+        .context("a state has no predecessor in the level before its own: please report this as a bug")
 }
 
 /// Searches from the initial state, with empty tables. If `keep` is set, keeps the states of all levels for later calls.
@@ -176,14 +172,13 @@ fn run<S: Storage, W: Worker<S>>(
                 // Ignore the result: the observer of one rank cannot end the search of all ranks.
                 observer(&search.counts);
             }
-            if let Some(end) = search.violated() {
-                break 'levels end;
-            }
+            // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
+            let violated = search.violated();
             let counts = &mut search.counts;
             let is_out_of_memory = sums.stuck > 0;
             let next_level = (!has_begun).then_some((counts.levels, sums.remaining));
             if let Some(end) = limits.end_of(&Standing { is_out_of_memory, next_level, ..Standing::default() }) {
-                break 'levels end;
+                break 'levels violated.unwrap_or(end);
             }
             if !has_begun {
                 has_begun = true;
@@ -194,9 +189,10 @@ fn run<S: Storage, W: Worker<S>>(
             if sums.remaining == 0 {
                 break;
             }
-            let (bytes, states) = (sums.table_bytes.saturating_add(sums.list_bytes), Some(counts.states));
+            let bytes = sums.table_bytes.saturating_add(sums.list_bytes);
+            let states = Some(counts.states).filter(|_| violated.is_none());
             if let Some(end) = limits.end_of(&Standing { states, bytes, stop: sums.stop, ..Standing::default() }) {
-                break 'levels end;
+                break 'levels violated.unwrap_or(end);
             }
             if counts.states as f64 > sums.slots as f64 * GROW_AT_FILL {
                 // If the tables cannot grow, the search fills them until they reject states.
@@ -217,6 +213,9 @@ fn run<S: Storage, W: Worker<S>>(
                     break 'levels search.violated().unwrap_or(End::Memory);
                 }
             }
+        }
+        if let Some(end) = search.violated() {
+            break end;
         }
         worker.begin_level();
         // All other sums are those of the last offer.
@@ -261,7 +260,8 @@ impl RankSearch {
         Stops::own(self.limits).with(own)
     }
 
-    /// Processes the sums of all ranks' numbers after a round. If a rank has found a violation, shares it with all ranks.
+    /// Takes the sums of the numbers of all ranks after a round. If ranks have found violations to report, shares the first to
+    /// report with all.
     fn receive<S: Storage, W: Worker<S>>(
         &mut self,
         table: &mut Table<S>,
@@ -291,8 +291,7 @@ impl RankSearch {
         self.counts.deadlocks += deadlocks;
         self.counts.overflows += overflows;
         self.list_bytes = self.list_bytes.max(list_bytes);
-        let is_wanted = if faults > 0 { !self.found.as_ref().is_some_and(Found::is_fault) } else { self.found.is_none() };
-        if violations > 0 && is_wanted {
+        if violations > 0 {
             let own = round.found.as_ref().filter(|found| faults == 0 || found.is_fault());
             self.found = Some(self.first_found(table, worker, own)?);
         }
@@ -306,24 +305,22 @@ impl RankSearch {
         self.limits.end_by(self.found.as_ref())
     }
 
-    /// Shares the violation of the first rank that has one.
+    /// The violation of the least state that a rank has.
     fn first_found<S: Storage, W: Worker<S>>(&self, table: &mut Table<S>, worker: &mut W, own: Option<&Found>) -> Result<Found> {
-        let winner = first_of(table, own.is_some())?.context("a violation was counted, but no rank has it")?;
-        let mut state = own.filter(|_| winner == table.rank()).map(|found| found.state.clone()).unwrap_or_default();
-        state.resize(table.local().width(), 0);
-        share(table, winner, &mut state)?;
+        let state = least_of(table, own.map(|found| &*found.state))?.context("a violation was counted, but no rank has it")?;
         let violation = worker
             .look_at(&state)
             .context("the violation found by another rank is not one on this rank: please report this as a bug")?;
         Ok(Found { violation, state, level: self.counts.levels - 1 })
     }
 
-    /// Expands some states of the level. Keeps an error, which is reported with the next sums.
+    /// Expands some states of the level. Keeps a violation only if it replaces the one found before. An error is reported with
+    /// the next sums.
     fn expand<S: Storage, W: Worker<S>>(&mut self, table: &Table<S>, worker: &mut W) -> Round {
-        worker.expand(table, self.counts.levels - 1, self.limits).unwrap_or_else(|error| {
-            self.state.failed = Some(error);
-            Round::default()
-        })
+        let level = self.counts.levels - 1;
+        let only_faults = self.found.as_ref().is_some_and(|found| found.level < level);
+        let round = self.keep_error(worker.expand(table, level, only_faults)).unwrap_or_default();
+        Round { found: round.found.filter(|found| found.replaces(self.found.as_ref())), ..round }
     }
 
     /// Grows all tables by the same factor, if all ranks have memory for that.

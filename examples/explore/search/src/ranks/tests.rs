@@ -3,7 +3,8 @@
 use super::*;
 use crate::checks::{Checks, Violation};
 use crate::engine::HostEngine;
-use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
+use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, comparable, counters, least_path};
+use crate::engine::tests::{read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
 use crate::in_process::devices_of;
 use crate::interpreter::Interpreter;
@@ -72,6 +73,27 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
             assert_eq!((found.level, found.violation, path), (7, Violation::Condition(0), Some(7)), "{ranks} ranks");
             assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
             assert_eq!(exploration.counts.states == 216, keep_going);
+        }
+    }
+}
+
+/// The states of a path, found by any number of ranks whose tables begin small, are those of the definition.
+#[test]
+fn the_path_does_not_depend_on_ranks() {
+    let dve = counters(5);
+    let checks = with_goal(&dve, "P_0.x + P_1.x + P_2.x + P_3.x + P_4.x == 11", Checks::default());
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+    let expected = comparable(least_path(&source, false, usize::MAX));
+    assert!(expected.is_some());
+    for count in [1, 2, 3, 5] {
+        let builder = VectorTable::<Bucket>::builder(source.width());
+        let tables = tables(&builder, &[Device::cpu_with_threads(2)], count, 64).unwrap();
+        let mut ranks = on_threads_of(tables, &source, &source).unwrap();
+        for keep_going in [false, true] {
+            let found = ranks.explore(Limits { keep_going, ..NO_LIMITS }, &|_| true).unwrap().found.unwrap();
+            let path = ranks.path(&found, NO_LIMITS).unwrap();
+            assert_eq!(comparable(Some((found, path))), expected, "{count} ranks");
+            ranks.agreed(|member| member.collect(|table| table.clear())).unwrap();
         }
     }
 }
@@ -211,12 +233,12 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     fn remaining(&self) -> u64 {
         Worker::<S>::remaining(&self.inner)
     }
-    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round> {
+    fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         self.rounds += 1;
         match self.trouble.filter(|_| self.rounds == 4) {
             Some(Trouble::Error) => anyhow::bail!("of round 4"),
             Some(Trouble::Panic) => panic!("in round 4, on purpose"),
-            _ => self.inner.expand(table, level, limits),
+            _ => self.inner.expand(table, level, only_faults),
         }
     }
     fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(warpset::Tally, RankNumbers)> {

@@ -36,8 +36,9 @@ pub trait Worker<S: Storage>: Send {
     /// Number of states of the level that are not yet expanded.
     fn remaining(&self) -> u64;
 
-    /// Expands some states of the level, at least one if any remain. Their successors are part of the next offer.
-    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round>;
+    /// Expands some states of the level, at least one if any remains. The next offer contains their successors. With
+    /// `only_faults` violations of other kinds do not matter.
+    fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round>;
 
     /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If tables were full, the
     /// call may be repeated: states that the first call has stored then count as seen. Also returns the sums of the numbers that
@@ -58,7 +59,7 @@ pub trait Worker<S: Storage>: Send {
     /// Returns the violation of a state, if it has one.
     fn look_at(&self, state: &[u32]) -> Option<Violation>;
 
-    /// Finds a state of `level` on this rank that has `successor` as one of its successors. The states of the level must have
-    /// been kept.
+    /// Finds the least state of `level` on this rank that has `successor` as a successor. The states of the level must have been
+    /// kept.
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>>;
 }
