@@ -4,6 +4,7 @@ use crate::checkpoint::{Checkpoints, Opened, Resumed};
 use crate::checks::Checks;
 use crate::compiling::compile;
 use crate::coverage::Coverage;
+use crate::ctl::{Branching, BranchingTime};
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
 use crate::engine;
@@ -53,6 +54,7 @@ pub struct Task<'a> {
     pub checks: &'a Checks,
     pub question: Option<&'a Question>,
     pub possible: Option<&'a Possible>,
+    pub branching: Option<&'a Branching>,
     /// Properties to answer in place of a report.
     pub properties: Option<&'a Properties>,
     pub warnings: &'a Warnings,
@@ -79,7 +81,7 @@ impl Task<'_> {
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
         let limits = limits(options, device);
         if let Some(rank_set) = self.rank_set.take() {
-            let is_about_runs = question.is_some() || possible.is_some();
+            let is_about_runs = question.is_some() || possible.is_some() || self.branching.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");
             let tables = rank_set.build(&builder, size.slots)?.into_iter().map(ranks::Table::erased).collect();
             time.table += start.elapsed();
@@ -123,6 +125,7 @@ impl Task<'_> {
             interpreted,
             question,
             possible,
+            branching: self.branching,
             properties,
             warnings: self.warnings,
             outputs: self.outputs,
@@ -208,6 +211,7 @@ struct Run<'a> {
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
     possible: Option<&'a Possible>,
+    branching: Option<&'a Branching>,
     properties: Option<&'a Properties>,
     warnings: &'a Warnings,
     outputs: Outputs,
@@ -242,7 +246,7 @@ impl Run<'_> {
 
     /// Explores, answers the questions, and prints the report. `extras` is called after the exploration; then `engine` describes
     /// how successors were computed.
-    fn search_and_report<E: Liveness + Possibilities>(
+    fn search_and_report<E: Liveness + Possibilities + BranchingTime>(
         self,
         explorer: &mut E,
         extras: impl FnOnce(&mut E) -> Result<Extras>,
@@ -250,7 +254,7 @@ impl Run<'_> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, text, limits, table, interpreted, question, possible, properties, .. } = self;
+        let Self { options, text, limits, table, interpreted, question, possible, branching, properties, .. } = self;
         let Self { warnings, outputs, checkpoints, known, .. } = self;
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
@@ -277,7 +281,7 @@ impl Run<'_> {
         let start = Instant::now();
         // Questions about runs are answered separately. The tokens and firings of a reduced search are not those of the net.
         let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
-        let is_of_states = question.is_none() && possible.is_none() && properties.is_none();
+        let is_of_states = question.is_none() && possible.is_none() && branching.is_none() && properties.is_none();
         let survey = Survey::of(model).filter(|_| is_of_states && !is_reduced);
         let surveyed = survey.map(|survey| survey.run(table, limits.stop)).transpose()?;
         time.survey = start.elapsed();
@@ -305,6 +309,10 @@ impl Run<'_> {
         if let Some(properties) = properties {
             let conclusion = conclusion.as_ref().map(|(_, conclusion)| conclusion);
             properties.conclude(table, interpreted, exploration, conclusion, limits)?;
+            if let Some((branching, numbers)) = properties.branching(model) {
+                let outcome = explorer.branch(&branching, interpreter, exploration, limits);
+                properties.keep_branched(&branching, &numbers, &outcome, exploration.end, model);
+            }
             if let Some(found) = exploration.found.as_ref().filter(|_| properties.wants_path()) {
                 let checks = interpreted.checks;
                 let states = explorer.path(found, limits);
@@ -314,6 +322,11 @@ impl Run<'_> {
             return Ok(0);
         }
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
+        let branched = branching.map(|branching| {
+            let progress = ProgressLine::new(options.progress);
+            progress.working("evaluating formulas");
+            (branching, explorer.branch(branching, interpreter, exploration, limits))
+        });
         let ending = Ending {
             options,
             text: Some(text),
@@ -321,6 +334,7 @@ impl Run<'_> {
             interpreted,
             conclusion,
             answer,
+            branched,
             warnings,
             outputs,
             device,

@@ -3,12 +3,30 @@
 use super::residue::large_piece;
 use crate::exploration::Limits;
 use crate::successors::{Expansion, Scratch, Successors};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result};
 use rayon::prelude::*;
+use std::fmt;
 use warpset::{Reference, Storage, VectorTable};
 
 /// Target of a step that leads to no state of the table.
 pub const NOWHERE: u32 = u32::MAX;
+
+/// There is no memory for the graph.
+#[derive(Debug)]
+struct NoMemory;
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no memory for all states and steps at once")
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
+/// Whether a graph was not loaded because there is no memory for it.
+pub fn is_lack_of_memory(error: &Error) -> bool {
+    error.is::<NoMemory>()
+}
 
 /// States, steps and values. States have numbers, in the order of the table.
 pub struct StateGraph<V> {
@@ -37,7 +55,7 @@ impl<V: Send> StateGraph<V> {
         values_of_state: usize,
         value: impl Fn(&[u32], &mut Vec<V>) + Sync,
     ) -> Result<Self> {
-        let no_memory = || anyhow!("no memory for all states and steps at once");
+        let no_memory = || Error::from(NoMemory);
         // An indexed table may have more rows than slots: numbers are by the largest reference.
         let (mut slots, states) = (table.slots(), table.len()?);
         while table.reference(slots).is_some() {
