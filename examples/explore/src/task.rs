@@ -79,7 +79,10 @@ impl Task<'_> {
         let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
+        // A table that takes the memory early leaves none for states and steps, and for sets of states.
+        let is_of_paths = self.branching.is_some() || self.properties.is_some_and(Properties::has_branching);
         let limits = limits(options, device);
+        let limits = Limits { is_reserved: limits.is_reserved && !is_of_paths, ..limits };
         if let Some(rank_set) = self.rank_set.take() {
             let is_about_runs = question.is_some() || possible.is_some() || self.branching.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");

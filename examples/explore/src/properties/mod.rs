@@ -300,6 +300,12 @@ impl Properties {
         Ok(())
     }
 
+    /// Whether the exploration of this round is for a formula of branching time.
+    pub fn has_branching(&self) -> bool {
+        let mut all = self.all.iter();
+        self.round == Round::Markings && all.any(|property| matches!(property.question, Question::Branching { .. }))
+    }
+
     /// The formulas of branching time that have no verdict, and the numbers of their properties.
     pub fn branching(&self, model: &Model) -> Option<(Branching, Vec<usize>)> {
         let net = model.net.as_ref().filter(|_| self.round == Round::Markings)?;

@@ -40,7 +40,7 @@ pub fn first_witness<'a>(branching: &'a Branching, outcome: &'a Outcome) -> Opti
     of(Verdict::Violated).or_else(|| of(Verdict::Holds))
 }
 
-/// What a path shows.
+/// A sentence about the verdict that a path shows.
 pub fn shows(answered: Answered) -> String {
     let verdict = if answered.answer.verdict == Verdict::Holds { "holds" } else { "violated" };
     format!("formula {verdict}: {}", answered.asked.text)
@@ -49,16 +49,12 @@ pub fn shows(answered: Answered) -> String {
 /// Rows of the report.
 pub fn rows(branching: &Branching, outcome: &Outcome) -> Vec<(&'static str, String)> {
     let how = if outcome.in_sweeps { "successors computed again in sweeps" } else { "states and steps in memory" };
-    let mut rows = vec![(
-        "formulas",
-        format!(
-            "{}, {} in all; {how}, {}; {:.2} s",
-            branching.formulas.len(),
-            counted(branching.parts.all().len() as u64, "part"),
-            HumanBytes(outcome.bytes),
-            outcome.search.as_secs_f64()
-        ),
-    )];
+    let parts = counted(branching.parts.all().len() as u64, "part");
+    let (load, search) = (outcome.load.as_secs_f64(), outcome.search.as_secs_f64());
+    let mut rows = vec![
+        ("formulas", format!("{}, {parts} in all; {how}, {}", branching.formulas.len(), HumanBytes(outcome.bytes))),
+        ("time of formulas", format!("{search:.2} s, {load:.2} s of it to load states and steps")),
+    ];
     rows.extend(outcome.why.as_ref().map(|why| ("no answer", format!("{why:#}"))));
     rows
 }

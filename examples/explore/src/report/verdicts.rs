@@ -46,8 +46,7 @@ pub struct Check {
     pub verdict: Decision,
     /// Why there is no verdict.
     pub why: Option<String>,
-    /// Number of violating states among those that were found, for `ctl` of those that satisfy the formula; `None` if they were
-    /// not counted.
+    /// Number of violating states found; for `ctl`, of states that satisfy the formula. `None` if they were not counted.
     pub states: Option<u64>,
     /// Least number of steps to a violating state; `None` if it is not known.
     pub depth: Option<u64>,

@@ -148,7 +148,7 @@ pub struct Proposition {
     pub quantifier: Option<Quantifier>,
 }
 
-/// Which of the paths from a state satisfy a formula.
+/// The paths from a state that must satisfy a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
     All,
@@ -531,7 +531,7 @@ impl<'a> Parser<'a> {
         false
     }
 
-    /// What a quantifier is about, in brackets.
+    /// A temporal operator in the brackets behind a quantifier.
     fn path(&mut self) -> Parsed<Formula> {
         if ["X", "F", "G", "[]", "<>"].contains(&self.text_at(self.at)) && self.text_at(self.at + 1) != "." {
             return self.operator();
@@ -554,7 +554,7 @@ impl<'a> Parser<'a> {
         Ok(temporal(operator, self.deeper(Self::unary)?))
     }
 
-    /// A proposition for a quantifier and a temporal operator, of which the first token has the number `first`.
+    /// A proposition for a quantifier and a temporal operator. `first`: number of the first token.
     fn quantify(&mut self, first: usize, quantifier: Quantifier, of: Formula) -> Formula {
         let span = self.span_of_tokens(first, self.at);
         let words = self.text[span.start as usize..span.end as usize].into();

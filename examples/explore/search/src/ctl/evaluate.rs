@@ -65,7 +65,7 @@ impl Values {
     }
 }
 
-/// Computes the sets of the roots, and keeps those of the parts that are to be kept. Parts that do not depend on each other are
+/// Computes the sets of the roots, and the sets of `kept` parts, which stay. Parts that do not depend on each other are
 /// computed by several threads, unless an operator takes all of them; a set is freed behind its last use.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ pub fn evaluate(space: &impl Space, parts: &Parts, roots: &[Literal], kept: &[bo
     Ok(values)
 }
 
-/// The parts of formulas in groups that do not depend on each other, each with as many as there are threads.
+/// The parts of formulas in groups whose members do not depend on each other, one for each thread.
 fn by_depth(parts: &Parts, roots: &[Literal]) -> Vec<Vec<usize>> {
     let all = parts.all();
     let mut depth = vec![0; all.len()];

@@ -114,7 +114,7 @@ impl InMemory {
         }
     }
 
-    /// The set of the states of which this is true.
+    /// The set of the states for which this is true.
     fn those(&self, is_in: impl Fn(usize) -> bool + Sync) -> Bits {
         let piece = |(piece, words): (usize, &mut [u64])| {
             for (at, word) in words.iter_mut().enumerate() {

@@ -2,8 +2,8 @@
 //!
 //! All formulas of a question are parts of one graph ([`Parts`]); each part is a set of states, a bit a state, that is computed
 //! once ([`evaluate`]). Where states and steps fit the memory, they are loaded with the steps backwards ([`in_memory`]), and each
-//! operator takes time in proportion to the steps. Where they do not, successors are computed again in sweeps over the states that
-//! are undecided ([`sweeps`]).
+//! operator takes time in proportion to the steps. Where they do not, successors are computed again in sweeps over the states
+//! that are undecided ([`sweeps`]).
 
 mod bits;
 mod evaluate;

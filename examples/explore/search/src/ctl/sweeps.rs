@@ -1,10 +1,10 @@
 //! States in the table only: each operator computes successors again, in sweeps over the states that it has not decided.
 //!
-//! A state's number is its slot. `E[p U q]` begins with the states of `q`; a sweep adds states of `p` that have a successor in the
-//! set. `EG p` begins with all states of `p`; a sweep takes out those that have successors, but none in the set. Threads add to a
-//! set while others read it: a sweep that sees an addition early decides more states, and one that sees it late leaves them to
-//! the next sweep. Sets only grow (`EG` has the set of those that are out), so the last sweep, which adds nothing, ends with the
-//! same set in each order.
+//! A state's number is its slot. `E[p U q]` begins with the states of `q`; a sweep adds states of `p` that have a successor in
+//! the set. `EG p` begins with all states of `p`; a sweep takes out those that have successors, but none in the set. Threads add
+//! to a set while others read it: a sweep that sees an addition early decides more states, and one that sees it late leaves them
+//! to the next sweep. Sets only grow (that of `EG` has the states that are out), so the last sweep, which adds nothing, ends with
+//! the same set in each order.
 
 use super::bits::{Bits, Growing, View};
 use super::evaluate::Space;

@@ -236,11 +236,16 @@ fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize
     let model = text.model();
     let interpreter = Interpreter::new(model);
     let Some(graph) = Graph::of(&interpreter) else { return 0 };
+    let read = |condition: &&str| text.condition(&Source { name: "condition".into(), text: (*condition).into() }).ok();
+    // Not every model has all of their names.
+    let conditions: Vec<&str> = conditions.iter().copied().filter(|condition| read(condition).is_some()).collect();
+    let conditions = &conditions[..];
     let mut values: Vec<Vec<bool>> = Vec::new();
-    for condition in conditions {
-        let source = Source { name: "condition".into(), text: (*condition).into() };
-        let condition = text.condition(&source).unwrap_or_else(|error| panic!("{condition}: {error}")).0;
-        values.push(graph.states.iter().map(|state| interpreter.value(&condition, state).unwrap() != 0).collect());
+    for condition in conditions.iter().filter_map(read) {
+        values.push(graph.states.iter().map(|state| interpreter.value(&condition.0, state).unwrap() != 0).collect());
+    }
+    if values.is_empty() {
+        return 0;
     }
     let texts: Vec<String> = formulas.iter().map(|formula| formula.text(conditions)).collect();
     let branching = branching(text, &texts);
@@ -259,7 +264,7 @@ fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize
         assert_eq!((answer.verdict, answer.satisfying), (verdict, Some(count)), "{text_of}\n{}", model.source.text);
         match &answer.witness {
             Some(Ok(witness)) => {
-                // It was replayed. A path that ends nowhere else ends in a deadlock.
+                // The interpreter replayed it.
                 let numbers: Vec<usize> =
                     witness.states.iter().map(|state| graph.states.iter().position(|of| of == state).unwrap()).collect();
                 assert!(numbers.windows(2).all(|pair| graph.successors[pair[0]].contains(&pair[1])), "{text_of}");

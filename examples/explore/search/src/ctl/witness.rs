@@ -1,7 +1,7 @@
 //! Paths that show why a formula holds or fails, as far as one path shows it.
 //!
-//! What is shown holds in the initial state: the formula, or its negation. The path of `EX`, `E[. U .]` or `EG` goes on with what
-//! holds in its last state. It ends at a condition, and where all paths matter.
+//! A path shows the formula or its negation, whichever holds in the initial state. The path of `EX`, `E[. U .]` or `EG` goes on
+//! with what holds in its last state. It ends at a condition, and where all paths matter.
 
 use super::bits::View;
 use super::evaluate::{Space, Values};
