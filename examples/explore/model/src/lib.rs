@@ -11,6 +11,7 @@ mod buffer;
 mod chains;
 pub mod checks;
 pub mod constants;
+pub mod ctl;
 pub mod diagnostic;
 pub mod dve;
 pub mod input;

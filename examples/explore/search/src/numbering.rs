@@ -7,6 +7,7 @@
 //!
 //! The engine of threads answers questions about the states, over the same table.
 
+use crate::ctl::{self, Branching, BranchingTime};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Lists, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Step};
@@ -160,6 +161,18 @@ impl<S: Storage, C: StateSpace> Liveness for Numbering<'_, S, C> {
 impl<S: Storage, C: StateSpace> Possibilities for Numbering<'_, S, C> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         self.threads.answer(possible, interpreter, exploration, limits)
+    }
+}
+
+impl<S: Storage, C: StateSpace> BranchingTime for Numbering<'_, S, C> {
+    fn branch(
+        &mut self,
+        branching: &Branching,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> ctl::Outcome {
+        self.threads.branch(branching, interpreter, exploration, limits)
     }
 }
 

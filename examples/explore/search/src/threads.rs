@@ -1,6 +1,7 @@
 //! The engine that uses threads of this machine. The table may be on any device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
+use crate::ctl::{self, Branching, BranchingTime};
 use crate::engine::{Begin, HostEngine, Recorder};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
@@ -121,5 +122,17 @@ impl<S: Storage, X: Successors> Liveness for Threads<'_, S, X> {
 impl<S: Storage, X: Successors> Possibilities for Threads<'_, S, X> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         possible.answer(self.table, self.source, interpreter, exploration, limits)
+    }
+}
+
+impl<S: Storage, X: Successors> BranchingTime for Threads<'_, S, X> {
+    fn branch(
+        &mut self,
+        branching: &Branching,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> ctl::Outcome {
+        branching.answer(self.table, self.source, interpreter, exploration, limits)
     }
 }

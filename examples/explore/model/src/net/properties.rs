@@ -1,13 +1,14 @@
 //! Reads properties of nets in the XML format of the Model Checking Contest.
 //!
-//! The supported properties are: conditions that are reachable (`exists-path`/`finally`) or hold everywhere
-//! (`all-paths`/`globally`), bounds of places (`place-bound`), and formulas of linear temporal logic (`all-paths` or
-//! `exists-path` around a formula that has no further path quantifiers). A formula whose path quantifiers are nested is a CTL
-//! formula and is declined.
+//! Read are conditions that are reachable (`exists-path`/`finally`) or hold everywhere (`all-paths`/`globally`), bounds of places
+//! (`place-bound`), and formulas of linear temporal logic (`all-paths` or `exists-path` around any formula without further path
+//! quantifiers). A formula with path quantifiers in others is one of branching time (CTL), and so is any formula of a property
+//! whose id names an examination of CTL.
 
 use super::marking::{Amount, Condition};
 use super::pnml::{Index, Lines, Names};
 use super::xml::{self, elements, kind, only_of, shown};
+use crate::ctl::{Literal, Parts};
 use crate::diagnostic::{Diagnostic, Located};
 use crate::ir::net::PlaceId;
 use crate::ir::{Source, Span};
@@ -16,7 +17,10 @@ use crate::parsing;
 use roxmltree::{Document, Node, ParsingOptions};
 use warpset_support::escaping;
 
-/// Limit of the nesting of a formula, because recursive functions walk it.
+/// Examinations whose formulas are of branching time. The id of a property names its examination.
+const EXAMINATIONS_OF_CTL: [&str; 2] = ["CTLCardinality", "CTLFireability"];
+
+/// Deepest nesting of a formula, which is walked by recursion.
 const MAX_DEPTH: usize = 400;
 
 /// A property of a file.
@@ -50,6 +54,12 @@ pub enum Question {
         formula: Formula,
         conditions: Vec<Condition>,
         is_negated: bool,
+    },
+    /// Whether the initial marking satisfies a formula of branching time over the conditions.
+    Branching {
+        parts: Parts,
+        formula: Literal,
+        conditions: Vec<Condition>,
     },
     Global(Global),
     /// There is no answer, for this reason.
@@ -128,11 +138,25 @@ impl Conditions {
         if let Condition::Constant(truth) = condition {
             return Formula::Constant(truth);
         }
+        Formula::Proposition(self.number(condition))
+    }
+
+    fn number(&mut self, condition: Condition) -> usize {
         let known = self.0.iter().position(|known| *known == condition);
-        Formula::Proposition(known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.0.push(condition);
             self.0.len() - 1
-        }))
+        })
+    }
+
+    /// A condition as a part of formulas of branching time.
+    fn literal(&mut self, condition: Condition, parts: &mut Parts) -> Literal {
+        match condition {
+            Condition::Constant(true) => Literal::TRUE,
+            Condition::Constant(false) => Literal::FALSE,
+            Condition::Not(of) => !self.literal(*of, parts),
+            other => parts.condition(self.number(other)),
+        }
     }
 }
 
@@ -155,8 +179,10 @@ impl Reader<'_> {
         };
         // Verdicts are lines of words, so the name must be one word.
         let name = escaping::word(&text_of(one("id")?)).into_owned();
-        let question = one("formula").and_then(|formula| self.only(formula)).and_then(|formula| self.question(formula));
-        // A property that cannot be read must not prevent answers for the file's other properties.
+        let is_of_ctl = EXAMINATIONS_OF_CTL.iter().any(|examination| name.contains(examination));
+        let question = one("formula").and_then(|formula| self.only(formula));
+        let question = question.and_then(|formula| self.question(formula, is_of_ctl));
+        // One unreadable property must not cost the file's others their answers.
         let question = question.unwrap_or_else(|error| {
             let Span { line, column, .. } = error.span;
             Question::Declined(format!("the property cannot be read: {line}:{column}: {}", error.message))
@@ -164,7 +190,7 @@ impl Reader<'_> {
         Ok(Property { name, question })
     }
 
-    fn question(&self, node: Node) -> Result<Question, Diagnostic> {
+    fn question(&self, node: Node, is_of_ctl: bool) -> Result<Question, Diagnostic> {
         match kind(node) {
             "place-bound" => Ok(Question::Bound(self.all(node, "place", &self.names.places)?)),
             quantifier @ ("all-paths" | "exists-path") if !has_quantifier(self.only(node)?) => {
@@ -176,6 +202,9 @@ impl Reader<'_> {
                     let condition = if is_all { condition.negated() } else { condition };
                     return Ok(Question::Reach { condition, if_reached: !is_all });
                 }
+                if is_of_ctl {
+                    return self.of_branching_time(node);
+                }
                 if kind(inner) == "next" && !is_temporal(self.only(inner)?) && self.names.begins_in_deadlock {
                     self.look_at(inner, 0)?;
                     let why = "the first marking is a deadlock: a path of CTL ends there, and a run of LTL stays there";
@@ -186,26 +215,83 @@ impl Reader<'_> {
                 let formula = if is_all { formula } else { formula.negated() };
                 Ok(Question::Runs { formula, conditions: conditions.0, is_negated: !is_all })
             }
-            "negation" => Ok(match self.question(self.only(node)?)? {
+            "negation" => Ok(match self.question(self.only(node)?, is_of_ctl)? {
                 Question::Reach { condition, if_reached } => Question::Reach { condition, if_reached: !if_reached },
                 Question::Initial(condition) => Question::Initial(condition.negated()),
                 Question::Runs { formula, conditions, is_negated } => {
                     Question::Runs { formula, conditions, is_negated: !is_negated }
                 }
+                Question::Branching { parts, formula, conditions } => {
+                    Question::Branching { parts, formula: !formula, conditions }
+                }
                 Question::Bound(_) => return Err(self.error(node, "a number has no negation")),
                 other => other,
             }),
-            _ if has_quantifier(node) => {
-                // The names must exist even if the formula has no answer.
-                self.look_at(node, 0)?;
-                Ok(Question::Declined("formulas of CTL, with path quantifiers in others, have no answer here".into()))
-            }
+            _ if has_quantifier(node) => self.of_branching_time(node),
             _ if is_temporal(node) => Err(self.error(node, "`all-paths` or `exists-path` must be around it")),
             _ => Ok(Question::Initial(self.condition(node, 0)?)),
         }
     }
 
-    /// Checks the conditions in a formula that is declined.
+    fn of_branching_time(&self, node: Node) -> Result<Question, Diagnostic> {
+        let (mut parts, mut conditions) = (Parts::default(), Conditions::default());
+        let formula = self.branching(node, &mut parts, &mut conditions, 0)?;
+        Ok(Question::Branching { parts, formula, conditions: conditions.0 })
+    }
+
+    /// A formula of branching time: each temporal operator is directly in a path quantifier.
+    fn branching(&self, node: Node, parts: &mut Parts, conditions: &mut Conditions, depth: usize) -> Result<Literal, Diagnostic> {
+        self.ensure_depth(node, depth)?;
+        if !has_quantifier(node) && !is_temporal(node) {
+            return Ok(conditions.literal(self.condition(node, depth)?, parts));
+        }
+        match kind(node) {
+            quantifier @ ("all-paths" | "exists-path") => {
+                let (path, is_all) = (self.only(node)?, quantifier == "all-paths");
+                if kind(path) == "until" {
+                    let [before, reach] = self.sides(path)?;
+                    let first = self.branching(before, parts, conditions, depth + 2)?;
+                    let second = self.branching(reach, parts, conditions, depth + 2)?;
+                    return Ok(if is_all { parts.all_until(first, second) } else { parts.exists_until(first, second) });
+                }
+                let operator = match kind(path) {
+                    "globally" if is_all => Parts::all_globally,
+                    "globally" => Parts::exists_always,
+                    "finally" if is_all => Parts::all_finally,
+                    "finally" => Parts::exists_finally,
+                    "next" if is_all => Parts::all_next,
+                    "next" => Parts::exists_next,
+                    _ => return Err(self.error(path, "a temporal operator must be directly in a path quantifier (CTL)")),
+                };
+                let of = self.branching(self.only(path)?, parts, conditions, depth + 2)?;
+                Ok(operator(parts, of))
+            }
+            "negation" => Ok(!self.branching(self.only(node)?, parts, conditions, depth + 1)?),
+            name @ ("conjunction" | "disjunction") => {
+                let is_and = name == "conjunction";
+                let mut joined = if is_and { Literal::TRUE } else { Literal::FALSE };
+                for child in elements(node) {
+                    let of = self.branching(child, parts, conditions, depth + 1)?;
+                    joined = if is_and { parts.and(joined, of) } else { parts.or(joined, of) };
+                }
+                Ok(joined)
+            }
+            _ => Err(self.error(node, "`all-paths` or `exists-path` must be around it")),
+        }
+    }
+
+    /// The two sides of `until`.
+    fn sides<'a, 'i>(&self, node: Node<'a, 'i>) -> Result<[Node<'a, 'i>; 2], Diagnostic> {
+        let part = |name: &str| {
+            let part = elements(node).find(|part| kind(*part) == name);
+            let part =
+                part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))?;
+            self.only(part)
+        };
+        Ok([part("before")?, part("reach")?])
+    }
+
+    /// Checks the conditions in a formula that has no answer.
     fn look_at(&self, node: Node, depth: usize) -> Result<(), Diagnostic> {
         self.ensure_depth(node, depth)?;
         match kind(node) {
@@ -235,12 +321,8 @@ impl Reader<'_> {
             "finally" => Ok(inner(self.only(node)?)?.finally()),
             "next" => Ok(inner(self.only(node)?)?.next()),
             "until" => {
-                let part = |name: &str| {
-                    let part = elements(node).find(|part| kind(*part) == name);
-                    part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))
-                };
-                let before = inner(self.only(part("before")?)?)?;
-                Ok(before.until(inner(self.only(part("reach")?)?)?))
+                let [before, reach] = self.sides(node)?;
+                Ok(inner(before)?.until(inner(reach)?))
             }
             "negation" => Ok(inner(self.only(node)?)?.negated()),
             name @ ("conjunction" | "disjunction") => {

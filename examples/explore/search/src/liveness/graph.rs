@@ -3,14 +3,32 @@
 use super::residue::large_piece;
 use crate::exploration::Limits;
 use crate::successors::{Expansion, Scratch, Successors};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result};
 use rayon::prelude::*;
+use std::fmt;
 use warpset::{Reference, Storage, VectorTable};
 
 /// Target of a step whose target state is not in the table.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// States, steps and values. States are numbered in the order of the table.
+/// There is no memory for the graph.
+#[derive(Debug)]
+struct NoMemory;
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no memory for all states and steps at once")
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
+/// Whether a graph was not loaded because there is no memory for it.
+pub fn is_lack_of_memory(error: &Error) -> bool {
+    error.is::<NoMemory>()
+}
+
+/// States, steps and values. States have numbers, in the order of the table.
 pub struct StateGraph<V> {
     pub members: Vec<Reference>,
     /// Number of the initial state.
@@ -38,8 +56,8 @@ impl<V: Send> StateGraph<V> {
         values_of_state: usize,
         value: impl Fn(&[u32], &mut Vec<V>) + Sync,
     ) -> Result<Self> {
-        let no_memory = || anyhow!("no memory for all states and steps at once");
-        // An indexed table may have more rows than slots, so the list of numbers must reach the largest reference.
+        let no_memory = || Error::from(NoMemory);
+        // An indexed table may have more rows than slots: numbers are by the largest reference.
         let (mut slots, states) = (table.slots(), table.len()?);
         while table.reference(slots).is_some() {
             slots *= 2;

@@ -90,21 +90,17 @@ impl Possible {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let graph = self.graph(table, source, interpreter, limits)?;
-        let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
-        let marks = Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let initial = interpreter.model().initial_state();
         if graph.values.contains(&None) {
             outcome.has_fault = true;
             let faulty = graph.members.iter().zip(&graph.values).filter(|(_, value)| value.is_none());
-            faulty.for_each(|(state, _)| marks.set_on_cycle(*state));
+            let faulty: Vec<Reference> = faulty.map(|(state, _)| *state).collect();
             drop(graph);
-            let (states, _) =
-                path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
-            let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
-            let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
-            outcome.found = Some(lost(Violation::Fault(fault), states));
+            let condition = std::slice::from_ref(&self.checks.conditions[0].must_hold);
+            outcome.found = Some(path_to_fault(table, source, interpreter, limits, &faulty, condition)?);
             return Ok(());
         }
+        let marks = marks(table);
         let component = components(graph.members.len(), |state| graph.successors(state));
         let count = component.iter().max().map_or(0, |most| *most as usize + 1);
         let (mut holds, mut has_step, mut is_left) = (vec![false; count], vec![false; count], vec![false; count]);
@@ -193,6 +189,30 @@ pub fn is_live<S: Storage, X: Successors>(
         }
     }
     Ok(true)
+}
+
+/// Marks of no state.
+fn marks<S: Storage>(table: &VectorTable<S>) -> Residue {
+    let flags = (0..table.slots()).into_par_iter().map(|_| AtomicU16::new(0)).collect();
+    Residue { flags, members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None }
+}
+
+/// A shortest path to one of these states, in which one of these conditions has a fault.
+pub fn path_to_fault<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    interpreter: &Interpreter,
+    limits: Limits,
+    faulty: &[Reference],
+    conditions: &[Expression],
+) -> Result<Lost> {
+    let marks = marks(table);
+    faulty.iter().for_each(|state| marks.set_on_cycle(*state));
+    let initial = interpreter.model().initial_state();
+    let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+    let fault = conditions.iter().find_map(|condition| interpreter.value(condition, &states[states.len() - 1]).err());
+    let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
+    Ok(lost(Violation::Fault(fault), states))
 }
 
 fn lost(violation: Violation, states: Vec<Vec<u32>>) -> Lost {
