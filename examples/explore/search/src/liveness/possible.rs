@@ -209,7 +209,7 @@ pub fn path_to_fault<S: Storage, X: Successors>(
     let marks = marks(table);
     faulty.iter().for_each(|state| marks.set_on_cycle(*state));
     let initial = interpreter.model().initial_state();
-    let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+    let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
     let fault = conditions.iter().find_map(|condition| interpreter.value(condition, &states[states.len() - 1]).err());
     let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
     Ok(lost(Violation::Fault(fault), states))
