@@ -129,8 +129,8 @@ public:
         return write(take(1), vector, parent);
     }
 
-    // As `add`, but in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for
-    // each.
+    // First of two steps that replace `add`, so that one thread can take rows for several vectors: takes `count` rows and returns
+    // the first one. The second step, `write`, writes one vector to one row.
     WARPSET_FN u32 take(u32 count)
     {
         // Relaxed: only the uniqueness of rows matters; they are read behind a barrier.

@@ -115,7 +115,7 @@ struct NodeTable {
         }
     }
 
-    // As above, for one node. Returns its reference, or `missing`.
+    // As `find_all`, for one node. Returns its reference, or `missing`.
     template <Operation operation>
     WARPSET_FN u32 find(u64 node, u32& fresh) const
     {

@@ -82,8 +82,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut parents = Parents::new(table)?;
         if let Some(Parents { low, .. }) = &mut parents {
-            // The initial state is its own parent, because 0 would mark a hole. A copy from the host, because one element is not
-            // worth a kernel.
+            // The initial state is its own parent, because 0 would mark a hole. The host copies this element, because one element
+            // is not worth a kernel.
             ensure!(reference.slot() == 0, "the table is empty but does not begin with row 0: please report this as a bug");
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
@@ -130,7 +130,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     }
 
     /// Lists the references of the states in a range of rows. Returns the list and its length; `None` if there is no memory for
-    /// it.
+    /// the list.
     pub(super) fn states_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<(CudaSlice<u64>, usize)>> {
         let Some(mut references) = allocate::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
         let mut count = self.stream.alloc_zeros::<u64>(1)?;
@@ -157,8 +157,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(if count == 0 { Vec::new() } else { self.stream.clone_dtoh(&references.slice(..count))? })
     }
 
-    /// The words of the states in a range of rows; `None` if there is no memory for them. Uses no kernel that puts states,
-    /// because that would need more memory.
+    /// Reads the words of the states in a range of rows; `None` if there is no memory for the words. Uses no kernel that puts
+    /// states, because that would need more memory.
     pub(super) fn words_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<Vec<u32>>> {
         let Some((references, count)) = self.states_of_rows(parents, rows)? else { return Ok(None) };
         let rows = self.downloaded(&references, count)?;
@@ -166,7 +166,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         if_it_fits(self.table.get_many(&references))
     }
 
-    /// The states of a path to `found`, by the parents of its states.
+    /// Returns the states of a path to `found`, which follows the parents from `found` to the initial state.
     pub(super) fn walk_to_parents(&self, parents: &Parents, found: &Found) -> Result<Vec<Vec<u32>>> {
         let last = self.table.locate_many(&found.state)?[0].context("the state that was found is not stored")?;
         let mut rows = self.stream.clone_htod(&vec![NONE; found.level as usize + 1])?;
@@ -177,8 +177,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         launch.arg(&states).arg(&found.level).arg(&mut rows);
         // SAFETY:
         // - the arguments are those of `walk_to_parents` in its order, each of the layout that it has in explore.cu;
-        // - `rows` has `level + 1` elements, and its last one is a row that is stored;
-        // - a state's parent is a stored row, so it has a parent, too.
+        // - `rows` has `level + 1` elements, and its last element is a stored row;
+        // - the parent of a state is a stored row, so it has a parent, too.
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
         let rows = self.stream.clone_dtoh(&rows)?;
         let references: Option<Vec<_>> = rows.iter().map(|row| self.table.reference(*row)).collect();

@@ -54,8 +54,8 @@ pub struct OnGpu<'a> {
     order: CudaSlice<u64>,
     /// Starts of levels in `order`, including the current level.
     starts: Vec<u64>,
-    /// Places in `order`: the first unexpanded state of this level, the level's end, and the end of the part of the next level
-    /// found so far.
+    /// Places in `order`: the first unexpanded state of this level, the end of the level, and the end of the part of the next
+    /// level found so far.
     next: u64,
     end: u64,
     stored: u64,
@@ -65,7 +65,7 @@ pub struct OnGpu<'a> {
     search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<SearchState>,
-    /// While the table grows: its former number of slots, and the words of the states from `next` on.
+    /// Set while the table grows: its former number of slots, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
 
@@ -308,7 +308,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         // SAFETY:
         // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
         // - `tables` are those of the model that was compiled;
-        // - `starts` describes a written part of `order`, as level 0 to the kernel;
+        // - `starts` describes a written part of `order`, which is level 0 to the kernel;
         // - `path` has room for two states, `place` for one reference;
         // - the view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(walk.launch) }?;
@@ -317,12 +317,12 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 }
 
-/// Allocates an order: references of as many states as the table may have, and one element more, so that no part of it is empty.
+/// Allocates an order: a reference for each slot of the table, and one element more, so that no part of the order is empty.
 fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Result<Option<CudaSlice<u64>>> {
     allocate(stream, table.slots() + 1)
 }
 
-/// Rows for successors that fit `bytes`; at least as many as the smallest tile may need.
+/// Number of rows for successors that fit `bytes`, but at least the number that the smallest tile may need.
 pub fn rows_for(bytes: u64, width: u64, threads: u64, most_steps: u64) -> u64 {
     (bytes / (4 * width)).min(MOST_ROWS).max(rows_of_tile(WARP, threads, most_steps))
 }
@@ -346,7 +346,7 @@ fn count_steps(kernel: &Kernel, stream: &Arc<CudaStream>) -> Result<u64> {
     let mut most = stream.alloc_zeros::<u64>(1)?;
     let mut launch = stream.launch_builder(&function);
     launch.arg(&mut most);
-    // SAFETY: the address of a number, which one thread writes.
+    // SAFETY: the argument is the address of one number, which one thread writes.
     unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
     Ok(stream.clone_dtoh(&most)?[0])
 }
