@@ -41,7 +41,7 @@ u32 Candidates::pass(const TableView& table, Filter filter, const BatchView& bat
         const u32 count = static_cast<u32>(batch.count - next < block ? batch.count - next : block);
         u64 hashes[block];
         of_width[table.width <= 8 ? table.width : 0](table, filter, batch.vectors + next * table.width, count, hashes);
-        // There is no branch that depends on a vector.
+        // No branch here depends on a vector.
         for (u32 i = 0; i < count; ++i) {
             if (batch.outcomes) batch.outcomes[next + i] = static_cast<u8>(Outcome::Absent);
             if (batch.references) batch.references[next + i] = batch.no_slot();

@@ -1,12 +1,12 @@
 // The filter of a bucket table on a CPU: bits for all stored vectors. A lookup of an absent vector that the filter rules out
 // reads no slot.
 //
-// The filter is an array of 64-bit words beside the slots, one word for 8 slots (1 byte a slot). A vector has one word, and 3
-// bits in it, by its hash. The put that stores a vector sets its bits. A lookup reads the word of its vector: if a bit is not
-// set, the vector is absent; if all are, the lookup reads slots. (A Bloom filter whose blocks are single words: Putze, Sanders
-// and Singler 2007.) The word is the hash scaled to the number of words, so it depends on the high bits of the hash, as the
-// bucket does; the bits are the 18 low bits. By calculation about 1 % of absent vectors have all bits set at fill 0.5, 2 % at
-// 0.7, 3 % at 0.9.
+// The filter is an array of 64-bit words beside the slots, one word for 8 slots (1 byte a slot). The hash of a vector selects a
+// word and 3 bits in it. The put that stores a vector sets its bits. A lookup reads the word of its vector: if a bit is not set,
+// the vector is absent; if all three are set, the lookup reads slots. (A Bloom filter whose blocks are single words: Putze,
+// Sanders and Singler 2007.) The number of the word is the hash scaled to the number of words. So it depends on the high bits of
+// the hash, as the bucket does. The 18 low bits select the vector's bits. By calculation about 1 % of absent vectors have all
+// bits set at fill 0.5, 2 % at 0.7, 3 % at 0.9.
 //
 // A put stores a vector first, and sets its bits later. In between, another call may find the vector and return Seen. A lookup
 // that begins after that call must not take the vector for absent. So a lookup call uses the filter only if no put call is under
@@ -24,7 +24,8 @@
 // other work; fill 0.7, 2^22 vectors of 2 words and 2^21 of 8. Figures are ratios to the time without a filter:
 //   - A tag a slot (8 bits of the hash, 0 for EMPTY; lookups compare the tags of a bucket at once, and end where searches of
 //     slots do): absent 0.75 and 0.76 where the filter takes 0.28 and 0.27, because a search still walks from bucket to bucket
-//     and its end is mispredicted. New vectors pay as much (1.43 and 1.21; 1.51 and 1.26 with the filter in the same run).
+//     and its end is mispredicted. New vectors take about as long as with the filter (1.43 and 1.21; with the filter 1.51 and
+//     1.26 in the same run).
 //   - A second pass over each piece of a batch, which hashes the New vectors again and sets their bits: new 1.44 and 1.60.
 //   - A plain store instead of an atomic OR (which would lose bits of other threads): new 1.47 and 1.24, the same as with the OR
 //     in that run.

@@ -69,7 +69,7 @@ struct TreeTables {
         geometry->table_view_bytes = sizeof(TreeView);
     }
 
-    // Of a table's strategy, only the pairing matters to a thread.
+    // Only the pairing of a table's strategy matters to a thread.
     template <class Use>
     static void with_table(const View& view, Use use)
     {
@@ -85,7 +85,7 @@ struct TreeTables {
     }
 };
 
-// The view of a tree table begins with that of its roots, so the kernels of bucket tables take it.
+// The view of a tree table begins with the view of its roots, so the kernels of bucket tables accept it.
 constexpr MaintenanceKernels tree_maintenance()
 {
     MaintenanceKernels kernels = maintenance_kernels_of<TreeTables>();

@@ -12,9 +12,9 @@
 // Nodes that no stored vector has are not moved: their vectors were rejected or removed. (If a vector of a damaged file cannot be
 // read, it is dropped, but some of its nodes may have been moved before.)
 //
-// Threads share the lists. If two move one node at a time, both find-or-put the same pair, and get the same reference
-// (core/claim.cuh). So both write the same entry. Entries are relaxed: an entry is a number that is compared and stored. Nodes of
-// the larger table are read after the threads are joined.
+// Threads share the lists. If two threads move the same node at the same time, both find-or-put the same pair, and get the same
+// reference (core/claim.cuh). So both write the same entry. Entries are relaxed: an entry is a number that is compared and
+// stored. Nodes of the larger table are read after the threads are joined.
 #include "kernels.hpp"
 
 namespace warpset {

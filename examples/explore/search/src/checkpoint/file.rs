@@ -74,7 +74,7 @@ impl States for &[u32] {
     }
 }
 
-/// Writes the header and the words of some lists.
+/// Writes the header, and the words of all `lists`.
 pub fn put(to: &mut impl Write, header: &Value, lists: &[&dyn States]) -> Result<()> {
     let header = header.to_string();
     let sum = crc(&[header.as_bytes()]);
@@ -90,7 +90,7 @@ pub fn put(to: &mut impl Write, header: &Value, lists: &[&dyn States]) -> Result
     blocks.write()
 }
 
-/// Words on their way to a file.
+/// Writer of words, in blocks with checksums.
 struct Blocks<'a, W> {
     to: &'a mut W,
     /// Checksum of the header.

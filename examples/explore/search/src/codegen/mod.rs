@@ -8,14 +8,14 @@
 //! bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)
 //! ```
 //!
-//! changes `to`, which the caller must have made equal to `from`, to the successor by that choice, and returns whether there is
-//! one. If not, `to` is unchanged. All units with all choices below `choices(unit)` give all steps of a state, each once. Threads
-//! that try the same choice in different states run the same code, except where the process is in different locations. So the 32
-//! states of a warp should be expanded together.
+//! changes `to`, which the caller must have made equal to `from`, to the successor by that choice, and returns true. If there is
+//! no such successor, `to` stays unchanged, and the result is false. All units with all choices below `choices(unit)` give all
+//! steps of a state, each once. Threads that try the same choice in different states run the same code, except where the process
+//! is in different locations. So the 32 states of a warp should be expanded together.
 //!
 //! Units from `first_component` on are components of a network (network.rs). Their choices must be tried in order, by one cursor
-//! for a state and a unit; once `cursor.more()` is false, no further choice gives a step. All tables are data, whose address the
-//! cursor has: [`tables`].
+//! for a state and a unit. Once `cursor.more()` is false, no further choice gives a step. All tables are data ([`tables`]); the
+//! cursor has their address.
 //!
 //! The last unit of a model with a net has the firings of its transitions (net.rs).
 //!
@@ -69,8 +69,9 @@ const PRELUDE: &str = include_str!("state.cuh");
 /// Definitions for walks, which follow the generated text.
 pub const WALK: &str = include_str!("walk.cuh");
 
-/// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
-/// with the value 0. It is called for every state. With `choosing`, there is also what chooses the steps of a reduced search.
+/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the first of
+/// the conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
+/// of a reduced search.
 pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choosing>) -> String {
     let reduction = choosing.map(|choosing| Reduction::of(model, choosing, tables(model, None).len()));
     let names = Names::new(model);

@@ -93,10 +93,10 @@ impl NetworkPlan {
 /// The words of the tables; empty without a network.
 ///
 /// Components come first, with 8 words each: the word, the lowest bit and the mask of the component's state in a packed state;
-/// then the places of its rows, labels and targets, of the offsets of the rules that it leads and of the numbers of these rules.
-/// The rows, labels and targets follow. If rules are listed, the tables go on with two words for each rule: the place of its
-/// parts and their number; by label the places of its rules' numbers, and these numbers; the parts, two words each; and the rules
-/// that components lead.
+/// then the places of its rows, labels and targets; then the place of the offsets of the rules that it leads, and the place of
+/// these rules' numbers. The rows, labels and targets of the components follow. If rules are listed, the tables continue with:
+/// two words for each rule, the place of its parts and their number; by label, the places of its rules' numbers, and these
+/// numbers; the parts, two words each; and the rules that components lead.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
     let plan = NetworkPlan::of(network);

@@ -76,7 +76,7 @@ EXPLORE_FN void each_step(const u32* tables, const WalkState& from, Notes& notes
     }
 }
 
-// Gives this thread the number of a remaining walk, if its walk has ended.
+// Gives this thread the number of a remaining walk, if there is one.
 EXPLORE_FN void next_walk(const WalkLimits& limits, WalkCounts* counts, Walker& own)
 {
     own.walk = fetch_add_relaxed(&counts->next, 1);
