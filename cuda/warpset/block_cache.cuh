@@ -63,8 +63,9 @@ struct BlockBatch : BatchView {
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps.
-// `keeps_parents`: parents are kept with their vectors until these are put, at 8 bytes each, even if the table does not use them.
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps. With
+// `keeps_parents`, parents are kept with their vectors until the vectors are put, at 8 bytes each, even if the table does not use
+// them.
 template <class Table, u32 rows, bool keeps_parents = Table::is_incremental>
 class BlockCache {
     using Block = platform::Block;

@@ -315,8 +315,8 @@ private:
     }
 };
 
-// First line of a message. By its stamp the receiver recognizes the message that it waits for, and does not mistake a message for
-// another rank or of another round for it. Mirrored by `Stamp` in src/layout/rank.rs.
+// First line of a message. By this stamp the receiver recognizes the message that it waits for, and rejects messages for other
+// ranks or of other rounds. Mirrored by `Stamp` in src/layout/rank.rs.
 struct Stamp {
     u64 magic, sequence;
     u32 kind, from, to, width;

@@ -55,7 +55,8 @@ use warpset_support::replacing;
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 20;
 
-/// Most transitions and overflows that a checkpoint may have counted, so that a resumed search does not overflow its counters.
+/// Maximum number of transitions and of overflows that a checkpoint may have counted, so that a resumed search does not overflow
+/// its counters.
 const MOST_COUNTED: u64 = 1 << 62;
 
 /// State of a search at the time of a checkpoint.
@@ -83,7 +84,7 @@ pub struct Resumed {
 pub struct Schedule {
     pub path: PathBuf,
     pub every: Duration,
-    /// Most levels between two checkpoints.
+    /// Maximum number of levels between two checkpoints.
     pub levels: Option<u64>,
     /// Shows a warning at once.
     pub warn: fn(&str),

@@ -21,7 +21,7 @@ extern "C" {
 
 unsigned explore_width() { return explore::state_words; }
 
-// Most steps of a state, without those of a net.
+// Maximum number of steps of a state, without the steps of a net.
 u64 explore_most_steps()
 {
     u64 most = 0;

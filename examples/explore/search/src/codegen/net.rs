@@ -6,7 +6,7 @@ use crate::ir::Model;
 use crate::ir::net::{Firing, FiringGroup, Firings, Test};
 use std::fmt::Write;
 
-/// Most firings for which statements are generated. A compiler takes some milliseconds for each.
+/// Maximum number of firings for which statements are generated. A compiler takes some milliseconds for each.
 const MOST_STATEMENTS: usize = 400;
 
 /// Text that reads the tables.

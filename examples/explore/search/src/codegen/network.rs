@@ -27,10 +27,10 @@ struct Cursor {
 /// Words of a component in the tables.
 pub const COMPONENT_WORDS: usize = 8;
 
-/// Most steps from one state: compiled code for CPUs needs room for all steps of a state.
+/// Maximum number of steps from one state: compiled code for CPUs needs room for all steps of a state.
 const MOST_STEPS: u64 = 1 << 20;
 
-/// Most words of tables: places in them have 32 bits.
+/// Maximum number of words of tables: places in the tables have 32 bits.
 const MOST_WORDS: usize = u32::MAX as usize;
 
 /// Returns an error with the numbers if a network is too large for tables.
@@ -45,7 +45,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
 
 /// Starts of the parts of the tables.
 struct NetworkPlan {
-    /// By component: rows, labels and targets. Components with the same table share them.
+    /// By component, the places of its rows, labels and targets. Components with the same table share them.
     components: Vec<[usize; 3]>,
     rules: Option<RulesPlan>,
     words: usize,
@@ -56,7 +56,7 @@ struct RulesPlan {
     rules: usize,
     of_labels: usize,
     parts: usize,
-    /// By component: offsets by label and numbers of the rules that it leads.
+    /// By component, the places of two lists: the offsets, by label, and the numbers of the rules that the component leads.
     led: Vec<[usize; 2]>,
 }
 

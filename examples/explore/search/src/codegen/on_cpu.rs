@@ -113,7 +113,7 @@ impl<'m> Compiled<'m> {
     ) -> Result<Option<Self>> {
         let functions = Functions { interpreted, stubborn, of_walks: false };
         let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
-        // SAFETY: the types are those in expand.cpp.
+        // SAFETY: the types match expand.cpp.
         let (expand, most_steps, memory) = unsafe {
             let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
             (*library.get::<Expand>(b"explore_expand")?, most_steps(&library)?, memory() as usize)
@@ -146,7 +146,7 @@ impl<'m> Compiled<'m> {
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
         // SAFETY: `states` has `states.len() / width` states of `width` words; there is room for `rows` successors after the
-        // earlier ones; the tables are those of the model that was compiled; `memory` has as many words as the function needs.
+        // earlier ones; the tables belong to the compiled model; `memory` has as many words as the function needs.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
@@ -246,7 +246,7 @@ impl<'m> CompiledWalks<'m> {
         assert!(model.property.is_none(), "walks are without a property");
         let functions = Functions { interpreted, stubborn: None, of_walks: true };
         let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
-        // SAFETY: the type is that in expand.cpp.
+        // SAFETY: the type matches expand.cpp.
         let walk = unsafe { *library.get::<Walk>(b"explore_walk")? };
         let transitions = model.net.as_ref().map_or(0, |net| net.transitions.len());
         let memory = ((most_steps(&library)? + 1) * model.layout.words).max(transitions);
@@ -263,7 +263,7 @@ impl Walker for CompiledWalks<'_> {
         assert!(state.len() == self.model.layout.words);
         let mut walked = Walked::default();
         // SAFETY: the state has the model's width; there is memory for the successors of a state and one more row, and for the
-        // transitions of a net; the tables are those of the model that was compiled; the types are those in expand.cpp.
+        // transitions of a net; the tables belong to the compiled model; the types match expand.cpp.
         unsafe {
             (self.walk)(self.tables.as_ptr(), state.as_mut_ptr(), random, most, rows.as_mut_ptr(), &mut walked);
         }
@@ -340,15 +340,15 @@ impl Functions<'_, '_> {
 fn load(library: &Path, words: usize) -> Result<Library> {
     // SAFETY: the library was compiled from expand.cpp, just now or by this user before, and does nothing when it is loaded.
     let library = unsafe { Library::new(library) }.context("loading compiled next-state functions")?;
-    // SAFETY: the type is that in expand.cpp.
+    // SAFETY: the type matches expand.cpp.
     let width = unsafe { library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?() } as usize;
     ensure!(width == words, "states of {words} words were compiled as of {width}");
     Ok(library)
 }
 
-/// Most steps of a state, without those of a net.
+/// Maximum number of steps of a state, without the steps of a net.
 fn most_steps(library: &Library) -> Result<usize> {
-    // SAFETY: the type is that in expand.cpp.
+    // SAFETY: the type matches expand.cpp.
     Ok(unsafe { library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?() } as usize)
 }
 

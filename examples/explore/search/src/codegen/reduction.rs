@@ -31,7 +31,7 @@ const STUBBORN: &str = include_str!("stubborn.cuh");
 /// per lane.
 const MOST_LANES: usize = 32;
 
-/// Most words of the rows for a GPU: 1 GiB.
+/// Maximum number of words of the rows for a GPU: 1 GiB.
 const MOST_ROW_WORDS: usize = 1 << 28;
 
 /// How the steps of a reduced search are chosen.

@@ -19,10 +19,10 @@ const MANY_PAIRS: usize = 32;
 /// not a pair.
 const MOST_DATA: usize = 1 << 20;
 
-/// Most choices of a process in all its locations together: their numbers are signed and have 32 bits.
+/// Maximum number of choices of a process in all its locations together: the numbers of choices are signed and have 32 bits.
 const MOST_NUMBERS: usize = i32::MAX as usize;
 
-/// Most pairs of senders and receivers for which text is generated.
+/// Maximum number of pairs of senders and receivers for which text is generated.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A sender and a receiver that may meet.

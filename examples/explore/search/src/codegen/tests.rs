@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use warpset_model::dve::Dve;
 use warpset_model::slco::Slco;
 
-/// Most states of a model that are compared.
+/// Maximum number of states of a model that are compared.
 const STATES: usize = 3000;
 
 fn read(name: &str, text: String) -> Dve {
@@ -24,7 +24,7 @@ fn read(name: &str, text: String) -> Dve {
         .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)))
 }
 
-/// Expands one state. Returns its successors and everything else found in it.
+/// Expands one state. Returns its successors, and the counts and violations found in it.
 fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion) {
     let mut expansion = Expansion::default();
     source.expand(state, &mut Scratch::default(), &mut expansion);

@@ -20,7 +20,7 @@ use round::{Findings, PIECE, Worker, found_by};
 use waiting::Waiting;
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
-/// Most states of a round. Progress is shown and limits are checked once per round.
+/// Maximum number of states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
 
 /// Minimum number of states of a round when memory is too short for more. A round of fewer than [`PIECE`] states has work for one
@@ -84,7 +84,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         if let Some(parents) = &mut parents {
             parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
         }
-        // Whether no offered state was lost.
+        // False if an offered state was lost because there was no memory to list it.
         let mut is_whole = true;
         let end = 'levels: loop {
             // A resumed search may already have found all that it will find of the next level.

@@ -17,7 +17,7 @@ use anyhow::Result;
 use std::ops::Range;
 use warpset::{Reference, Storage, VectorTable};
 
-/// Most states of a round that are read by their marks: the list of a round takes memory, too.
+/// Maximum number of states of a round that are read by their marks, because the list of a round takes memory, too.
 const MARKED_ROUND: usize = 1 << 14;
 
 /// Number of states that are listed or marked at a time, when all waiting states are listed or marked.

@@ -139,7 +139,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&list);
         launch.arg(&states).arg(&start).arg(&end).arg(&mut references).arg(&mut count);
         // SAFETY:
-        // - the arguments are those of `list_states` in its order, each of the layout that it has in explore.cu;
+        // - the arguments match the parameters of `list_states` in order and layout (explore.cu);
         // - the rows have been assigned, so they have parents, which stay where they are;
         // - `references` has room for all rows of the range.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
@@ -176,7 +176,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&walk);
         launch.arg(&states).arg(&found.level).arg(&mut rows);
         // SAFETY:
-        // - the arguments are those of `walk_to_parents` in its order, each of the layout that it has in explore.cu;
+        // - the arguments match the parameters of `walk_to_parents` in order and layout (explore.cu);
         // - `rows` has `level + 1` elements, and its last element is a stored row;
         // - the parent of a state is a stored row, so it has a parent, too.
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;

@@ -13,7 +13,7 @@ use warpset::Storage;
 use warpset::gpu::DeviceBatch;
 use warpset::gpu::cudarc_0_19::cudarc::driver::CudaSlice;
 
-/// Most and fewest states that are copied at a time; free memory decides between them.
+/// Maximum and minimum number of states that are copied at a time; free memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];
 
 /// States that are looked up at a time.

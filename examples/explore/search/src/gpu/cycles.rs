@@ -313,11 +313,12 @@ impl<S: Storage> GpuEngine<'_, S> {
     ///
     /// # Safety
     ///
-    /// - `queue` is an address in device memory that holds references to states of the table where `sweep` has a level, and has
-    ///   room for appended references;
-    /// - the parts of `trail` that the task uses (residue.cu) are valid: `numbers` for all slots of members; `room` steps; the
-    ///   start in the queue of each level up to `sweep.level` and of the next one; for each of these levels, room for the words
-    ///   of a state and for a reference; and the words of the state after the last level.
+    /// - `queue` is the address in device memory of a list of references. It holds references to states of the table where
+    ///   `sweep` has a level, and has room for appended references;
+    /// - the parts of `trail` that the task uses (residue.cu) are valid: `numbers` has the numbers of all slots of members;
+    ///   `steps` has room for `room` steps; `starts` has the start in the queue of each level up to `sweep.level` and of the
+    ///   next one; `path` has room for the words of a state for each of these levels, and has the words of the state after the
+    ///   last level; `places` has room for a reference for each of these levels.
     #[expect(clippy::too_many_arguments, reason = "it is what the kernel takes")]
     pub(super) unsafe fn take_levels(
         &self,
@@ -341,8 +342,8 @@ impl<S: Storage> GpuEngine<'_, S> {
             launch.arg(&view).arg(&self.tables).arg(flags).arg(&queue).arg(&*locations).arg(at);
             launch.arg(&most).arg(&task).arg(&nanoseconds).arg(&trail);
             // SAFETY:
-            // - the arguments are those of `sweep_levels` in its order, each of the layout that it has in residue.cu;
-            // - `tables` are those of the model that was compiled, and no thread writes them;
+            // - the arguments match the parameters of `sweep_levels` in order and layout (residue.cu);
+            // - `tables` belong to the compiled model, and no thread writes them;
             // - the caller guarantees `queue` and `trail`;
             // - the view is valid: the table does not grow meanwhile;
             // - the whole grid is resident: its size is the number of blocks that a multiprocessor holds according to the driver,

@@ -847,7 +847,7 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
 // Expands states of a level, order[search->next .. search->last], while `offers` has room. Updates the counts, and
 // writes the successors, each at least once, except those equal to their state. Afterwards the states order[search->next ..]
 // before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
-// blocks. `tables` are those of the model's network.
+// blocks. `tables`: tables of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
               explore::Limits limits EXPLORE_MARKS_PARAMETER)
@@ -872,7 +872,7 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 #else
 
 // Explores until a level is empty, a violation ends the search or a limit is reached. A cooperative launch of blocks of
-// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables`: tables of the model's network. `search`,
 // `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts,

@@ -540,8 +540,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             launch.arg(marks);
         }
         // SAFETY:
-        // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and no thread writes them;
+        // - the arguments match the parameters of `search_levels` in order and layout (explore.cu);
+        // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has room for as many states as the table has slots, or for what the caches of all blocks hold when it has
         //   `limits.room` states and blocks put no more; each state is appended once. `starts` is null, or has room for as many
         //   levels as are begun (`levels`). If there are parents instead, they have room for all rows that the table can have;
@@ -598,8 +598,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let mut launch = self.stream.launch_builder(&function);
             launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
             // SAFETY:
-            // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
-            // - `tables` are those of the model that was compiled;
+            // - the arguments match the parameters of `find_predecessor` in order and layout (explore.cu);
+            // - `tables` belong to the compiled model;
             // - `starts` has more than `level` elements, and describes parts of `order` that are written (`levels`);
             // - `path` has room for a state of each level, and `places` for a reference of each but the last;
             // - the view is valid: the table does not grow meanwhile.
@@ -683,7 +683,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         ((slots / SLOTS_A_LISTED).max(FEWEST_LISTED).max(2 * listed) + self.most_put_at_once()).min(slots)
     }
 
-    /// Most states that the blocks of a launch put when each puts the contents of its cache.
+    /// Maximum number of states that the blocks of a launch put when each puts the contents of its cache.
     fn most_put_at_once(&self) -> u64 {
         u64::from(self.kernel.launch.grid_dim.0) * u64::from(self.kernel.launch.block_dim.0) * ROWS_A_THREAD
     }

@@ -1,5 +1,5 @@
-//! One rank of several on a GPU of its own: its states stay on that GPU, are expanded there, and are sent to other ranks from
-//! there.
+//! One rank of several, on a GPU of its own. The rank's states stay on that GPU, are expanded there, and are sent to other ranks
+//! from there.
 //!
 //! ```text
 //! order    [ level 0 | ... | expanded | this level | the next one, as it is stored ]    references of this rank's table
@@ -35,7 +35,7 @@ const MOST_ROWS: u64 = 1 << 26;
 /// Rows of a block's cache for each thread: `EXPLORE_ROWS_A_THREAD`.
 const ROWS_A_THREAD: u64 = 4;
 
-/// Fewest states that a block takes: those of a warp.
+/// Minimum number of states that a block takes: the states of a warp.
 const WARP: u64 = 32;
 
 pub struct OnGpu<'a> {
@@ -48,9 +48,9 @@ pub struct OnGpu<'a> {
     /// Kernel of the search for a path, compiled when it is first needed.
     walk: Option<Kernel>,
     stream: Arc<CudaStream>,
-    /// Most steps of a state.
+    /// Maximum number of steps of a state.
     most_steps: u64,
-    /// References of the states of this rank, by levels. It has room for as many as the table has slots.
+    /// References of the states of this rank, by levels. The list has room for as many as the table has slots.
     order: CudaSlice<u64>,
     /// Starts of levels in `order`, including the current level.
     starts: Vec<u64>,
@@ -212,8 +212,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let mut launch = self.stream.launch_builder(&self.kernel.function);
         launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&mut self.offers).arg(&mut self.search).arg(&of_kernel);
         // SAFETY:
-        // - the arguments are those of `expand_states` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and no thread writes them;
+        // - the arguments match the parameters of `expand_states` in order and layout (explore.cu);
+        // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has references to stored states in `next .. last` (`put`, `finish_growth`), and no thread writes them
         //   meanwhile;
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
@@ -306,8 +306,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let mut launch = self.stream.launch_builder(&walk.function);
         launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&starts).arg(&mut path).arg(&mut place).arg(&level);
         // SAFETY:
-        // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled;
+        // - the arguments match the parameters of `find_predecessor` in order and layout (explore.cu);
+        // - `tables` belong to the compiled model;
         // - `starts` describes a written part of `order`, which is level 0 to the kernel;
         // - `path` has room for two states, `place` for one reference;
         // - the view is valid: the table does not grow meanwhile.

@@ -79,7 +79,7 @@ fn compile(sources: Sources) -> Option<Simulated> {
     let options = ["-DMODEL=\"model.cuh\"".into(), format!("-DWARPSET_WIDTH={}", sources.model.layout.words)];
     let module = Module::compile(folder.path(), "run.cpp", &options)?;
     let (mut threads, mut shared_bytes, mut most_steps, mut marks) = (0, 0, 0, 0);
-    // SAFETY: the types are those in run.cpp; the module is kept with its kernel.
+    // SAFETY: the types match run.cpp; the module is kept with its kernel.
     let kernel = unsafe {
         let describe = module.symbol::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64, *mut u32)>("simulated_describe");
         describe(&mut threads, &mut shared_bytes, &mut most_steps, &mut marks);

@@ -116,7 +116,7 @@ impl Plan {
             let mut launch = stream.launch_builder(&function);
             launch.arg(&view).arg(&plan).arg(&first).arg(&last).arg(&mut figures);
             // SAFETY:
-            // - the arguments are those of `survey_states` in its order;
+            // - the arguments match the parameters of `survey_states`;
             // - the plan is one that `new` has written for states of the table, and `figures` has the room that it needs;
             // - `last` exceeds the number of slots only for an indexed table, which compares numbers with that of its rows;
             // - the table does not grow meanwhile.

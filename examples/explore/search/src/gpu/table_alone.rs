@@ -23,7 +23,7 @@ const STATES: usize = 1 << 20;
 /// Number of consecutive states in discovery order that are expanded together, as a block of the kernel expands them.
 const TILE: usize = 256;
 
-/// Fewest states: a smaller batch takes no longer than its launch.
+/// Minimum number of states: a smaller batch takes no longer than its launch.
 const LEAST_STATES: usize = 1 << 18;
 
 impl<S: Storage> GpuEngine<'_, S> {

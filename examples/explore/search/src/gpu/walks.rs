@@ -81,7 +81,7 @@ pub struct GpuWalks<'a> {
     model: &'a Model,
     function: CudaFunction,
     stream: Arc<CudaStream>,
-    /// Most blocks that run at once.
+    /// Maximum number of blocks that run at once.
     resident: u32,
 }
 
@@ -133,8 +133,8 @@ impl<'a> GpuWalks<'a> {
             let mut launch = stream.launch_builder(function);
             launch.arg(&model_tables).arg(&initial).arg(&mut walkers).arg(&mut words).arg(&mut counts).arg(&limits);
             // SAFETY:
-            // - the arguments are those of `take_walks` in its order, each of the layout that it has in walks.cu;
-            // - the tables and the initial state are those of the model that was compiled;
+            // - the arguments match the parameters of `take_walks` in order and layout (walks.cu);
+            // - the tables and the initial state belong to the compiled model;
             // - there is a walker and a state for each thread of the grid.
             unsafe { launch.launch(config) }?;
             let now = stream.clone_dtoh(&counts)?[0];
