@@ -222,7 +222,7 @@ impl Opened {
         Ok(Self { path: path.into(), reading })
     }
 
-    /// Whether the states of the checkpoint are encoded as those of a model.
+    /// Whether the checkpoint encodes states as `model` does.
     pub fn has_states_of(&self, model: &Model) -> bool {
         identity::has_states_of(&self.reading.header["model"], model)
     }

@@ -1,5 +1,5 @@
-// Entry points of the generated next-state functions as CPU code. `MODEL` is their text, with walk.cuh behind it. The entry
-// points are those of walks if that text defines EXPLORE_WALKS, else those that expand states.
+// Entry points of the generated next-state functions as CPU code. `MODEL` is the text of these functions, followed by walk.cuh.
+// If that text defines EXPLORE_WALKS, the entry points take walks; otherwise they expand states.
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline

@@ -55,7 +55,8 @@ pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
     network::ensure_fits(model)
 }
 
-/// The words of a model's tables: of its network, or of a large net; then those of a reduction. Empty if it has none of these.
+/// Words of a model's tables: the tables of its network or of its large net, then the tables of a reduction. Empty if the model
+/// has none of these.
 pub fn tables(model: &Model, choosing: Option<Choosing>) -> Vec<u32> {
     let mut words = if model.net.is_some() { net::tables(model) } else { network::tables(model) };
     if let Some(choosing) = choosing {
@@ -116,7 +117,7 @@ pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choo
     source
 }
 
-/// Text for a CPU's walks, behind that of [`generate`]: the function `every_step`, if the model has one.
+/// Text for a CPU's walks, which follows the text of [`generate`]: the function `every_step`, if the model has one.
 pub fn walks(model: &Model) -> String {
     let context = Context { model, names: &Names::new(model), shared: &Shared::of_guards(model) };
     let of_processes = if model.network.is_some() || model.net.is_some() { None } else { steps::all_at_once(context) };

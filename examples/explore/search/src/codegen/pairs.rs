@@ -1,7 +1,7 @@
 //! Steps of two processes: a sender and a receiver on one channel.
 //!
-//! There may be many more pairs than transitions, so the text contains each transition only once: the pairs are data, and a
-//! transition's part in any pair is a case of a function for all transitions.
+//! There may be many more pairs than transitions, so the text contains each transition only once. The pairs are data. A function
+//! for all transitions has a case for each transition, which does its part in any pair.
 
 use super::expression::Scope;
 use super::names::Names;

@@ -318,8 +318,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         Ok(())
     }
 
-    /// Grows the table if it is slow because of its fill, and may grow. Returns false if the search cannot go on: the memory
-    /// limit is exceeded, or states could not be found again.
+    /// Grows the table if it is filled above `GROW_AT_FILL` and no states are marked. Returns false if the search cannot go on:
+    /// the memory limit is exceeded, or states could not be found again.
     fn grow_for(&self, waiting: &mut Waiting, lists: Lists, wants_references: bool) -> Result<bool> {
         if !self.limits.hold(self.table.bytes() + lists.waiting + lists.kept) {
             return Ok(false);

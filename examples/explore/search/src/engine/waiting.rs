@@ -147,7 +147,7 @@ impl Waiting {
         Ok(true)
     }
 
-    /// Words of the states that are not expanded, and of those found for the next level.
+    /// Words of the level's unexpanded states, and words of the states found for the next level.
     pub fn words<'a, S: Storage>(&'a self, table: &'a VectorTable<S>) -> [Words<'a, S>; 2] {
         let [level, next] = match &self.marks {
             None => [None, None],

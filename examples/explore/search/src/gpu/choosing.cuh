@@ -2,7 +2,7 @@
 // and precedes explore.cu.
 //
 // A block tries all steps of its states twice. First each thread marks the actions of its own state's steps, and the expressions
-// that are false. Then the lanes of a group choose together, for one state of the group after another (stubborn.cuh). At last the
+// that are false. Then the lanes of a group choose together, for one state of the group after another (stubborn.cuh). Finally the
 // threads try the steps again, and pass on those of chosen actions. So the threads of a warp try the same choice at the same
 // time, as in a whole search, and all lanes of a group share the work of closing a set.
 //

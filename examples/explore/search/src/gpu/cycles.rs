@@ -1,5 +1,5 @@
 //! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states in the table on
-//! the GPU. Beside the table it takes two bytes a slot and eight bytes a state.
+//! the GPU. Besides the table, the search takes two bytes a slot and eight bytes a state.
 
 use super::kernel::{Kernel, allocate};
 use super::{GpuEngine, POLL_INTERVAL, SearchMemory};

@@ -767,7 +767,7 @@ extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 
 
 namespace explore {
 
-// The marks of this block: behind its states, or in `all`, which has those of all blocks.
+// Marks of this block: behind its states in shared memory, or in `all`, which has the marks of all blocks.
 EXPLORE_FN u32* marks_of_block(u8* shared, u32* all)
 {
     if constexpr (Selection::words == 0) return nullptr;

@@ -8,9 +8,9 @@
 //!    back to the initial state, the same kernel finds a predecessor in each level, for all levels in one launch.
 //! 4. A path to an accepting state and a cycle through it are searches by levels in the rows (decompose/paths.cuh).
 //!
-//! All of it stays on the GPU; only the states of the run are copied to the host. Beside table, list and flags it takes 4 bytes a
-//! slot, about 60 bytes a member, and 16 bytes a step between members. Without enough memory, or if the table has grown, so that
-//! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
+//! Everything stays on the GPU; only the states of the run are copied to the host. Besides the table, the list and the flags, the
+//! search takes 4 bytes a slot, about 60 bytes a member, and 16 bytes a step between members. Threads search for the run
+//! (`liveness::lasso`) if memory is too short, or if the table has grown, so that earlier states are no longer listed.
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
 use super::kernel::{Kernel, allocate, unless_memory_ends};

@@ -48,7 +48,7 @@ struct Trail {
     u64* places;         // reference of a state of each level; no_reference until it is found
 };
 
-// By location: 2 * the number of its component, + 1 if the location is accepting.
+// Component and acceptance of a location: 2 * the number of its component, + 1 if the location is accepting.
 EXPLORE_FN u32 about(const u32* locations, i32 location) { return locations[location]; }
 
 // The platform has no relaxed load of two bytes.

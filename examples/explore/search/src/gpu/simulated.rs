@@ -106,7 +106,7 @@ struct Argument {
 /// Results of the interpreter for some states.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
-    /// Each successor once, without those that are the state itself.
+    /// Each successor once, except successors that equal their state.
     successors: HashSet<Vec<u32>>,
     /// Transitions, deadlocks and overflows.
     counts: [u64; 3],

@@ -24,7 +24,7 @@ const BLOCKS: u32 = 8;
 /// Slots of a launch: between launches the host can stop the pass.
 const SLOTS: u64 = 1 << 28;
 
-/// Number of words at the beginning of a plan: the numbers of its parts, and where they begin.
+/// Number of words at the beginning of a plan: the numbers of its parts, where they begin, and the number of values.
 const HEAD: usize = 11;
 
 /// The tests of a survey, as survey.cu reads them.
@@ -118,7 +118,7 @@ impl Plan {
             // SAFETY:
             // - the arguments match the parameters of `survey_states`;
             // - the plan is one that `new` has written for states of the table, and `figures` has the room that it needs;
-            // - `last` exceeds the number of slots only for an indexed table, which compares numbers with that of its rows;
+            // - `last` exceeds the number of slots only for an indexed table, whose kernels check row numbers against its rows;
             // - the table does not grow meanwhile.
             unsafe { launch.launch(config) }?;
             stream.synchronize()?;
