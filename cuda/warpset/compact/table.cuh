@@ -432,7 +432,7 @@ struct CompactTable {
         return true;
     }
 
-    // As above; writes the key only.
+    // Reads only the key in a slot. Returns false if the slot has no key.
     WARPSET_FN bool read_chunk(u64 slot, u64& key) const
     {
         u32 ignored;

@@ -178,7 +178,7 @@ private:
 
         WARPSET_FN Registers(const Builder&, const BatchView&) {}
 
-        // As in memory. All lanes call it, converged.
+        // As `Memory::read`. All lanes call it, converged.
         WARPSET_FN u32 read(bool wanted, u32, u32, u32 position) const
         {
             const u32 group_start = Warp::lane() / group * group;

@@ -6,7 +6,7 @@ use crate::ir::Model;
 use crate::ir::net::{Firing, FiringGroup, Firings, Test};
 use std::fmt::Write;
 
-/// Most firings for which statements are generated. A compiler takes some milliseconds for each.
+/// Maximum number of firings for which statements are generated. A compiler takes some milliseconds for each.
 const MOST_STATEMENTS: usize = 400;
 
 /// Text that reads the tables.
@@ -26,9 +26,9 @@ pub fn choices(model: &Model) -> Option<u64> {
     model.net.as_ref().map(|net| net.transitions.len() as u64)
 }
 
-/// The words of the tables. Groups come first, with 6 words each: the word, mask and value of its comparison; 1 if the part must
-/// be equal, 0 if it must be at least the value; its first firing, and the one behind its last. Then come, by firing, the place
-/// of its data; by transition, its firing, or all ones if it is never enabled; and the data.
+/// The words of the tables. Groups come first, with 6 words each: the word, mask and value of its comparison; 1 if the masked
+/// word must equal the value, 0 if it must be at least the value; its first firing, and the firing behind its last one. Then
+/// come, by firing, the place of its data; by transition, its firing, or all ones if it is never enabled; and the data.
 ///
 /// A firing's data begins with six words: the numbers of comparisons for equality, for a least value and for room, and of words
 /// that it changes; 1 if it is always a fault; and its transition. The comparisons follow, three words each, and the changes, two
