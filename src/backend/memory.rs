@@ -151,7 +151,7 @@ impl TableMemory {
         };
         let mut table = Self {
             spec,
-            view: parameters.view(&Addresses::default()),
+            view: parameters.view(&Addresses::default(), &geometry),
             slots,
             seeds,
             nodes,
@@ -159,7 +159,7 @@ impl TableMemory {
             rows,
             displaced: Mutex::default(),
         };
-        table.view = parameters.view(&table.addresses());
+        table.view = parameters.view(&table.addresses(), &geometry);
         Ok(table)
     }
 

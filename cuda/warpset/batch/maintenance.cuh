@@ -286,10 +286,9 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     ProbeCounts counts(lengths, bins);
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
         if (!table.holds(slot)) continue;
-        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
-            probe.advance(table.view.buckets);
+        while (probe.bucket != slot / slots_per_bucket && probe.advance(table.view)) ++length;
         counts.add(length);
     }
     counts.finish(totals);
@@ -308,10 +307,9 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
         const auto seen =
             platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
         if (seen == table.empty) continue;
-        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
+        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
-            probe.advance(table.view.buckets);
+        while (probe.bucket != slot / slots_per_bucket && probe.advance(table.view)) ++length;
         counts.add(length);
     }
     counts.finish(totals);

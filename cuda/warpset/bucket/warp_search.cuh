@@ -71,7 +71,6 @@ struct WarpSearch {
     u32 chunk = idle;  // next step of the search: none (idle), a look, or the claim of this chunk
     typename Table::Classes forbidden;
     bool expect_empty = false;
-    u32 probes = 0;
     u32 index = 0;  // the first slot of the bucket that the search has not left
     Probe probe{};
 
@@ -90,9 +89,9 @@ struct WarpSearch {
     // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
-        probe = Probe::start(table.hash(mine()), table.view.buckets);
+        probe = Probe::start(table.hash(mine()), table.view);
         forbidden = table.forbidden_classes(mine());
-        probes = index = 0;
+        index = 0;
         chunk = look;
     }
 
@@ -267,9 +266,8 @@ private:
 
     WARPSET_FN Outcome next_bucket()
     {
-        probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Pending;
+        if (probe.advance(table.view)) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

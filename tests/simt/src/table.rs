@@ -323,6 +323,8 @@ impl Kernels {
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub buckets: u64,
+    /// Buckets of a slice: a power of two, or all.
+    pub slice_buckets: u64,
     pub hash_mask: u64,
     pub empty: [u32; 4],
     pub seed: u64,
@@ -339,10 +341,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// Configuration of a bucket table. The number of buckets must be prime, otherwise a search does not reach all buckets.
+    /// Configuration of a bucket table of one slice. The number of buckets must be prime, otherwise a search does not reach all
+    /// buckets.
     pub fn of_buckets(buckets: u64, hash_mask: u64, empty: [u32; 4], seed: u64) -> Self {
         Self {
             buckets,
+            slice_buckets: buckets,
             hash_mask,
             empty,
             seed,
@@ -412,6 +416,8 @@ impl Table {
         let roots = TableView {
             slots: memory.allocate("slots", Use::Shared, bytes) as u64,
             buckets: config.buckets,
+            slice_buckets: config.slice_buckets as u32,
+            slice_mask: if config.slice_buckets == config.buckets { u32::MAX } else { config.slice_buckets as u32 - 1 },
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds) as u64,
             stored: memory.allocate("stored", Use::Shared, 8) as u64,
             hash_mask: config.hash_mask,
