@@ -1,7 +1,4 @@
-// Growth of bucket tables of up to 9 words, and of the roots of trees that lie in one.
-//
-// From 10 words on a bucket is one slot, so nearly half of the vectors of a table that grows are not in their first bucket. Those
-// of 16 words took as long as by find-or-put of all of them (126 and 127 ns a vector).
+// Growth of bucket tables, and of the roots of trees that lie in one.
 #include "bucket.hpp"
 #include "growth.hpp"
 
@@ -13,14 +10,16 @@ template <class Use>
 void with_tables(const View& from, const View& to, Use use)
 {
     const auto use_both = [&](const auto& table) { use(table, std::decay_t<decltype(table)>{to.as<TableView>(), table.layout}); };
-    BucketTables<1, 9>::with_table(from, use_both);
+    // From 10 words on a bucket is one slot, and time is that of memory: they share kernels.
+    if (from.as<TableView>().width <= 9) BucketTables<1, 9>::with_table(from, use_both);
+    else BucketTablesOf<WideShapes>::with_table(from, use_both);
 }
 
 }  // namespace
 
-void count_parts_of_buckets(const View& view, u64* count)
+void count_parts_of_buckets(const View& from, const View& to, u64* count)
 {
-    with_tables(view, view, [&](const auto& table, const auto&) { *count = Parts(table).count; });
+    with_tables(from, to, [&](const auto& table, const auto& larger) { *count = GrowthParts(table, larger).count; });
 }
 
 void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count)

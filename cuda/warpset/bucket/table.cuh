@@ -149,6 +149,13 @@ struct BucketTable {
                                chunk * static_cast<u32>(sizeof(Main) / 4), use);
     }
 
+    // Calls `use(address, empty)` for chunk `chunk` of a slot.
+    template <class Use>
+    WARPSET_FN auto with_empty(u64 bucket, u32 index, u32 chunk, Use use) const
+    {
+        return with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) { return use(address, empty); });
+    }
+
     template <class Vector>
     WARPSET_FN Decision decide_chunk(u64 bucket, u32 index, u32 chunk, const Vector& vector, bool expect_empty) const
     {

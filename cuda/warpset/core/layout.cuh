@@ -180,6 +180,13 @@ struct Layout : Shape {
         return block_offset(bucket) + index_in_block(bucket) * static_cast<u64>(main_bytes());
     }
 
+    // The first word of a chunk of a slot.
+    WARPSET_FN constexpr u32 first_word(u32 chunk) const
+    {
+        if (chunk <= main_chunks()) return chunk * (sizeof(Main) / 4);
+        return this->slot_words() - 1;
+    }
+
     // Chunk of a slot that holds a word, and the word's position in that chunk.
     WARPSET_FN constexpr u32 chunk_of_word(u32 word) const
     {

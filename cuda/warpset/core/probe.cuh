@@ -12,8 +12,8 @@
 //
 // After a 32nd of the buckets of a slice, all of them full, a sequence goes on in another slice, which depends on its step: the
 // number of vectors whose hashes belong to one slice varies (by 1 % of its slots, one standard deviation), so at fill 0.95 some
-// slices are full. Of the vectors of a table that has been filled to 0.95, 4 in 10^7 are in another slice than their first one; to
-// 0.9, 1 in 10^12.
+// slices are full. If a table has been filled to 0.95, 4 in 10^7 vectors are in another slice than their first one; to 0.9, 1 in
+// 10^12.
 //
 // The step is made of low bits of the hash, multiplied so that the used ones depend on all: they say nothing about the first
 // bucket, which is made of high ones.
