@@ -6,8 +6,8 @@
 use super::memory::{Memory, Region, TableMemory};
 use crate::Result;
 use crate::layout::options::Parameters;
-use crate::layout::view::{Counts, Geometry, View};
-use crate::layout::{BatchProgress, HostBatch, Kernel, Spec};
+use crate::layout::view::{BatchView, Counts, Geometry, View};
+use crate::layout::{BatchProgress, HostBatch, Kernel, SearchMode, Spec};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -169,7 +169,7 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
     /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
     /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
     #[cfg(feature = "cluster")]
-    fn prepare(&self, _search: crate::layout::SearchMode, _is_exchanged: bool) -> Result<()> {
+    fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
         Ok(())
     }
 
@@ -188,6 +188,15 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
     fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
         Ok(None)
     }
+
+    /// Searches for the vectors of a batch in memory of this machine, or puts them, after the kernels that were launched before.
+    /// Allocates no memory, except for rows.
+    ///
+    /// # Safety
+    ///
+    /// The batch's buffers have room for its count, and stay until [`Machine::finish`], or a later [`Machine::read`], has
+    /// returned. Nothing else uses them meanwhile.
+    unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
     /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine.
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;

@@ -89,13 +89,19 @@ pub(crate) struct TableMemory {
     displaced: Mutex<Option<Displaced>>,
 }
 
-/// Keys of a cuckoo table that are in no slot while others are moved.
+/// Keys of a cuckoo table that are in no slot while others are moved, and all memory that putting them back takes.
 pub(crate) struct Displaced {
     /// Room for as many keys as the stash has slots. The first `Relocated::left_over` are displaced; those behind them are in
     /// slots again.
     pub keys: Memory,
+    /// As much room, for the keys in another order.
+    pub reordered: Memory,
     /// A [`Relocated`](crate::layout::view::Relocated).
     pub relocated: Memory,
+    /// An outcome for each key, when keys have been put back.
+    pub outcomes: Memory,
+    /// [`Counts`](crate::layout::view::Counts) of these outcomes.
+    pub counts: Memory,
 }
 
 /// The rows of an indexed table.

@@ -46,8 +46,8 @@ pub(crate) fn best() -> Result<Arc<dyn Machine>> {
     Ok(cpu::CpuMachine::whole())
 }
 
-/// Returns the machine of a kind, `cpu` or `gpu`, and number (of threads, or of the GPU). `None` if the library has no machine of
-/// that kind.
+/// Returns the machine of the given kind, `cpu` or `gpu`. `number` is the number of threads of a CPU, or the number of the GPU to
+/// use. Returns `None` if the library has no machine of that kind.
 pub(crate) fn named(kind: &str, number: Option<u64>) -> Option<Result<Arc<dyn Machine>>> {
     match kind {
         #[cfg(feature = "cpu")]

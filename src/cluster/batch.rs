@@ -71,8 +71,8 @@ impl Request {
 #[non_exhaustive]
 #[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
 pub struct Batch {
-    /// Number of vectors of this rank's batch with each outcome. (Of equal vectors that lacked a node, `full_nodes` counts one if
-    /// equal vectors are [removed](super::Builder::deduplicate).)
+    /// Number of vectors of this rank's batch with each outcome. (If equal vectors are [removed](super::Builder::deduplicate),
+    /// `full_nodes` counts those that lacked a node only once.)
     pub tally: Tally,
     /// Sums over the batches of all ranks: `total.new` is the growth of the set.
     pub total: Tally,

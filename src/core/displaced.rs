@@ -3,12 +3,16 @@
 //! The keys of the stash are taken out and exchanged with others, and the keys that are left over are put back. In between they
 //! are in no slot: [`Displaced`] keeps them, even after an error, until they are back.
 
-use crate::backend::{Displaced, Memory, Store};
+use crate::backend::{Displaced, Store};
 use crate::host::zeroed;
+use crate::layout::Kernel;
 use crate::layout::search::{RELOCATION_ROUNDS, SearchMode};
-use crate::layout::view::Relocated;
-use crate::layout::{BatchProgress, HostBatch, Kernel};
+use crate::layout::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};
+use std::mem;
+
+/// Keys that are looked at at once.
+const PIECE: usize = 512;
 
 impl dyn Store {
     /// Relocates the keys of a cuckoo table's stash. Calls `begin` once, when there is memory for it and before a key moves.
@@ -17,8 +21,14 @@ impl dyn Store {
     pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let machine = self.machine();
         machine.prepare(Kernel::Relocate, self.table().spec)?; // before anything moves
-        let keys = machine.allocate(self.table().view.stash_slots() * 8)?;
-        let new = Displaced { keys, relocated: machine.allocate_zeroed(size_of::<Relocated>() as u64)? };
+        let slots = self.table().view.stash_slots();
+        let new = Displaced {
+            keys: machine.allocate(slots * 8)?,
+            reordered: machine.allocate(slots * 8)?,
+            relocated: machine.allocate_zeroed(size_of::<Relocated>() as u64)?,
+            outcomes: machine.allocate(slots)?,
+            counts: machine.allocate(size_of::<Counts>() as u64)?,
+        };
         self.synchronize()?;
         begin();
         let mut displaced = self.table().displaced();
@@ -59,50 +69,87 @@ impl dyn Store {
     ///
     /// May be called again after an error: a key that is already back is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
-        let Some(Displaced { keys, relocated }) = &*displaced else { return Ok(0) };
+        let Some(keys) = &mut *displaced else { return Ok(0) };
         let machine = self.machine();
-        let (mut back, mut without_slot) = (0, Vec::new());
-        for round in 1..=RELOCATION_ROUNDS {
+        let (mut back, mut round) = (0, 1);
+        let without_slot = loop {
             let mut now = Relocated::default();
             // SAFETY: memory that only the kernel before has changed.
-            unsafe { machine.read(**relocated, 0, bytemuck::bytes_of_mut(&mut now))? };
+            unsafe { machine.read(*keys.relocated, 0, bytemuck::bytes_of_mut(&mut now))? };
             let Relocated { taken, left_over } = now;
-            without_slot = self.put_keys_back(keys, left_over)?;
-            let count = without_slot.len() as u64;
-            if count == 0 {
+            let full = self.put_keys_back(keys, left_over)?;
+            if full == 0 {
                 *displaced = None;
                 return Ok(taken.saturating_sub(back + left_over));
             }
+            self.move_full_keys_first(keys, left_over)?;
             // After the last round these keys are reported, so no key is moved any more.
-            if round < RELOCATION_ROUNDS {
-                back += left_over - count;
-                // SAFETY: as above. The keys come first: until their number is there, those behind them count too, which are in
-                // slots.
-                unsafe {
-                    machine.write(**keys, 0, bytemuck::cast_slice(&without_slot))?;
-                    machine.write(**relocated, 0, bytemuck::bytes_of(&Relocated { taken, left_over: count }))?;
-                }
-                self.displace(displaced.as_ref().expect("they are still there"), seed.wrapping_add(round))?;
+            if round == RELOCATION_ROUNDS {
+                break full;
             }
-        }
+            back += left_over - full;
+            // SAFETY: as above. Until their number is there, keys behind them count too, which are in slots.
+            unsafe { machine.write(*keys.relocated, 0, bytemuck::bytes_of(&Relocated { taken, left_over: full }))? };
+            self.displace(keys, seed.wrapping_add(round))?;
+            round += 1;
+        };
+        let mut keys_without_slot = zeroed(without_slot as usize)?;
+        // SAFETY: as above.
+        unsafe { machine.read(*keys.keys, 0, bytemuck::cast_slice_mut(&mut keys_without_slot))? };
         *displaced = None;
-        Err(Error::KeysWithoutSlot { keys: without_slot })
+        Err(Error::KeysWithoutSlot { keys: keys_without_slot })
     }
 
-    /// Offers the first of the displaced keys to the table, and returns those that were Full.
-    fn put_keys_back(&self, keys: &Memory, count: u64) -> Result<Vec<u64>> {
-        let mut without_slot = Vec::new();
-        let mut put = |keys: &[u8]| {
-            let keys: &[u64] = bytemuck::cast_slice(keys);
-            let mut outcomes = zeroed::<u8>(keys.len())?;
-            let batch = HostBatch::new(SearchMode::PutBack, bytemuck::cast_slice(keys));
-            self.search_batch(0, &mut HostBatch { outcomes: &mut outcomes, ..batch }, &mut BatchProgress::none())?;
-            let full = keys.iter().zip(outcomes).filter(|(_, outcome)| *outcome == Outcome::Full as u8);
-            without_slot.extend(full.map(|(key, _)| *key));
-            Ok(())
+    /// Offers the first `count` displaced keys to the table. Returns how many of them were Full.
+    fn put_keys_back(&self, displaced: &Displaced, count: u64) -> Result<u64> {
+        let batch = BatchView {
+            vectors: displaced.keys.address,
+            count,
+            outcomes: displaced.outcomes.address,
+            counts: displaced.counts.address,
+            ..BatchView::default()
         };
-        // SAFETY: memory that only the kernels before have changed.
-        unsafe { self.machine().read_pieces(**keys, count * 8, &mut put)? };
-        Ok(without_slot)
+        let mut counts = Counts::default();
+        // SAFETY: there is memory for the keys of all slots of the stash and for their outcomes. Nothing else uses it, or the
+        // table.
+        unsafe {
+            self.machine().fill(*displaced.counts, 0..displaced.counts.bytes, &[0])?;
+            self.search_in_place(SearchMode::PutBack, &batch)?;
+            self.machine().read(*displaced.counts, 0, bytemuck::bytes_of_mut(&mut counts))?;
+        }
+        Ok(counts.full)
+    }
+
+    /// Moves those of the first `count` displaced keys that were Full before the others. If it fails, the keys are as before.
+    /// No key is there twice at any time, because relocation would put both.
+    fn move_full_keys_first(&self, displaced: &mut Displaced, count: u64) -> Result<()> {
+        let machine = self.machine();
+        let (mut keys, mut outcomes) = ([0u64; PIECE], [0u8; PIECE]);
+        let (mut front, mut end) = (0, count);
+        for first in (0..count).step_by(PIECE) {
+            let piece = PIECE.min((count - first) as usize);
+            let (keys, outcomes) = (&mut keys[..piece], &mut outcomes[..piece]);
+            // SAFETY: memory that only the search before has changed, which a copy has waited for.
+            unsafe {
+                machine.read(*displaced.keys, first * 8, bytemuck::cast_slice_mut(keys))?;
+                machine.read(*displaced.outcomes, first, outcomes)?;
+            }
+            let mut full = 0;
+            for at in 0..piece {
+                if outcomes[at] == Outcome::Full as u8 {
+                    keys.swap(full, at);
+                    full += 1;
+                }
+            }
+            end -= (piece - full) as u64;
+            // SAFETY: as above.
+            unsafe {
+                machine.write(*displaced.reordered, front * 8, bytemuck::cast_slice(&keys[..full]))?;
+                machine.write(*displaced.reordered, end * 8, bytemuck::cast_slice(&keys[full..]))?;
+            }
+            front += full as u64;
+        }
+        mem::swap(&mut displaced.keys, &mut displaced.reordered);
+        Ok(())
     }
 }

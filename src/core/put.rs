@@ -1,5 +1,5 @@
-//! Find-or-put of batches from the host. The straight line, under one guard: check, make room for results, search, report. A
-//! table that must grow or relocate keys for a batch leaves it: [`RawTable::put_in_parts`], [`RawTable::retry_rejected`].
+//! Find-or-put of batches from the host. The common path runs under one guard: check, make room for results, search, report. If
+//! the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] and [`RawTable::retry_rejected`] take over.
 
 use super::batch::{Batch, Buffers, Results};
 use super::ending::Ending;

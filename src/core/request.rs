@@ -120,13 +120,13 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// For an [`IndexedTable`](crate::IndexedTable): new vectors get numbers above all that were given before, and the
-    /// [holes](crate::Table::holes) among these are left as they are. Then the vectors that are new in this batch are a range of
-    /// references, as the levels of a search are. Default: holes are filled first. No effect on other tables.
+    /// For an [`IndexedTable`](crate::IndexedTable): numbers new vectors above all earlier ones, and leaves the
+    /// [holes](crate::Table::holes) among the earlier numbers unfilled. The new vectors of this batch are then one range of
+    /// references, as each level of a search is. Default: holes are filled first. No effect on other tables.
     ///
-    /// Holes take rows, and there are 2^18 more rows than slots. Batches that find that many holes, and leave them, run out of
-    /// rows before they run out of slots, and new vectors are [`Full`](crate::Outcome::Full). A host batch that runs alone leaves
-    /// no holes; one in device memory leaves at most one for each thread that it had at work.
+    /// Each hole takes a row, and there are only 2^18 more rows than slots. If batches leave that many holes unfilled, the table
+    /// runs out of rows before it runs out of slots, and new vectors are [`Full`](crate::Outcome::Full). A host batch that runs
+    /// alone leaves no holes; a batch in device memory leaves at most one hole for each thread that worked on it.
     pub fn leave_holes(mut self, leave: bool) -> Self {
         self.leaves_holes = leave;
         self

@@ -216,8 +216,8 @@ impl<K: Key, S: Storage> Table<K, S> {
             let (references_at, _references) = address(references, stream);
             let (new_references_at, _new_references) = address(new_references, stream);
             let (counts_at, _counts) = address(counts, stream);
-            // Check that the stream really waits for earlier work on the buffers, and that none of them has drawn it into a
-            // capture.
+            // Check that the stream really waits for earlier work on the buffers, and that none of that work has pulled the
+            // stream into a capture.
             gpu.check_recorded()?;
             gpu.check_not_capturing(stream)?;
             let view = BatchView {

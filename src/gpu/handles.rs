@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A stream of a GPU, which its owner lends to a call that enqueues work. [`cudarc_0_19`](super::cudarc_0_19) makes one of a
-/// stream of `cudarc`.
+/// A GPU stream that its owner lends to a call that enqueues work. [`cudarc_0_19`](super::cudarc_0_19) converts a stream of
+/// `cudarc` into a `Stream`.
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     pub(crate) stream: &'a CudaStream,

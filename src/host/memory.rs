@@ -59,8 +59,8 @@ pub(crate) unsafe fn fill_repeatedly(start: *mut u8, len: usize, value: &[u8]) {
         panic!("{len} bytes are whole values of {} bytes", value.len());
     }
     for at in (0..len).step_by(value.len()) {
-        // SAFETY: within the `len` bytes, as they are whole values. The caller guarantees the rest; `value` is another memory,
-        // because nothing else reads these bytes.
+        // SAFETY: `at + value.len()` is at most `len`, because `len` is a multiple of `value.len()`. `value` does not overlap the
+        // destination, because nothing else reads those bytes. The caller guarantees the rest.
         unsafe { start.add(at).copy_from_nonoverlapping(value.as_ptr(), value.len()) };
     }
 }

@@ -97,8 +97,8 @@ impl Spec {
         Ok(Self { kind: Kind::Indexed, line_bytes: 32, slot_bits, ..spec })
     }
 
-    /// Bits of a root pair of a tree of `width` words, three or more, if references number `nodes` slots: only the bits that may
-    /// be set count.
+    /// Number of bits that can be set in the root pair of a tree of `width` words (at least three), if its references address
+    /// `nodes` slots.
     pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
         // The number after the last slot is also a reference, and keys have at least 20 bits.
         let reference = (u64::BITS - nodes.leading_zeros()).max(10);

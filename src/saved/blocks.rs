@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 /// Bytes of a checksum.
 pub(super) const CHECKSUM: u64 = 4;
 
-/// Checksum of a block. It covers the file that the block belongs to (by the checksum of its header) and the block's position.
+/// Checksum of a block: covers its bytes, the checksum of its file's header, and its position.
 fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&file.to_le_bytes());
@@ -18,7 +18,7 @@ fn checksum(file: u32, part: u32, number: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Bytes that a part of `bytes` bytes takes in a file.
+/// Size in a file of a part of `bytes` bytes, including checksums.
 pub(super) fn stored_bytes(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK as u64) * CHECKSUM
 }
@@ -57,7 +57,7 @@ impl<W: Write> Sink<W> {
         self.write(&self.file.to_le_bytes())
     }
 
-    /// Writes some whole blocks of a part, or its last ones. `first` is the number of the first.
+    /// Writes whole blocks of a part (the part's last block may be short), starting at block `first`, and advances `first`.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &[u8]) -> Result<()> {
         for block in bytes.chunks(BLOCK) {
             self.write(block)?;
@@ -78,14 +78,14 @@ pub(super) struct Source<R> {
     from: R,
     /// Bytes read so far.
     at: u64,
-    /// Number of bytes needed, as far as is known.
+    /// Bytes that the source must have, as far as known yet.
     needed: u64,
     /// The header's checksum.
     file: u32,
 }
 
 impl<R: Read> Source<R> {
-    /// Source that must have at least `needed` bytes.
+    /// Creates a source that must have at least `needed` bytes.
     pub(super) fn new(from: R, needed: u64) -> Self {
         Self { from, at: 0, needed, file: 0 }
     }
@@ -95,12 +95,12 @@ impl<R: Read> Source<R> {
         self.needed = needed;
     }
 
-    /// Error for damage in the last `bytes` bytes that were read.
+    /// Error for damage in the last `bytes` bytes read.
     pub(super) fn damaged(&self, what: String, bytes: u64) -> Error {
         FileFault::Damaged { what, at: self.at - bytes, bytes }.into()
     }
 
-    /// Fills `bytes`, or as much of it as the source has. Returns the number of bytes read.
+    /// Fills `bytes`, or its beginning if the source ends first. Returns the number of bytes read.
     pub(super) fn read_up_to(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < bytes.len() {
@@ -149,7 +149,7 @@ impl<R: Read> Source<R> {
         Err(self.damaged(what, bytes + CHECKSUM))
     }
 
-    /// Reads some whole blocks of a part, or its last ones. `first` is the number of the first.
+    /// Reads whole blocks of a part (the part's last block may be short), starting at block `first`, and advances `first`.
     pub(super) fn blocks(&mut self, part: u32, first: &mut u64, bytes: &mut [u8]) -> Result<()> {
         for block in bytes.chunks_mut(BLOCK) {
             self.read(block)?;

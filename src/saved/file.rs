@@ -1,13 +1,13 @@
 //! Files that are either complete or absent: each is written beside its destination, and renamed when all of it is on the disk.
 //!
-//! | step | what an error of it leaves |
+//! | step | state after an error in this step |
 //! |---|---|
-//! | the folder is opened, and the new file made in it | what had the name, as it was, and no new file |
-//! | the new file is filled, and synchronised with the disk | the same |
-//! | it gets its name | the same |
-//! | the folder is synchronised | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
+//! | open the folder and create the new file in it | the old file unchanged, no new file |
+//! | fill the new file and synchronise it with the disk | the old file unchanged, no new file |
+//! | rename it to its destination | the old file unchanged, no new file |
+//! | synchronise the folder | the new file, complete, under its name; after a crash of the machine, perhaps the old one again |
 //!
-//! A new file is always created, and no existing file is opened. So a symbolic link of that name is not followed. Only a regular
+//! The new file is always created: no existing file is opened, and no symbolic link of that name is followed. Only a regular
 //! file or a link is replaced: a device, a FIFO, a socket or a folder is an error, before anything is written.
 
 use super::RawTable;
@@ -19,17 +19,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that is being written beside its destination. It is removed, unless it is renamed.
+/// A file under construction beside its destination. Dropping it removes the file, unless it was renamed.
 pub struct NewFile {
     path: PathBuf,
-    /// In the folder of `path`: only there can a file be renamed to it in one step.
+    /// Path of the new file. It is in the folder of `path`: only there is a rename to `path` atomic.
     part: PathBuf,
     file: File,
-    /// None on systems that do not synchronise folders.
+    /// The folder; `None` on systems that do not synchronise folders.
     folder: Option<File>,
 }
 
-/// A new file that has its name. Its folder is not yet synchronised with the disk.
+/// A new file that has been renamed to its destination. Its folder is not yet synchronised with the disk.
 #[must_use]
 pub struct Named {
     folder: Option<File>,
@@ -40,7 +40,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns an error unless `path` names a regular file, a link or nothing in the open folder that it is in.
+/// Returns an error unless `path` names a regular file, a link or nothing. `folder`: its folder, opened.
 fn check_replaceable(folder: Option<&File>, path: &Path) -> io::Result<()> {
     let what = match kind_of(folder, path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -88,7 +88,7 @@ fn unless_made_to_fail() -> io::Result<()> {
 }
 
 impl NewFile {
-    /// An empty file beside `path`, called `.NAME.PROCESS.NUMBER.part`.
+    /// Creates an empty file beside `path`, called `.NAME.PROCESS.NUMBER.part`.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl NewFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not the name of a file"))?;
         unless_made_to_fail()?;
-        // Opened before anything is written: an error after the renaming could not be undone.
+        // Open the folder before writing anything: after the renaming, an error could not be undone.
         let folder = if cfg!(unix) { Some(File::open(folder_of(path))?) } else { None };
         unless_made_to_fail()?;
         check_replaceable(folder.as_ref(), path)?;
@@ -111,15 +111,15 @@ impl NewFile {
             let part = path.with_file_name(own);
             match OpenOptions::new().write(true).create_new(true).open(&part) {
                 Ok(file) => return Ok(Self { path: path.into(), part, file, folder }),
-                // A killed process with the same number left it, or someone put it there on purpose.
+                // A killed process with the same PID left it, or someone put it there on purpose.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Number of the process that wrote a file beside `path`, from the name that [`beside`](Self::beside) gives it; none for
-    /// files with other names.
+    /// PID of the process that wrote the file `part` beside `path`, taken from the name that [`beside`](Self::beside) gives;
+    /// `None` for files with other names.
     pub fn process_of(path: &Path, part: &Path) -> Option<u32> {
         let [name, part] = [path, part].map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
         let numbers = part?.strip_prefix(&format!(".{}.", name?))?.strip_suffix(".part")?.to_owned();
@@ -143,7 +143,7 @@ impl NewFile {
         unless_made_to_fail()?;
         self.file.sync_all()?;
         unless_made_to_fail()?;
-        // Again: hours may have passed.
+        // Check again: hours may have passed.
         check_replaceable(self.folder.as_ref(), &self.path)?;
         rename(&self.part, &self.path)?;
         Ok(Named { folder: self.folder.take() })
@@ -152,7 +152,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // After the renaming there is none.
+        // After the renaming there is no file to remove.
         let _ = remove_file(&self.part);
     }
 }

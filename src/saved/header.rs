@@ -12,7 +12,7 @@ use crate::{Error, FileFault, Reference, Result, Strategy};
 use bytemuck::{Pod, Zeroable};
 use std::io::{Read, Write};
 
-/// Not text: its first byte is not a character, and it contains line ends, which a transfer in text mode would change.
+/// First bytes of a file. The first byte marks it as binary; a transfer in text mode would change the line ends.
 const MAGIC: [u8; 8] = *b"\x93WPS\r\n\x1a\n";
 
 /// Version of the format that is written, and newest version that is read.
@@ -24,14 +24,14 @@ const SLICED: u32 = 2;
 /// Largest size of a header, in bytes.
 const MOST_BYTES: u64 = 8 << 10;
 
-/// Bytes before the fields: the magic, the version, and the bytes of the header with its checksum.
+/// Bytes before the fields: magic, version, and the size of the header including its checksum.
 const START: u64 = 16;
 
 const GROWS: u32 = 1;
 const DENSE: u32 = 2;
 const CUCKOO: u32 = 4;
 
-/// The fields of a header, without padding. The seeds of the hash come after them.
+/// Fields of a header, without padding. The seeds of the hash follow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Fields {
@@ -56,13 +56,13 @@ pub(super) struct Fields {
     /// Vectors that are stored.
     pub stored: u64,
     pub nodes: u64,
-    /// In an indexed table: rows that were given; leading rows that are known to be stored; spare rows.
+    /// Indexed tables: rows given out; leading rows known to be stored; spare rows.
     pub given: u64,
     pub dense: u64,
     pub spares: u64,
     hash_mask: u64,
     family: u64,
-    /// Generation of the references to the table that was saved.
+    /// Generation of references to the table when it was saved.
     pub generation: u64,
     node_seeds: [u64; 3],
     /// Bytes of the parts.
@@ -78,7 +78,7 @@ pub(super) struct Header {
     pub version: u32,
     pub fields: Fields,
     pub seeds: Seeds,
-    /// Options that the table was made with.
+    /// Options with which the table was built.
     pub options: Options,
 }
 
@@ -157,7 +157,7 @@ impl Header {
         to.header(&bytes)
     }
 
-    /// Reads a header, and checks that a table with these properties can exist.
+    /// Reads a header and checks that a table with these properties can exist.
     pub(super) fn read<R: Read>(from: &mut Source<R>) -> Result<Self> {
         let mut bytes = vec![0; START as usize];
         let magic = from.read_up_to(&mut bytes[..MAGIC.len()])?;
@@ -197,7 +197,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns an error unless the table has this kind, and this width, if one is given.
+    /// Returns an error unless the table has this kind and, if `width` is given, this width.
     pub(super) fn check_is(&self, kind: Kind, width: Option<usize>) -> Result<()> {
         let own = self.options.width;
         if self.options.kind == kind && width.is_none_or(|width| width == own) {
@@ -233,7 +233,7 @@ impl Header {
 }
 
 impl Fields {
-    /// Options that the table was made with; an error if no table is made with them.
+    /// Options with which the table was built; an error if no table can be built with them.
     fn options(&self) -> Result<Options, String> {
         let Self { kind, width, flags, key_bits, chosen_slot_bits, .. } = *self;
         if flags & !(GROWS | DENSE | CUCKOO) != 0 {
@@ -270,7 +270,7 @@ impl Fields {
     }
 
     /// Checks that the seed still produces the hash family with which the slots were filled. (A later version of the random
-    /// number generator may produce another one.)
+    /// number generator may derive another family from it.)
     pub(super) fn check_family(&self, parameters: &Parameters<'_>) -> Result<(), String> {
         let made = self.with_family(parameters);
         if made == *self {
@@ -286,8 +286,8 @@ impl Fields {
         name.parse().map_err(|_| format!("the strategy `{name}`"))
     }
 
-    /// Checks that numbers are small enough for the sums and products of all later checks (`check_parts` compares them with each
-    /// other, which depends on the layout).
+    /// Checks that no sum or product in later checks can overflow. (`check_parts` compares the numbers with each other, which
+    /// depends on the layout.)
     fn check_counts(&self) -> Result<(), String> {
         let Self { buckets, node_buckets, stored, nodes, given, dense, spares, generation, .. } = *self;
         let most = 1 << Reference::SLOT_BITS;

@@ -1,14 +1,14 @@
 //! Tables on disk: the format is described in src/docs/files.md.
 //!
-//! A file holds the memory of the table, unchanged, and so loads at the speed of the disk. Nodes, compact slots, an index and
+//! A file holds the memory of the table, unchanged, so it loads at the speed of the disk. Nodes, compact slots, indexes and
 //! rows have one layout on every machine. The layout of slots for vectors, and for roots of trees that are not compact, depends
-//! on the machine's compare-and-swap: if it differs, the vectors, or roots, are read from the slots and put again.
+//! on the machine's compare-and-swap. If it differs, loading reads the vectors, or roots, from the slots and puts them again.
 //!
 //! # What a file can claim
 //!
-//! Checksums detect damage. They do not detect a file that was made to mislead: its author computes them, too. So a value that
-//! can only make answers wrong is trusted, and a value that memory safety or the end of a loop depends on is checked before it is
-//! used. `tests/suite/hostile_files.rs` and `files_that_are_signed_but_wrong` in `tests/suite/saved.rs` load such files.
+//! Checksums detect damage. They do not detect a forged file, whose author computes them, too. So a value that can only make
+//! answers wrong is trusted. A value on which memory safety or the end of a loop depends is checked before it is used.
+//! `tests/suite/hostile_files.rs` and `files_that_are_signed_but_wrong` in `tests/suite/saved.rs` load forged files.
 //!
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
@@ -16,24 +16,24 @@
 //! | kind, width | the type of the table | `check_is`, `Spec` |
 //! | flags, chosen slot bits | the options of later growth | `Fields::options` |
 //! | key bits, slot bits | the layout of compact slots and of the index; a compact root has room for two references | `Header::spec`, `check_parts` |
-//! | how slots lie | reading of vectors out of them (slots.rs) | `SlotLayout::is_of`; equal to the machine's own where slots are not put again |
-//! | strategy | which kernels are compiled | `Strategy::from_str`: there is one of that name |
-//! | pairs of seeds | as many are read as a vector has words, and one more | `Header::read`, `check_parts` |
+//! | slot layout | reading vectors from the slots (slots.rs) | `SlotLayout::is_of`; must equal the machine's own unless vectors are put again |
+//! | strategy | which kernels are compiled | `Strategy::from_str`: a strategy of that name exists |
+//! | pairs of seeds | kernels read one for each word of a vector, and one more | `Header::read`, `check_parts` |
 //! | seeds, EMPTY pattern, masks of hashes | nothing but answers: a hash is scaled to the number of buckets, and every search ends after `probe_limit` of them | - |
 //! | family, factors, step | nothing but answers | `check_family` compares them, as they are derived from each other |
 //! | buckets, buckets of nodes | addresses of slots; a probe sequence visits every bucket if their number is prime, or slices are whole | `check_counts`, `check_parts` |
 //! | vectors stored | growth; room for holes | at most the slots, or the rows given |
 //! | nodes stored | growth | at most the slots for nodes |
 //! | rows given | addresses of rows | at most the rows of an index of that size; 0 in other tables |
-//! | rows in order | rows before are read without a look at the index | at most the rows given, all of which the file has |
+//! | rows in order | kernels read these rows without a look at the index | at most the rows given, all of which the file has |
 //! | spare rows | each is written by the thread that takes it, while other threads read stored rows | given, not in order, each once, no more than rows that are not stored, and none stored (`Source::spares`, `count_unstored`) |
 //! | generation | the tag of references | fits the tag |
-//! | bytes of parts | how much is read | equal to those of that many buckets and rows |
-//! | index slots | rows are read and compared by number | each names a row that was given, or none (`check_index`); a row that two of them name makes wrong answers |
-//! | nodes | a half of one is followed as a reference | the code that follows it (`is_reference` in tree/nodes.cuh); a tree has as many levels as its width says |
-//! | the node slot behind the last bucket | the node (0, 0) has its number, and no search comes to it | EMPTY (`fill_nodes`) |
+//! | bytes of parts | how much is read | equal to the sizes that these numbers of buckets and rows imply |
+//! | index slots | rows are read and compared by number | each names a given row, or none (`check_index`); if two name the same row, only answers are wrong |
+//! | nodes | searches follow halves of nodes as references | the code that follows them (`is_reference` in tree/nodes.cuh); the width limits the levels of a tree |
+//! | the node slot behind the last bucket | its number is the reference of node (0, 0), and no search reaches it | EMPTY (`fill_nodes`) |
 //! | slots, roots, codes, words of rows | nothing but answers | - |
-//! | places of vectors, where searches may not find them | statistics walk from its hash to its slot | they end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
+//! | slots of vectors, where searches may not find them | statistics walk from a vector's hash to its slot | walks end after `probe_limit` buckets (batch/maintenance.cuh, tree/nodes.cuh) |
 
 mod blocks;
 mod file;
@@ -59,14 +59,14 @@ use header::{Fields, Header};
 use slots::{SlotLayout, Vectors};
 use std::io::{Read, Write};
 
-/// The parts of a file, in their order.
+/// Numbers of the parts of a file, in file order.
 const SLOTS: u32 = 0;
 const NODES: u32 = 1;
 const ROWS: u32 = 2;
 const SPARES: u32 = 3;
 
 impl RawTable {
-    /// Waits for operations under way, and blocks new ones.
+    /// Saves the table. Waits for operations under way, and blocks new ones.
     pub(crate) fn save(&self, to: impl Write) -> Result<()> {
         let sized = self.sized_exclusively("save")?;
         sized.store.synchronize()?;
@@ -88,8 +88,8 @@ impl RawTable {
         to.finish()
     }
 
-    /// Loads a table of a kind, of vectors of `width` words if that is given. If `bytes` is given, the file must
-    /// have exactly that length.
+    /// Loads a table of a kind. If `width` is given, the table's vectors must have that many words. If `bytes` is given, the
+    /// file must have exactly that length.
     pub(crate) fn load(device: &Device, kind: Kind, width: Option<usize>, from: impl Read, bytes: Option<u64>) -> Result<Self> {
         let mut from = Source::new(from, 16);
         let header = Header::read(&mut from)?;
@@ -190,8 +190,8 @@ impl RawTable {
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
 
-    /// Puts the vectors of a table that has `stored` of them. Grows if there are too few slots for them: one kind of bucket can
-    /// be filled further than another.
+    /// Puts the `stored` vectors of a saved table. Grows if they do not fit: one kind of bucket can be filled further than
+    /// another.
     fn put_all(&self, words: &[u32], stored: u64) -> Result<()> {
         loop {
             let Batch { tally, stopped, error, .. } = self.find_or_put(words, Request::new(), None)?;
@@ -208,7 +208,7 @@ impl RawTable {
         }
     }
 
-    /// Converts references to the table that was saved into references to this one, which was loaded.
+    /// Converts references from before the save into references to this loaded table.
     pub(crate) fn loaded_references(&self, saved: &[Reference]) -> Result<Vec<Reference>> {
         let sized = self.sized("loaded_references")?;
         let of_saved = |reference: &&Reference| {
@@ -223,7 +223,7 @@ impl RawTable {
     }
 }
 
-/// Returns an error unless each slot of a part of an index names a row that was given, or none.
+/// Returns an error unless each of these index slots names a given row, or none.
 fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<(), String> {
     let names_rows = |slot: u64| {
         let row = slot & ((1 << row_bits) - 1);
@@ -238,7 +238,7 @@ fn check_index(slots: &[u8], spec: Spec, row_bits: u32, given: u64) -> Result<()
 }
 
 impl Fields {
-    /// The counts: vectors; nodes, or rows that were given; rows in order.
+    /// Counts of the table: vectors; nodes, or rows given; rows in order.
     fn counts(&self, spec: Spec) -> [u64; 3] {
         let second = if spec.is_indexed() { self.given } else { self.nodes };
         [self.stored, second, self.dense]
@@ -246,7 +246,7 @@ impl Fields {
 }
 
 impl<R: Read> Source<R> {
-    /// Reads a part into memory. `check` is called with each piece, and with the bytes of the part that come after it.
+    /// Reads a part into memory. Calls `check` with each piece and with the number of bytes of the part that follow it.
     fn fill(
         &mut self,
         store: &mut dyn Store,

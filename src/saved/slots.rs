@@ -1,12 +1,12 @@
-//! Layout of slots for vectors in memory, and so in a file, for machines with another layout, which read the vectors from it. It
-//! follows cuda/warpset/core/layout.cuh, and the EMPTY patterns of cuda/warpset/bucket/table.cuh.
+//! Reads vectors from slots of another machine's layout. A file has the slots as they were in memory. Their layout is that of
+//! cuda/warpset/core/layout.cuh, with the EMPTY patterns of cuda/warpset/bucket/table.cuh.
 
 use crate::layout::view::Geometry;
 use crate::layout::{Kind, Spec};
 use bytemuck::{Pod, Zeroable};
 
-/// Layout of the slots of a bucket table, or of those for the roots of a tree table. All zeros for tables with one layout on
-/// every machine.
+/// Layout of the slots of a bucket table, or of a tree table's roots. All zeros for tables whose layout is the same on every
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct SlotLayout {
@@ -54,7 +54,7 @@ impl SlotLayout {
         self.slot_words * 4 / self.chunk_bytes * self.chunk_bytes
     }
 
-    /// Whether there is a tail of 8 bytes, and one of 4.
+    /// Whether slots have an 8-byte tail, and whether they have a 4-byte tail.
     fn tails(&self) -> (bool, bool) {
         let left = self.slot_words * 4 - self.main_bytes();
         (left >= 8, self.slot_words % 2 == 1 && self.chunk_bytes > 4)

@@ -14,6 +14,7 @@
 use crate::common::kinds::{Kind, roomy};
 use crate::common::vectors::distinct;
 use crate::common::{sized, tests, tests_of_all_kinds};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -392,7 +393,14 @@ fn batches_that_are_stopped<S: Kind>(device: &Device) {
 pub mod of_cuckoo_tables {
     use super::*;
 
-    tests![relocation, relocating_again_at_once, clearing_after_relocation, batches_that_relocate, growing_beyond_any_capacity];
+    tests![
+        relocation,
+        relocation_without_memory,
+        relocating_again_at_once,
+        clearing_after_relocation,
+        batches_that_relocate,
+        growing_beyond_any_capacity
+    ];
 
     /// A cuckoo table whose stash has keys in it.
     fn crowded(device: &Device) -> (VectorTable<Root>, Vec<u32>) {
@@ -433,6 +441,26 @@ pub mod of_cuckoo_tables {
         let stored = stored_keys(&table, &keys);
         assert!(stored.len() as u64 / 2 > table.slots() * 94 / 100);
         (table, stored)
+    }
+
+    /// All memory is allocated before a key moves: a relocation that gets none leaves every reference valid.
+    fn relocation_without_memory(device: &Device) {
+        let refused = Cell::new(0);
+        with_each_failure(
+            || {
+                let (table, _) = full(device);
+                let (places, rows): (Vec<_>, Vec<_>) = table.iter().map(|row| row.unwrap()).unzip();
+                (table, places, rows.concat())
+            },
+            |(table, ..)| table.relocate(),
+            |(table, places, keys), result, about| {
+                if let Err(Error::OutOfMemory { .. }) = result {
+                    refused.set(refused.get() + 1);
+                    assert!(table.get_many(places).is_ok_and(|found| found == *keys), "{about}");
+                }
+            },
+        );
+        assert!(refused.get() > 0);
     }
 
     /// The table is not accessed between the two relocations.

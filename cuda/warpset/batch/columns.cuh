@@ -1,4 +1,4 @@
-// Vectors of columns: a structure of arrays, whose column c has field c of every vector, becomes rows.
+// Converts a structure of arrays to rows. Column c of the arrays holds field c of every vector.
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -7,11 +7,11 @@ namespace warpset {
 
 using u16 = unsigned short;
 
-// Columns that one launch takes.
+// Most columns of one launch.
 constexpr u32 max_columns = 256;
 
-// Words `first_word` to `first_word + words` of each row, and the columns that have bytes of them. Mirrored by `ColumnsView` in
-// src/layout/columns.rs. The fields of a row lie one after another, without gaps; zero bytes fill its last word.
+// Words `first_word` to `first_word + words` of each row, and the columns that supply their bytes. Mirrored by `ColumnsView` in
+// src/layout/columns.rs. The fields of a row are adjacent; zero bytes fill its last word.
 struct ColumnsView {
     const u8* fields[max_columns];     // by column: its first field
     u32* vectors;                      // count x width words, row-major
@@ -26,7 +26,7 @@ struct ColumnsView {
 
 static_assert(sizeof(ColumnsView) == 3104, "the size of `ColumnsView` in src/layout/columns.rs");
 
-// Returns word `word` of a row. Each unit of a field is in one word, because it is aligned in the row, too.
+// Returns word `word` of a row. No unit of a field spans two words, because units are also aligned within the row.
 WARPSET_FN u32 word_of_columns(const ColumnsView& view, u64 row, u32 word)
 {
     u32 value = 0, byte = 4 * word, column = view.first_columns[word - view.first_word];
@@ -43,7 +43,7 @@ WARPSET_FN u32 word_of_columns(const ColumnsView& view, u64 row, u32 word)
     return value;
 }
 
-// Neighbouring threads write neighbouring words, so writes share requests, and read neighbouring fields of each column.
+// Neighbouring threads write neighbouring words and read neighbouring fields of each column, so their accesses share requests.
 template <u32 width>
 WARPSET_FN void gather_columns(const ColumnsView& view)
 {

@@ -1,11 +1,11 @@
 // Kernels that are loops over the slots of a table, or over references: clear, get, export, measure.
 //
-// Growth exports the vectors of a table, a range of slots after another, and puts them into a larger one (src/core/growth.rs). On
-// a CPU, most tables grow otherwise (cpu_kernels/growth.hpp and tree_growth.cpp).
+// Growth exports the vectors of a table range by range and puts them into a larger one (src/core/growth.rs). On a CPU, most
+// tables grow in another way (cpu_kernels/growth.hpp and tree_growth.cpp).
 //
-// On an H200, growth of 33.5 million vectors of 2 and 8 words, and of trees of 8, takes 2.3, 5.6 and 9.4 ms. It took 4.1 and 8.2
-// ms (2 and 8 words) while exports advanced their cursor once for each warp of 32 slots, and 2.5, 7.0 and 10.4 ms while they read
-// vectors word by word. At 8 words, clearing 2.7 GB takes 0.6 ms, and freeing device memory 1 ms for 2 GB.
+// On an H200, growing tables with 33.5 million vectors of 2 and 8 words, and trees of 8, takes 2.3, 5.6 and 9.4 ms. Advancing the
+// export cursor once per warp of 32 slots took 4.1 and 8.2 ms (2 and 8 words). Reading vectors word by word took 2.5, 7.0 and
+// 10.4 ms. At 8 words, clearing 2.7 GB takes 0.6 ms, and freeing device memory 1 ms for 2 GB.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -89,8 +89,8 @@ WARPSET_FN void clear_table(const TreeTable<RootTable, width, Strategy>& table)
     if (platform::Grid::thread() == 0) *table.nodes.view.stored = 0;
 }
 
-// vectors[i] = the vector at references[i], for i < count. Adds to `invalid` the number of words that could not be read, and
-// leaves these unwritten: all words of a reference to no stored vector, and perhaps some of one whose vector is being put
+// vectors[i] = the vector at references[i], for i < count. Words that cannot be read stay unwritten, and their number is added to
+// `invalid`: all words of a reference that names no stored vector, and possibly some words of a vector that is being put
 // meanwhile.
 template <class Table>
 WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count, u32* vectors, u64* invalid)
@@ -105,8 +105,8 @@ WARPSET_FN void get_vectors(const Table& table, const u64* references, u64 count
     }
 }
 
-// Copies rows of an indexed table. To determine whether a row is stored may take a search, so this is done once per row, not once
-// per word. Each lane of a warp does it for one row, and all lanes share the words of these rows.
+// Copies rows of an indexed table. Determining whether a row is stored may take a search, so it is done once per row, not once
+// per word: each lane of a warp checks one row, then all lanes share the words of these rows.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u32* vectors,
                             u64* invalid)
@@ -126,7 +126,7 @@ WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u
     }
 }
 
-// The number of the n-th set bit of a mask that has more than n, counted from 0.
+// Position of the n-th set bit of a mask, counted from 0. The mask has more than n set bits.
 WARPSET_FN u32 nth_bit(u32 mask, u32 n)
 {
     u32 at = 0;
@@ -156,7 +156,7 @@ WARPSET_FN void copy_vectors(const Table& table, u64 from, u32 mask, u32* rows)
     copy_words(table, from, mask, rows);
 }
 
-// Copies vectors by chunks, if a vector is a whole number of chunks. On a GPU the rows are in a buffer of their own, aligned to
+// Copies vectors chunk by chunk, if a vector is a whole number of chunks. On a GPU the rows are in a separate buffer, aligned to
 // chunks.
 template <class Shape>
 WARPSET_FN void copy_vectors(const BucketTable<Shape>& table, u64 from, u32 mask, u32* rows)
@@ -195,12 +195,11 @@ WARPSET_FN void copy_vectors(const TreeTable<RootTable, width, Strategy>& table,
 }
 
 // Copies the vectors stored in slots `first .. last` to `vectors`, and their references to `references` (unless null), in no
-// order; adds their number to `cursor`. Room for last - first. Slots that are completed meanwhile may be missed. `marks`, unless
-// null: a byte for each slot of the table; slots whose byte is 0 are left out.
+// order; adds their number to `cursor`. Both arrays must hold last - first elements. Slots that are completed meanwhile may be
+// missed. `marks`, unless null: one byte for each slot of the table; slots whose byte is 0 are skipped.
 //
-// A warp takes several times as many slots as it has lanes, for which it asks the cursor once, as all warps ask the same one.
-// (H200, `cargo bench --bench growth`, 2 words: a growth took 4.4 ms with a question for each 32 slots, and vectors copied one
-// after another; 2.5 to 2.8 so.)
+// All warps advance the same cursor. So a warp takes several times as many slots as it has lanes for one advance. (H200,
+// `cargo bench --bench growth`, 2 words: 2.5 to 2.8 ms a growth; 4.4 ms if warps advance it per 32 slots and copy one by one.)
 template <class Table>
 WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vectors, u64* references, u64* cursor,
                                const u8* marks = nullptr)
@@ -235,15 +234,15 @@ WARPSET_FN void export_vectors(const Table& table, u64 first, u64 last, u32* vec
     }
 }
 
-// Totals that measuring counts besides the lengths. Mirrored by `ProbeTotals` in src/layout/view.rs.
+// Totals of a measurement, besides the lengths. Mirrored by `ProbeTotals` in src/layout/view.rs.
 struct ProbeTotals {
     u64 longest;      // length of the longest probe sequence
     u64 node_probes;  // tree tables: buckets of the node table looked at to find all nodes of all vectors
 };
 
-// Lengths of probe sequences that one thread has found. It sums up the few lengths that nearly all vectors have, and adds each
-// sum to memory once. Added one by one, the lengths of 131 million vectors took an H200 0.19 s, because all threads wait for the
-// same number.
+// Lengths of probe sequences that one thread has measured. Nearly all vectors have one of a few lengths. The thread sums these up
+// and adds each sum to memory once. Adding them one by one took an H200 0.19 s for 131 million vectors, because all threads
+// update the same numbers.
 struct ProbeCounts {
     static constexpr u32 few = 4;
     u64* lengths;
@@ -271,8 +270,8 @@ struct ProbeCounts {
 };
 
 // Adds to lengths[min(n, bins) - 1] the number of vectors in slots `first .. last` that are found in the n-th bucket of their
-// probe sequence. `totals.longest` becomes the greatest n. Of a tree table this measures the roots. No n exceeds `probe_limit`: a
-// vector that no search finds (a file may hold it in any slot) counts as if it were found in the last bucket of a search.
+// probe sequence. `totals.longest` becomes the greatest n. In a tree table this measures the roots. No n exceeds `probe_limit`: a
+// vector that no search finds (a file may hold it in any slot) counts as found in the last bucket of a search.
 template <class Table>
 WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* lengths, u32 bins, ProbeTotals* totals)
 {
@@ -294,7 +293,7 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     counts.finish(totals);
 }
 
-// Measures an indexed table: the slots of its index, and the rows that they name.
+// Measures the index of an indexed table. Rows supply the hashes.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* lengths, u32 bins,
                                ProbeTotals* totals)
@@ -315,7 +314,7 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
     counts.finish(totals);
 }
 
-// Measures a compact table, where n - 1 is the function that a key is stored under.
+// Measures a compact table. Here n - 1 is the number of the function under which a key is stored.
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void measure_probes(const CompactTable<slot_bits, static_bits>& table, u64 first, u64 last, u64* lengths, u32 bins,
                                ProbeTotals* totals)

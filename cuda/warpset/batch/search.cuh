@@ -1,7 +1,7 @@
 // The loop over a batch: take vectors, search, write the results.
 //
-// `SearchBatch` has two bodies. Where a warp has lanes to share the work, they do (bucket/warp_search.cuh, compact/search.cuh).
-// On a machine with one lane a warp, a thread has several searches under way that take turns (bucket/thread_search.cuh,
+// `SearchBatch` has two bodies. On a machine with several lanes a warp, the lanes share the work (bucket/warp_search.cuh,
+// compact/search.cuh). On a machine with one lane a warp, each thread interleaves several searches (bucket/thread_search.cuh,
 // compact/search.cuh).
 #pragma once
 
@@ -22,7 +22,7 @@ struct SearchBatch {
     using Roots = typename Table::Roots;
     static constexpr Outcome not_stored = operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
 
-    // Scratch memory of one warp: for its search, and for its builder.
+    // Bytes of scratch memory that one warp needs for its search and its builder.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
         if constexpr (Warp::size == 1)
@@ -39,27 +39,27 @@ struct SearchBatch {
         count_offered(batch);
     }
 
-    // Searches for a batch that another GPU has sent. Searches for no vector if the number at `refused` is not 0 when the kernel
-    // begins. In both cases the batch counts as offered.
+    // Searches for a batch that another GPU has sent. If the number at `refused` is not 0 when the kernel begins, searches for no
+    // vector. In both cases the batch counts as offered.
     //
-    // The number of vectors depends on `refused`, and there is no early return, because a return changes how the compiler
-    // schedules the loop: for 16 and 32 words it then waited for the first of two buckets before it requested the second
-    // (column `loads` of tests/nvrtc/kernels.csv), and find-or-put lost 7 to 10 %.
+    // A refused batch gets a count of 0 instead of an early return, because a return changes how the compiler schedules the loop:
+    // for 16 and 32 words it then waited for the first of two buckets before it requested the second (column `loads` of
+    // tests/nvrtc/kernels.csv), and find-or-put lost 7 to 10 %.
     WARPSET_FN static void run_warps_unless(const Table& table, const BatchView& batch, const u64* refused)
     {
         run_share(table, batch, *refused == 0 ? batch.count : 0);
         count_offered(batch);
     }
 
-    // Searches for the vectors `next .. end`, by one warp. `scratch` is shared memory, `scratch_bytes()` long and aligned to 16
+    // Searches for the vectors `next .. end` by one warp. `scratch`: `scratch_bytes()` bytes of shared memory, aligned to 16
     // bytes.
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
         using Search = typename Builder<Table, operation, offer>::Search;
-        // Idle lanes are refilled when half of them are idle (bucket/warp_search.cuh). For trees somewhat later, because making
-        // root pairs takes the same instructions for a few vectors as for many. H200, walks of 16 words, refilling when 16, 24,
-        // 32 are idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8, 10.7, 10.3.
+        // Idle lanes are refilled when half of the warp is idle (bucket/warp_search.cuh). Trees refill later, because making root
+        // pairs takes as many instructions for a few vectors as for many. H200, walks of 16 words, refilling when 16, 24, 32 are
+        // idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8, 10.7, 10.3.
         constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
         Search search(table.root_table(), scratch);
         Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
@@ -94,18 +94,18 @@ struct SearchBatch {
         results.finish();
     }
 
-    // Searches for a whole batch by one thread. Several searches take turns, one bucket per turn. Each prefetches its next bucket
-    // at the end of its turn, and the bucket has arrived when its next turn comes. (Intel Xeon, one thread, 200 MB table, 8
+    // Searches for a whole batch by one thread. Several searches take turns, one bucket per turn. At the end of its turn a search
+    // prefetches its next bucket, which arrives before the search's next turn. (Intel Xeon, one thread, 200 MB table, 8
     // words, ns per find-or-put at fill 0.67 / 0.9: 31 / 40. If the first buckets of 16 vectors are prefetched and then each
     // search runs to its end: 64 / 92. With 8, 16 and 32 searches taking turns: 38, 31 and 33.)
     //
     // Turns of one word are shorter. (AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent: 12.4 / 11.2 /
-    // 10.9 / 15.2 with 24 turns, 11.6 / 10.5 / 10.5 / 15.1 with 32, no less with 48. Of 2, 4 and 8 words there is no difference.)
+    // 10.9 / 15.2 with 24 turns, 11.6 / 10.5 / 10.5 / 15.1 with 32, no less with 48. No difference with 2, 4 and 8 words.)
     //
     // Nodes of trees are not prefetched. (As above, searches of models in trees, medians of 3, s of user time without and with a
     // prefetch of the lowest nodes of the vector three ahead: hanoi.2 1.24 / 1.23, anderson.6 27.2 / 26.8, frogs.4 5.7 / 5.2.)
     //
-    // A pointer to the turn, not its number, because computing the address from the number takes longer. (As above, 2 words: 16.1
+    // The loop keeps a pointer to the turn, not its number, because computing the address takes longer. (As above, 2 words: 16.1
     // / 14.2 / 14.3 / 26.0 by number, 14.1 / 12.7 / 12.5 / 22.3 by pointer.)
     template <class Batch>
     WARPSET_FN static void run_thread(const Table& table, const Batch& batch)
@@ -119,7 +119,7 @@ struct SearchBatch {
         const Roots& roots = table.root_table();
         Results<operation, Batch> results{roots.stored_count(), batch};
         u64 next = 0;
-        // Takes the next vector that is not resolved by its nodes. Returns false if there is none.
+        // Begins a search for the next vector that its nodes do not already resolve. Returns false if no vector is left.
         const auto begin = [&](Turn& turn) {
             for (; next < batch.count; ++next) {
                 if (key(table, batch, next, turn.key)) {
@@ -134,7 +134,7 @@ struct SearchBatch {
         };
         typename ThreadSearch<Roots, operation>::Lane lane{};
         Turn turns[max_turns];
-        // One place where turns begin, so that the compiler inlines `begin` once: it is most of the code of a kernel.
+        // All turns begin in one place, so that the compiler inlines `begin` once: it is most of a kernel's code.
         u32 unused = max_turns;  // turns that have had no vector yet
         for (Turn *turn = turns, *end = turns + max_turns; end != turns; turn = turn + 1 < end ? turn + 1 : turns) {
             const bool is_unused = unused != 0;
@@ -173,7 +173,7 @@ private:
         if (batch.counts && platform::Grid::thread() == 0) platform::add_relaxed(&batch.counts->offered, batch.count);
     }
 
-    // Writes the key to search for among the roots. Returns false if the vector is resolved without a search.
+    // Writes the key to search for in the root table. Returns false if the vector is resolved without a search.
     WARPSET_FN static bool key(const Table& table, const BatchView& batch, u64 index, typename Table::Key& key)
     {
         const u32 width = table.width();
@@ -203,7 +203,7 @@ WARPSET_FN constexpr u32 search_scratch_bytes()
     return vectors;
 }
 
-// A warp's part of the batch's workspace in a search by vectors.
+// Bytes of the batch's workspace that a warp uses in a search for whole vectors.
 template <class Table>
 WARPSET_FN constexpr u32 search_workspace_bytes()
 {

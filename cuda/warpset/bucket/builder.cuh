@@ -1,7 +1,7 @@
-// How a warp takes vectors of a batch into a search: a builder copies them, or makes from them what the table is searched for.
+// Builders prepare the vectors of a batch for a warp's search: they copy the vectors or convert them to the keys searched for.
 //
-// The builder here copies vectors unchanged. It serves bucket, compact and indexed tables, whose searches look for the vectors
-// themselves. A tree table is searched for root pairs, so it has builders of its own, which specialise this one:
+// The builder here copies vectors unchanged. It serves bucket, compact and indexed tables, which are searched for the vectors
+// themselves. A tree table is searched for root pairs, so its builders specialise this one:
 // tree/builder.cuh, tree/incremental_builder.cuh and those in tree/strategies/.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace warpset {
 
-// How the vectors of a batch are given: whole, or each with its parent, a stored vector that it differs from in some words.
+// How a batch offers its vectors: whole, or each with its parent, a stored vector from which it differs in some words.
 enum class Offer { Whole, Incremental };
 
-// The builder for a table, an operation and an offer. This one is for tables that are not trees.
+// Builder for a table, an operation and an offer. This one serves all tables that are not trees.
 template <class Table, Operation operation, Offer offer>
 struct Builder {
     using Search = WarpSearch<Table, operation>;
     using Warp = platform::Warp;
     static constexpr u32 width = Search::layout.width();
-    // The largest unit in which vectors of this width may be copied.
+    // Largest unit in which vectors of this width can be copied.
     using Unit = typename Choose<width % 4 == 0, u128, typename Choose<width % 2 == 0, u64, u32>::Type>::Type;
 
     static constexpr u32 workspace_bytes = 0;
@@ -52,7 +52,7 @@ struct Builder {
             if (takers >> lane & 1)
                 *reinterpret_cast<Unit*>(search.vector_of(lane)) = batch.load(source + Batch::unit_offset(rank, 1));
         } else {
-            // Unit u of the run belongs to the lane of rank u / units: the run is read without gaps, several requests at a time.
+            // Unit u of the run belongs to the lane of rank u / units: the warp reads without gaps, several requests at a time.
             constexpr u32 at_once = units < 4 ? units : 4;
             if (takers >> lane & 1) lane_of_rank[rank] = static_cast<u8>(lane);
             Warp::sync();

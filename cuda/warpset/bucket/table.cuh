@@ -7,14 +7,14 @@
 // Sources: core/claim.cuh for claiming. Bucketed open addressing on GPUs is from Wijs and Bosnacki (2014) and Bergsma (2019,
 // chapter 5).
 //
-// EMPTY without a forbidden vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with
-// the low bits of the first word XORed with the slot's *class*. That is a scrambled number of its bucket plus its index there,
-// modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
-//   - A vector is never put into a slot if one of the slot's EMPTY chunks equals the vector's own chunk (`forbids`): the search
-//     skips that slot, as it does for all equal vectors. So invariant 3 of core/claim.cuh holds, and no decided chunk ever equals
-//     EMPTY.
-//   - Each chunk of a vector can match at most one class, so a vector with n chunks is excluded from at most n of more than n
-//     classes. So every vector can be stored, whatever its bits.
+// EMPTY forbids no vector. An undecided chunk holds a pattern: the table's 16 random bytes (or their first 8 or 4), with the low
+// bits of the first word XORed with the slot's *class*. The class is the scrambled number of the slot's bucket plus the slot's
+// index, modulo `empty_classes`, a power of two greater than the number of chunks of a vector.
+//   - If one of a slot's EMPTY chunks equals the vector's own chunk (`forbids`), the vector is never put into that slot: its
+//     search skips the slot, as do those of all equal vectors. So invariant 3 of core/claim.cuh holds, and no decided chunk ever
+//     equals EMPTY.
+//   - Each chunk of a vector can match at most one class. So a vector with n chunks is excluded from at most n of more than n
+//     classes, and every vector can be stored, whatever its bits.
 //   - A chunk of a real vector equals one of the patterns with a probability of about 2^-100 (16 bytes; 2^-25 for a tail of 4).
 //     So the cost is one comparison per chunk while it is hashed, and one bit test per slot (`ClassSet`).
 //   In a table of very few slots, a vector that was built from the table's seed may be Full although a slot is free.
@@ -31,18 +31,18 @@
 
 namespace warpset {
 
-// View of a bucket table, as kernels get it. Mirrored by `TableView` in src/layout/view.rs; tests/library/abi.rs compares them.
+// View of a bucket table: the argument of kernels. Mirrored by `TableView` in src/layout/view.rs; tests/library/abi.rs compares.
 struct TableView {
     u8* slots;
     u64 buckets;           // in whole slices (core/probe.cuh)
     u32 slice_buckets;     // all buckets, or those of a slice: a power of two
     u32 slice_mask;        // all ones, or slice_buckets - 1
     const u128* seeds;     // width + 1, see core/hash.cuh
-    u64* stored;           // how many vectors the table holds
+    u64* stored;           // number of stored vectors
     u64 hash_mask;         // all ones
     u32 empty[4];          // the table's EMPTY pattern
-    u32 probe_limit;       // buckets looked at before Full
-    u32 width;             // words a vector
+    u32 probe_limit;       // buckets probed before Full
+    u32 width;             // words per vector
 };
 
 // A set of EMPTY classes.
@@ -91,10 +91,10 @@ struct BucketTable {
     TableView view;
     Layout layout;
 
-    // The table of a view, if the shape is static.
+    // Table of a view; the shape must be static.
     WARPSET_FN static BucketTable of(const View& view) { return {view, {}}; }
 
-    // A slot is named by its bucket and its *index* there, or by its number.
+    // A slot is identified by its bucket and its *index* there, or by its number.
     WARPSET_FN u64 slot_number(u64 bucket, u32 index) const { return bucket * layout.slots_per_bucket() + index; }
 
     // Scrambled, because a probe sequence is an arithmetic progression of buckets: a vector that is excluded from all classes but
@@ -124,7 +124,7 @@ struct BucketTable {
         chunk = {low, view.empty[2] | static_cast<u64>(view.empty[3]) << 32};
     }
 
-    // Calls `use(address, empty, value)` for chunk `chunk` of a slot, at the type of that chunk.
+    // Calls `use(address, empty, value)` for chunk `chunk` of a slot, with the type of that chunk.
     template <class Vector, class Use>
     WARPSET_FN auto with_chunk(u64 bucket, u32 index, u32 chunk, const Vector& vector, Use use) const
     {
@@ -171,13 +171,13 @@ struct BucketTable {
                           [](auto* address, auto empty, auto value) { return look(address, empty, value); });
     }
 
-    // The classes of the slots that must not hold this vector, because one of its chunks is EMPTY there.
+    // Classes of the slots that must not hold this vector, because one of its chunks equals EMPTY there.
     template <class Vector>
     WARPSET_FN Classes forbidden_classes(const Vector& vector) const
     {
         Classes forbidden;
         if constexpr (platform::Warp::size == 1) {
-            // Almost no vector has such a class. The first words of its chunks are enough to see that.
+            // Almost no vector has such a class. Comparing the first words of its chunks is enough to tell.
             const u32* words = words_of(vector);
             if (words == nullptr)
                 collect_forbidden(forbidden, vector);
@@ -199,7 +199,7 @@ struct BucketTable {
         if (layout.has_tail4()) forbid_class_of<u32>(forbidden, vector, layout.slot_words() - 1);
     }
 
-    // A separate function, because it is called so rarely.
+    // A separate function, because calls are rare.
     template <class Vector>
     WARPSET_CALLED void collect_some_forbidden(Classes& forbidden, const Vector& vector) const
     {
@@ -211,9 +211,9 @@ struct BucketTable {
         return forbidden.has(empty_class(bucket, index));
     }
 
-    // Whether the slot holds a vector: all its chunks are decided. The last one alone would imply that (invariant 2 of
-    // core/claim.cuh), but relaxed loads of different chunks may be seen out of order: only a chunk that was itself seen decided
-    // may be read.
+    // Whether the slot holds a vector, that is, all its chunks are decided. The last chunk alone would imply that (invariant 2 of
+    // core/claim.cuh). But relaxed loads of different chunks may be reordered, so a chunk may be read only after it has itself
+    // been seen decided.
     WARPSET_FN bool is_complete(u64 bucket, u32 index) const
     {
         bool complete = true;
@@ -248,8 +248,8 @@ struct BucketTable {
         if (layout.has_tail4()) platform::prefetch(block + layout.tail4_offset() + index * 4, layout.slots_per_bucket() * 4);
     }
 
-    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
-    // New: this call stored the vector. Seen: it was stored by another. Full: it is not stored.
+    // Find-or-put by one thread. Other threads may run any operation on the table except `clear` at the same time.
+    // New: this call stored the vector. Seen: another call did. Full: the vector is not stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -263,7 +263,7 @@ struct BucketTable {
         return found;
     }
 
-    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh). Here the key is the vector.
+    // Overload with a key. Tree tables convert vectors to keys (tree/table.cuh); here the key is the vector.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
@@ -291,7 +291,7 @@ struct BucketTable {
         return {Outcome::Pending, no_reference};
     }
 
-    // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
+    // Seen if the vector is stored, otherwise Absent. If another thread is putting the vector meanwhile, either may result.
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
     {
@@ -319,16 +319,16 @@ struct BucketTable {
             Decision decision = Decision::Agreed;
             for (u32 chunk = 0; chunk < layout.chunks() && decision == Decision::Agreed; ++chunk)
                 decision = look_at_chunk(bucket, index, chunk, vector);
-            // If a slot is not decided against the vector, no equal vector can be in a later slot.
+            // While a slot is not decided against the vector, no later slot can hold an equal one.
             if (decision == Decision::Empty) return {Outcome::Absent, no_reference};
             if (decision == Decision::Agreed) return {Outcome::Seen, slot_number(bucket, index)};
         }
         return {Outcome::Pending, no_reference};
     }
 
-    // Reads word `word` of the vector in a slot. Returns false if there is none. If the last chunk of a slot is decided, all
-    // chunks are (invariant 2 of core/claim.cuh). But only a chunk that was itself seen decided may be read, because relaxed
-    // loads of other chunks may return older values.
+    // Reads word `word` of the vector in a slot. Returns false if the slot holds no vector. If the last chunk of a slot is
+    // decided, all chunks are (invariant 2 of core/claim.cuh). But a chunk may be read only after it has itself been seen
+    // decided, because relaxed loads of other chunks may return older values.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const u64 bucket = slot / layout.slots_per_bucket();
@@ -339,8 +339,8 @@ struct BucketTable {
         return read_in_chunk(bucket, index, chunk, layout.word_in_chunk(word), value);
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all of them, or a lane's share.
-    // False if there is none.
+    // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot: all words, or a lane's share.
+    // Returns false if the slot holds no vector.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
@@ -352,8 +352,8 @@ struct BucketTable {
         return true;
     }
 
-    // Word `word` of the vector in a slot. This thread has found the slot complete, or has put or found a vector in it; or
-    // another thread has, and this one has synchronised with it since.
+    // Word `word` of the vector in a slot. Requires that this thread, or one that it has synchronised with since, has found the
+    // slot complete, or has put or found a vector in it.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -362,16 +362,16 @@ struct BucketTable {
         return value;
     }
 
-    // A main chunk of the vector in a slot that this thread has found complete, or another thread with which it has synchronised
-    // since.
+    // A main chunk of the vector in a slot. Requires that this thread, or one that it has synchronised with since, has found the
+    // slot complete.
     WARPSET_FN Main chunk(u64 slot, u32 chunk) const
     {
         return with_main(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()), chunk, Nothing{},
                          [](auto* address, auto, auto) { return platform::load_relaxed(address); });
     }
 
-    // Copies all words of a slot. Those of the vector come first. Returns false if the slot does not hold a whole vector that is
-    // visible to this thread.
+    // Copies all words of a slot, those of the vector first. Returns false if this thread does not see a whole vector in the
+    // slot.
     WARPSET_FN bool read_vector(u64 bucket, u32 index, u32* words) const
     {
         const u32 chunks = layout.chunks();
@@ -389,7 +389,7 @@ struct BucketTable {
         return true;
     }
 
-    // The whole vector in a slot, if a vector is one chunk.
+    // Reads the whole vector in a slot; a vector must be one chunk.
     WARPSET_FN bool read_chunk(u64 slot, Main& value) const
     {
         static_assert(Shape::is_static && sizeof(Main) == Layout{}.width() * 4, "a vector is one chunk");
@@ -401,7 +401,7 @@ struct BucketTable {
                          });
     }
 
-    // Whether a slot holds a vector all of whose chunks are visible to this thread.
+    // Whether a slot holds a vector and this thread sees all of its chunks.
     WARPSET_FN bool holds(u64 slot) const
     {
         return is_complete(slot / layout.slots_per_bucket(), static_cast<u32>(slot % layout.slots_per_bucket()));
@@ -410,8 +410,8 @@ struct BucketTable {
     WARPSET_FN constexpr u32 width() const { return layout.width(); }
     WARPSET_FN u64 slots() const { return view.buckets * layout.slots_per_bucket(); }
 
-    // Key of the search and table that it searches: here, the vector and this table. (A tree table looks for root pairs in a
-    // table of its own.)
+    // Key of a search and the table that it searches: here, the vector and this table. (A tree table searches its root table
+    // for root pairs.)
     using Roots = BucketTable;
     using Key = WordVector;
     template <Operation>
@@ -429,15 +429,15 @@ private:
         Holds,  // it does
         Other,  // its first chunk is decided and different: it never will hold it
         Empty,  // its first chunk is EMPTY
-        Begun,  // the first chunk agrees, or was not looked at: chunks have to be decided, or looked at, one after another
+        Begun,  // the first chunk agrees, or was not read: decide, or look at, the chunks one after another
     };
 
     // Compares the first chunk, and if it is equal, all others at once, because most slots that a search reaches are complete.
-    // (Equal chunks are decided ones: no chunk of a vector is EMPTY in a slot that may hold it. Decided chunks may be read in any
+    // (Equal chunks are decided: no chunk of a vector equals EMPTY in a slot that may hold it. Decided chunks may be read in any
     // order: core/claim.cuh, 1.)
     //
-    // For machines with one lane a warp. On a GPU a warp reads a whole bucket by one request (bucket/warp_search.cuh), and a
-    // search by one thread is the exception.
+    // For machines with one lane a warp. On a GPU, searches by one thread are the exception: a warp reads a whole bucket by one
+    // request (bucket/warp_search.cuh).
     template <class Vector, class Warp = platform::Warp>
     WARPSET_FN Peek peek_at(u64 bucket, u32 index, const Vector& vector) const
     {
@@ -459,7 +459,7 @@ private:
             u32 chunk = 1;
             bool equal = true;
             if (const u32* words = words_of(vector)) {
-                const u32 whole = Shape::is_padded ? count - 1 : count;  // but for one that zeros may pad
+                const u32 whole = Shape::is_padded ? count - 1 : count;  // without the last one, which zeros may pad
                 if (whole > 1) {
                     equal = Warp::agree(chunks + 1, words + chunk_words, whole - 1);
                     chunk = whole;
@@ -490,14 +490,14 @@ private:
     // Find or find-or-put in one bucket whose slots are compared all at once.
     //
     // The masks are what relaxed loads of all slots, at one moment each, would have shown. So a slot in neither mask was decided
-    // for another vector, and may be left (invariant 3 of core/claim.cuh); an equal slot holds the vector. `may_be_empty` is a
-    // hint only, because slots of different classes have different EMPTY patterns: an access of the slot itself decides it, or
-    // learns how it was decided. The slots are come to in their order.
+    // for another vector, and may be left (invariant 3 of core/claim.cuh); an equal slot holds the vector. `may_be_empty` is only
+    // a hint, because slots of different classes have different EMPTY patterns: an access to the slot itself decides it, or
+    // shows how it was decided. Slots are visited in order.
     //
     // AMD EPYC, one thread, 2^22 vectors, fill 0.7, ns new / seen / found / absent. 1 word: 19.9 / 19.6 / 19.5 / 23.4 slot after
     // slot, 13.4 / 12.2 / 11.5 / 15.8 at once. 2 words: 19.9 / 19.1 / 18.4 / 24.5, and 17.1 / 16.0 / 14.9 / 23.5. From 4 words on
-    // a prototype lost. The hash takes a sixth of the time of one word; a cheaper one would change every machine, because slots
-    // of a file are used as they lie. On AArch64 buckets of 64 bytes are compared; no time of it has been measured.
+    // a prototype lost. For one word, the hash takes a sixth of the time. A cheaper hash would have to replace it on every
+    // machine, because files store slots as they are in memory. AArch64 compares buckets of 64 bytes; this has not been timed.
     template <Operation operation, class Warp, class Vector>
     WARPSET_FN Found match_in(u64 bucket, const Vector& vector, const Classes& forbidden) const
     {
@@ -531,7 +531,7 @@ private:
     WARPSET_FN static u32 word_of(u64 chunk, u32 index) { return static_cast<u32>(index == 0 ? chunk : chunk >> 32); }
     WARPSET_FN static u32 word_of(u128 chunk, u32 index) { return word_of(index < 2 ? chunk.low : chunk.high, index & 1); }
 
-    // One word of a chunk, by an access of the chunk's own size; false if the chunk is undecided.
+    // Reads one word of a chunk by an access of the chunk's size. Returns false if the chunk is undecided.
     WARPSET_FN bool read_in_chunk(u64 bucket, u32 index, u32 chunk, u32 word, u32& value) const
     {
         return with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) {
@@ -541,7 +541,7 @@ private:
         });
     }
 
-    // The words from `first_word` on, and in a padded slot zeros behind the last one.
+    // The words from `first_word` on; in a padded slot, zeros follow the last word.
     template <class Chunk, class Vector>
     WARPSET_FN void read_chunk_of(const Vector& vector, u32 first_word, Chunk& chunk) const
     {
@@ -572,7 +572,7 @@ private:
         read_end_of(vector, first_word + 2, chunk.high);
     }
 
-    // False if no chunk of a vector is an EMPTY pattern.
+    // Returns false if no chunk of the vector equals an EMPTY pattern.
     WARPSET_FN bool may_be_forbidden(const u32* words) const
     {
         const u32 classes = layout.empty_classes(), end = layout.main_bytes() / 4 < width() ? layout.main_bytes() / 4 : width();
@@ -583,7 +583,7 @@ private:
         return may;
     }
 
-    // If the chunk at `first_word` is the EMPTY pattern of some class, forbids that class.
+    // If the chunk at `first_word` equals the EMPTY pattern of a class, forbids that class.
     template <class Chunk, class Vector>
     WARPSET_FN void forbid_class_of(Classes& forbidden, const Vector& vector, u32 first_word) const
     {

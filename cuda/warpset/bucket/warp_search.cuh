@@ -3,11 +3,11 @@
 // Division of work:
 //   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
 //     sequence.
-//   - A *look* at a bucket is done by a tile of lanes, 16 bytes each, in one request of the memory system: the tile reads the
-//     bucket of each of its owners in turn, several in flight, and compares it with the owner's vector. By votes the
-//     owner learns which chunks are empty and which are different.
-//   - A *claim* of a chunk is done by the owner alone, one compare-and-swap per step (core/claim.cuh), while other lanes of the
-//     warp look or claim for their own vectors. So the long chains of wide vectors overlap with each other.
+//   - *Look*: a tile of lanes reads a bucket, 16 bytes a lane, by one memory request. The tile reads the buckets of its owners in
+//     turn, several in flight, and compares each with the owner's vector. Votes tell the owner which chunks are empty and which
+//     are different.
+//   - *Claim*: the owner alone claims a chunk, one compare-and-swap per step (core/claim.cuh), while other lanes of the warp look
+//     or claim for their own vectors. So the long chains of wide vectors overlap with each other.
 //   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
 //     longest probe sequence among 32.
 //
@@ -22,14 +22,12 @@
 //
 // With one thread per vector, each sector takes two requests, which doubles the cost. With one tile per vector, too few vectors
 // are in flight to hide the chain of dependent compare-and-swaps. Refilling lanes when half of them are free, instead of all,
-// gained 22 % at fill 0.7 and 41 % at 0.9 for 8 words; refilling when a quarter are free lost 1 % again (more, smaller requests
-// for input).
+// gained 22 % at fill 0.7 and 41 % at 0.9 for 8 words; a quarter is 1 % slower than half (more, smaller requests for input).
 //
-// Tried and dropped: the seeds of the hash in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every
-// kernel that uses this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than
-// one of 32).
+// Tried and dropped: hash seeds in shared memory (8 words +6 %, 32 words -3 %, and a block-wide barrier in every kernel that uses
+// this); reading only the start of a 128-byte slot first (no gain: one 128-byte request costs little more than one of 32).
 //
-// All functions are called by all 32 lanes, converged. The caller adds the number of its New vectors to `*view.stored`.
+// All 32 lanes call each function, converged. The caller adds the number of its New vectors to `*view.stored`.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -48,7 +46,7 @@ struct WarpSearch {
     using Main = typename Table::Main;
     static constexpr typename Table::Layout layout{};
 
-    // How a tile reads a bucket: `rows` times one request, `row_bytes` a lane.
+    // A tile reads a bucket by `rows` requests of `row_bytes` per lane.
     static constexpr u32 row_bytes = layout.bucket_main_bytes() % 16 == 0 ? 16 : layout.bucket_main_bytes() % 8 == 0 ? 8 : 4;
     static constexpr u32 row_chunks = row_bytes / sizeof(Main);
     static constexpr u32 bucket_rows = layout.bucket_main_bytes() / row_bytes;
@@ -95,8 +93,8 @@ struct WarpSearch {
         chunk = look;
     }
 
-    // One look or one claim for every lane that is not idle. A lane whose vector is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Pending.
+    // Does one look or one claim for every lane that is not idle. If that resolves a lane's vector, the lane becomes idle and
+    // gets the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool looks = chunk == look, claims = chunk < look;
@@ -113,12 +111,12 @@ struct WarpSearch {
         return outcome;
     }
 
-    // Called when there are no more vectors. Here nothing has to be handed over.
+    // Called when no vectors are left. Nothing to hand over here.
     WARPSET_FN void finish() const {}
 
 private:
-    // Findings of the tile in the bucket of one owner. For one slot a bucket: whether some main chunk is different, and the first
-    // empty one. For several: a bit for every main chunk of the bucket.
+    // Findings of the tile in one owner's bucket. With one slot a bucket: whether some main chunk is different, and the first
+    // empty one. With several: a bit for every main chunk of the bucket.
     struct Report {
         u32 different = 0;
         u32 empty = layout.slots_per_bucket() == 1 ? ~0u : 0;
@@ -143,9 +141,9 @@ private:
                     if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
-            // This barrier is not needed for the order of accesses. It keeps the compiler from comparing the first bucket before
-            // it requests the next one. On an H200, find-or-put is 1.11 times as fast with it at 3 words and 1.07 to 1.12 times
-            // at 24; at 2, 8, 16 and 32 words there is no difference.
+            // This barrier orders no accesses. It keeps the compiler from comparing the first bucket before it requests the next
+            // one. On an H200, it makes find-or-put 1.11 times as fast at 3 words and 1.07 to 1.12 times at 24; at 2, 8, 16 and
+            // 32 words there is no difference.
             Warp::sync();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
@@ -203,8 +201,8 @@ private:
         return spread_bits;
     }
 
-    // The owner goes through the slots of its bucket in order and leaves each only over a decided, different chunk. It has left
-    // those before `index` already.
+    // The owner visits the slots of its bucket in order, from `index` on, and leaves each only over a decided, different
+    // chunk.
     WARPSET_FN Outcome judge(const Report& report)
     {
         WARPSET_UNROLL
@@ -227,7 +225,7 @@ private:
             if (first_empty == ~0u && !layout.has_tails()) return Outcome::Seen;
             if (first_empty != ~0u && operation == Operation::Find) return Outcome::Absent;
             chunk = first_empty != ~0u ? first_empty : layout.main_chunks();
-            expect_empty = false;  // for tails: they are most likely decided if the main chunks of the slot were
+            expect_empty = false;  // if the main chunks of a slot were decided, its tails most likely are
             return Outcome::Pending;
         }
         return next_bucket();

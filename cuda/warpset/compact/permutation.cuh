@@ -1,4 +1,4 @@
-// An invertible hash family: key -> hash, both of `bits` bits (8 to 64), by number of function.
+// Family of invertible, numbered hash functions: key -> hash, both of `bits` bits (8 to 64).
 //
 // A compact table *quotients* hashes (Cleary 1984; Knuth, TAOCP 6.4, exercise 13): it stores only the part of a hash that does
 // not follow from the bucket (compact/table.cuh). So keys must be computable from hashes. For a key x, modulo 2^bits,
@@ -6,15 +6,15 @@
 //   scrambled = fold(fold(x) * m0) * m1         fold(x) = x ^ x >> ceil(bits / 2)
 //   hash_f    = fold(scrambled + f * step) * m2   m0, m1, m2, step: odd
 //
-// Each step is a bijection of the `bits`-bit numbers. `fold` is its own inverse, as the shifted part lies in the half that it
-// does not change. An odd factor has an inverse modulo 2^bits. The high bits of a product depend on all bits of its factors, and
-// the bucket is chosen by them. `fold` copies the high bits back into the low ones, for the next product. All functions of a key
-// share the first two products, so another function costs one multiplication.
+// Each step is a bijection of the `bits`-bit numbers. `fold` is its own inverse, because the bits that it XORs come from the half
+// that it leaves unchanged. An odd factor has an inverse modulo 2^bits. The high bits of a product depend on all bits of its
+// factors, and they select the bucket. `fold` mixes the high bits into the low ones for the next product. All functions of a key
+// share the first two products, so each further function costs one multiplication.
 //
 // All of these steps are needed.
-//   - Without m1 the loads of buckets by 2 * 10^5 consecutive keys of 24 bits, or by keys that differ in their high bits only,
-//     had up to 3.5 times the variance of chance (chi-square over its degrees of freedom; 40 random families); with it no family
-//     was 6 standard deviations off, whatever the keys and the bits (as tested in src/layout/permutation.rs).
+//   - Without m1, bucket loads of 2 * 10^5 consecutive 24-bit keys, or of keys that differ only in their high bits, had up to 3.5
+//     times the variance of chance (chi-square over its degrees of freedom; 40 random families). With m1 no family was 6 standard
+//     deviations off, for any keys and bits (as tested in src/layout/permutation.rs).
 //   - Functions that are multiples of one product, scrambled * (m2 + 2 f step), are as good for most keys. But a key whose
 //     scrambled value is 0, or a multiple of a high power of two, gets one bucket, or only a few, from all functions.
 //
@@ -46,16 +46,16 @@ struct Permutation {
     WARPSET_FN constexpr u64 mask() const { return ~0ull >> (64 - bits()); }
     WARPSET_FN bool has(u64 key) const { return (key & ~mask()) == 0; }
 
-    // The part that all functions share. Bits of the result above `bits` have no effect on any function.
+    // Computes the part that all functions share. Bits of the result above `bits` have no effect on any function.
     WARPSET_FN u64 scramble(u64 key) const { return fold(fold(key) * view.multipliers[0] & mask()) * view.multipliers[1]; }
 
-    // The hash in the high bits of a word, as a fraction of 2^64.
+    // Computes the hash, in the high bits of a word: as a fraction of 2^64.
     WARPSET_FN u64 fraction(u64 scrambled, u32 function) const
     {
         return fold((scrambled + function * view.step) & mask()) * view.multipliers[2] << (64 - bits());
     }
 
-    // The key with this hash.
+    // Computes the key that has this hash.
     WARPSET_FN u64 key(u64 fraction, u32 function) const
     {
         const u64 scrambled = fold((fraction >> (64 - bits())) * view.inverses[2] & mask()) - function * view.step;

@@ -6,26 +6,26 @@
 // slot.
 //
 // Find-or-put is the same as in every compact table (compact/table.cuh) and moves nothing. It looks at the bucket of function 0,
-// at the bucket of function 1, and in the stash. So it is concurrent and stores no key twice. When the stash is full, keys are
-// Full, and change nothing. Then, while nothing else uses the table, its keys are *relocated*:
+// at the bucket of function 1, and in the stash. So it is concurrent and stores no key twice. Once the stash is full, keys are
+// Full, and change nothing. Then, while nothing else uses the table, the stash's keys are *relocated*:
 //
 //   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; that one for a key in its other
 //   bucket; and so on, until a key finds a slot that is EMPTY
 //
-// Keys that were Full are then offered again. If a chain does not end within `most_steps`, its last key is left over. All keys
-// that are left over are *put back* into the stash when all threads are done. There are no more of them than the stash held, but
-// they may be different keys. So find-or-put leaves slots free for them in each bucket of the stash. A key that is put back uses
-// the walk of find-or-put, and one more round:
+// Keys that were Full are then offered again. If a chain does not end within `most_steps`, its last key is left over. When all
+// threads are done, all left-over keys are *reinserted* into the stash. There are at most as many as the stash held, but they may
+// be different keys. So find-or-put leaves slots free for them in each bucket of the stash. Reinsertion uses the walk of
+// find-or-put, and one more round:
 //
-//   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put, and keys that are put back
-//   round 1: slots 5 .. 8 of bucket_0, of bucket_1, ...                      keys that are put back
+//   round 0: slots 0 .. 5 of bucket_0, of bucket_1, ..., of bucket_(F-1)     find-or-put and reinsertion
+//   round 1: slots 5 .. 8 of bucket_0, of bucket_1, ...                      reinsertion only
 //
-// So whether a key is Full depends on the slots of its walk, as in every compact table. (A count of keys in the stash would not
-// be correct: it would have to be increased before a key is put, and the key may turn out to be a duplicate. Then duplicates
-// would reject each other, and other keys, while there are free slots.)
+// So whether a key is Full depends on the slots of its walk, as in every compact table. (Counting the keys in the stash would be
+// wrong: the count would have to be increased before a key is put, and the key may turn out to be a duplicate. Then duplicates
+// would reject each other, and other keys, although slots are free.)
 //
-// Is there a slot for every key that is put back? If there are as many keys as slots 0 .. 5 of all B buckets, all but 0.07 B of
-// them (F = 16) find a slot there; these go to round 1. If keys are still offered to a full table, find-or-put takes the
+// Does every reinserted key find a slot? If there are as many keys as slots 0 .. 5 of all B buckets, all but 0.07 B of them
+// (F = 16) find a slot there; the others go to round 1. If keys are still offered to a full table, find-or-put takes the
 // remaining slots 0 .. 5. The next pass then leaves more keys for round 1: x B keys, where x is 0.07, 0.22, 0.4, 0.6 after 1, 10,
 // 100, 1000 passes in which all keys are left over, and about 1.1 after a million. (These numbers are from simulation. With B / F
 // more keys, e times fewer of the slots 0 .. 5 are left.) At 1.1 a bucket is full with probability 0.1, and all buckets of a key
@@ -39,11 +39,11 @@
 //      a key only out of a full bucket, and exchanges it for another key only in a full bucket. So wherever a key gets to, all
 //      earlier slots of its walk are taken.
 //   3. Relocation makes the stash EMPTY, and keys are put into it along their walks. If a key is in a slot of round 1, all slots
-//      of round 0 of its walk are taken, so find-or-put can take none of them. It compares the key with all slots of a bucket, so
-//      it finds the key.
+//      of round 0 of its walk are taken, so find-or-put can take none of them. But find-or-put compares the key with all slots of
+//      a bucket, so it finds the key.
 //   4. So the walk of a key reaches the key before any EMPTY slot. Later find-or-puts behave as if the key had always been there.
-//   5. No key is lost, changed or doubled: at each moment it is in one slot, held by one thread, or in the list of keys that are
-//      left over. Bucket and code determine the whole key, so a thread that has exchanged codes knows which key it holds.
+//   5. No key is lost, changed or doubled: at each moment it is in one slot, held by one thread, or in the list of left-over
+//      keys. Bucket and code determine the whole key, so a thread that has exchanged codes knows which key it holds.
 // Relaxed order, device scope. A thread uses only codes that a compare-and-swap returned to it. The end of a kernel, or a join of
 // threads, separates this pass from find-or-puts before and after it.
 //
@@ -52,7 +52,7 @@
 //
 // An earlier version counted the keys of the stash, and rejected a key by that count, after one look instead of sixteen. Its
 // find-or-put was faster in nearly full tables: 11.7, 1.7, 1.3, 1.8 and 1.7 G/s at fill 0.9, 0.95, 0.97, 0.98 and 0.99 on an
-// H200, instead of 10.1, 0.9, 0.8, 0.7 and 0.7. But it also rejected duplicates of keys for which there was room.
+// H200, instead of 10.1, 0.9, 0.8, 0.7 and 0.7. But it also rejected duplicates of keys although slots were free for them.
 #pragma once
 
 #include "warpset/compact/table.cuh"
@@ -70,8 +70,8 @@ struct Relocation {
     const Table& table;
     u64 random;
 
-    // Finds a slot in the main level for a key whose buckets are all full, and for the keys that it displaces. Returns false if
-    // that takes too many steps: then `key` is the one that has no slot.
+    // Finds a slot in the main level for a key whose buckets are all full, and for the keys that it displaces. If that takes too
+    // many steps, returns false and sets `key` to the key without a slot.
     WARPSET_FN bool relocate(u64& key)
     {
         const Level& level = table.main;
@@ -89,7 +89,7 @@ struct Relocation {
     }
 
 private:
-    // Puts a code into an EMPTY slot of its bucket. Returns false if there is none; then there never will be one.
+    // Puts a code into an EMPTY slot of its bucket. Returns false if the bucket is full; then it stays full.
     WARPSET_FN bool claim(Quotiented<Code> at) const
     {
         for (u32 slot = 0; slot < Level::slots_per_bucket; ++slot) {
@@ -110,12 +110,12 @@ private:
 // Counts of relocation. Mirrored by `Relocated` in src/layout/view.rs.
 struct Relocated {
     u64 taken;      // keys that the stash held
-    u64 left_over;  // number of those, and of keys displaced by them, that have found no slot
+    u64 left_over;  // keys without a slot: taken ones, and keys that these displaced
 };
 
-// Relocates the keys of the stash, which is EMPTY afterwards. Writes those that are left over to `keys` (with space for as many
-// as the stash has slots), in no order; these no longer count as stored. Adds to `counts`. Nothing else may use the table at the
-// same time.
+// Relocates the keys of the stash, which is EMPTY afterwards. Writes the left-over keys, which no longer count as stored, to
+// `keys` in no order; `keys` has space for as many as the stash has slots. Adds to `counts`. Nothing else may use the table at
+// the same time.
 template <u32 slot_bits, u32 static_bits>
 WARPSET_FN void relocate_keys(const CompactTable<slot_bits, static_bits>& table, u64 seed, u64* keys, Relocated* counts)
 {

@@ -1,17 +1,17 @@
-// Find and find-or-put in a compact table: by a whole warp, and by one thread that has several searches under way.
+// Find and find-or-put in a compact table: by a whole warp, and by one thread that interleaves several searches.
 //
 // The division of work in a warp is that of bucket/warp_search.cuh. Each lane owns a key and its walk. A tile of four lanes reads
-// the bucket of each of its owners in turn, 16 bytes a lane, in one request. A slot is claimed by the owner alone. Two things
+// the bucket of each of its owners in turn, 16 bytes a lane, in one request. The owner alone claims a slot. Two things
 // differ:
 //   - A bucket holds 8 to 32 slots, and a vote for each would be most of the work. Instead, each lane computes two bits per slot
 //     (the slot holds the key; the slot is EMPTY) for each of the four owners. Four shuffles then give every owner the bits of
 //     its whole bucket.
-//   - Few keys get to the stash (compact/table.cuh). So the owner of such a key searches the stash alone while the others wait.
+//   - Few keys reach the stash (compact/table.cuh). So the owner of such a key searches the stash alone while the others wait.
 //
-// Tried and dropped: a look at the stash by the whole tile, for eight owners at once, while others continue. It reads a bucket of
-// the stash by one request instead of eight, and keeps a single walk, through either level, in wider registers. H200, 54-bit keys
-// in 2^28 slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 -> 26.0, absent
-// keys at 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, and its looks are hits of the L2.
+// Tried and dropped: letting the whole tile look at the stash, for eight owners at once, while others continue. That reads a
+// bucket of the stash by one request instead of eight, but the single walk through both levels takes wider registers. H200,
+// 54-bit keys in 2^28 slots: find-or-put 21.5 -> 19.0 and 18.9 -> 15.9 G/s at fill 0.5 and 0.95, seen 33.9 -> 30.9 and 29.4 ->
+// 26.0, absent keys at 0.95 (30 % of them end in the stash) 7.2 -> 5.8. A stash is small, so looks at it hit L2.
 #pragma once
 
 #include "warpset/bucket/thread_search.cuh"
@@ -31,15 +31,15 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     using Code = typename Level::Code;
     static constexpr typename Table::Layout layout{};
 
-    // Buckets of one tile in flight. With nodes, four would spill 25 registers of the 56 that a thread may have (sm_90, 16
-    // words), two none.
+    // Buckets of one tile in flight. With nodes, four would spill 25 of the 56 registers that a thread may have (sm_90, 16
+    // words); two spill none.
     static constexpr u32 in_flight = with_nodes ? 2 : 4;
     static constexpr u32 row_bytes = 16;
     static constexpr u32 tile = Level::bucket_bytes / row_bytes;
     static constexpr u32 row_words = row_bytes / sizeof(Word);
     static constexpr u32 row_slots = row_words * Level::slots_per_word;
     static constexpr u32 owner_bits = 2 * row_slots;
-    // Findings of a lane in its row of each of the tile's buckets: `owner_bits` for each.
+    // Findings of a lane in its row of each of the tile's buckets: `owner_bits` bits for each.
     using Rows = typename Choose<(tile * owner_bits > 32), u64, u32>::Type;
 
     static constexpr u32 stride = 8;
@@ -71,8 +71,8 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         slot = look;
     }
 
-    // One look or one claim for every lane that is not idle. A lane whose key is resolved by it becomes idle and gets the
-    // outcome (and `reference()`); all others get Outcome::Pending.
+    // Does one look or one claim for every lane that is not idle. If that resolves a lane's key, the lane becomes idle and gets
+    // the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         const bool over = !is_idle() && table.main.is_over(walk);
@@ -95,9 +95,9 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
     WARPSET_FN void finish() const {}
 
 private:
-    static constexpr u32 too_wide = ~0u;  // instead of a round: the key has too many bits
+    static constexpr u32 too_wide = ~0u;  // in place of a round, if the key has too many bits
 
-    // Findings of the tile in the bucket of one owner: the slots that hold its code, and the EMPTY ones.
+    // Findings of the tile in one owner's bucket: the slots that hold the owner's code, and the EMPTY ones.
     struct Report {
         u32 same, empty;
     };
@@ -157,7 +157,7 @@ private:
     {
         if (seen == Level::empty) return finish(Outcome::New, slot);
         if (seen == walk.at.code) return finish(Outcome::Seen, slot);
-        slot = look;  // at the bucket again: later slots of it may be EMPTY
+        slot = look;  // at the bucket again: its later slots may be EMPTY
         return Outcome::Pending;
     }
 
@@ -167,7 +167,7 @@ private:
         return outcome;
     }
 
-    // The walk through the main level has ended.
+    // Called when the walk through the main level has ended.
     WARPSET_FN Outcome leave()
     {
         if (walk.round == too_wide) return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;

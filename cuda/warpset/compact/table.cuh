@@ -1,6 +1,6 @@
-// The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds only the part of a key
-// that does not follow from the bucket. Keys never move, except by relocation (compact/relocation.cuh). There are two *levels*:
-// the *main level* has nearly all slots. The *stash* is small, and takes keys for which the main level has no slot.
+// The compact table: a set of keys of up to 64 bits, stored by *quotienting*. A slot holds only the part of a key that the bucket
+// does not determine. Keys never move, except by relocation (compact/relocation.cuh). The table has two *levels*: the *main
+// level* has nearly all slots; the *stash* is small and takes keys that found no slot in the main level.
 //
 // Sources: Cleary (1984) and Knuth (TAOCP 6.4, exercise 13), quotienting; Wijs and Osama (2024), section 4, compact multiple
 // functions.
@@ -13,11 +13,11 @@
 //
 // Bucket and remainder determine h: two different hashes of one window differ by at least 2^-b. So their frac(h B) differ by at
 // least B / 2^b, which is at least 1 / W, and their remainders differ. For every B, `remainder` has the smallest possible number
-// of values. Bucket and remainder are computed by two multiplications, without division. A slot holds the remainder and the
-// function's number f in one code, f W + remainder. As many functions as fit are used: F = floor(2^slot_bits / W), up to 128.
+// of values. Two multiplications, and no division, compute bucket and remainder. A slot holds the remainder and the function's
+// number f in one code, f W + remainder. The table uses as many functions as fit: F = floor(2^slot_bits / W), up to 128.
 //
-// An example: keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16. Here W and B are powers of two, so that bits can be
-// drawn (W = 2^30, F = 4):
+// Example: keys of 54 bits in 2^28 slots of 32 bits, 2^24 buckets of 16. Here W and B are powers of two (W = 2^30, F = 4), so
+// that the picture can show bits:
 //
 //   key 54 bits --function f--> hash  | bucket: 24 bits | remainder: 30 bits        |
 //                               slot                    | f: 2 | remainder: 30 bits |     32 bits: f W + remainder
@@ -26,20 +26,20 @@
 // EMPTY is 0, which is also the code of f = 0 and remainder = 0. A key whose code would be EMPTY under a function skips that
 // function. This depends on the key alone, so all equal keys skip it.
 //
-// The walk. A key has one fixed order of slots, in which it takes the first that is EMPTY. A bucket's slots are taken in
+// The walk. A key visits slots in a fixed order and takes the first one that is EMPTY. A bucket's slots are visited in
 // *rounds*:
 //
 //   round 0: slots 0 .. limit(0) of bucket_0, of bucket_1, ..., of bucket_(F-1)
 //   round 1: slots limit(0) .. limit(1) of bucket_0, of bucket_1, ...
 //   ...
-//   then a stash: a small compact table of 64-bit slots, with functions of its own
+//   then the stash: a small compact table of 64-bit slots, with its own functions
 //
-// Find-or-put may end its walk before the last rounds of a level, and leave these to keys that are put back
-// (compact/relocation.cuh).
+// The last rounds of a level may be reserved for reinserted keys (compact/relocation.cuh): find-or-put then ends its walk before
+// them.
 //
-// One round is "compact multiple functions". With more rounds, the last slots of buckets are kept for later. A key then chooses
-// among F buckets before it takes a last slot of any, so the buckets get more evenly full. So a few functions are enough to fill
-// a table to 0.95.
+// One round is "compact multiple functions". With more rounds, the last slots of buckets are kept for later. A key then tries F
+// buckets before it takes a last slot of any, so buckets fill more evenly, and a few functions are enough to fill a table to
+// 0.95.
 //
 // Why it is right:
 //   1. A slot goes from EMPTY to a code once, by one compare-and-swap, and never changes. (Of two slots in a word, the other one
@@ -47,16 +47,16 @@
 //   2. Bucket and code determine the key (above). So a slot that holds the code of a key, under any function, holds that key.
 //   3. A thread claims a slot of its walk only after it has seen every earlier one hold another code. Those never change, so the
 //      key is in none of them. Equal keys have the same walk. So a key is never stored twice, and one caller gets New. (A look
-//      compares the key with all slots of its bucket, so it may find the key in a later slot of the walk. The key is stored
-//      then, too.)
-//   4. A key is Full when all slots of its walk hold other keys. They hold them for ever, and the key is in none of them. So, of
+//      compares the key with all slots of its bucket, so it may also find the key in a later slot of the walk. That counts as
+//      stored.)
+//   4. A key is Full if all slots of its walk hold other keys. These slots never change, so the key never gets into one. So, of
 //      all callers that offer a key, at whatever time, either one gets New and the others Seen, or all get Full.
 //   5. No thread waits for another: if a compare-and-swap fails, another thread has decided the slot, or the other slot of the
 //      same word.
 // In a cuckoo table "for ever" and "never" mean: until its keys are relocated.
 //
-// The rounds and the size of the stash were found by simulation (2^22 slots, 16 per bucket; the 64-bit slots of the stash count
-// twice). Looks are buckets read per find-or-put, on average from empty to this fill if all keys are new | seen afterwards.
+// Simulation determined the rounds and the size of the stash (2^22 slots, 16 per bucket; the 64-bit slots of the stash count
+// twice). Looks: buckets read per find-or-put, on average from empty to this fill, all keys new | afterwards, all keys seen.
 //
 //   | F       | limits         | stash, slots   | not in the main     | looks at 0.5 | 0.75        | 0.9         | 0.95        |
 //   |         |                |                | level, at 0.95      |              |             |             |             |
@@ -69,8 +69,8 @@
 //   | 2       | 11, 13, .., 16 | 1 / 64         | 1.5 %               | 1.04 | 1.03  | 1.36 | 1.11 | 1.97 | 1.15 | 2.45 | 1.17 |
 //   | 1       | 16             | 1 / 16         | full at 0.80        | 1.00 | 1.00  | 1.00 | 1.00 |             |             |
 //
-// These figures are for keys that are put one after another. If all keys are under way at once, as in a batch for a small table,
-// more of them get no slot in the main level, because all take their first step before any takes a later one (simulated, 2^16
+// These figures hold for keys that are put one after another. If all keys are put at once, as in a batch for a small table, more
+// of them get no slot in the main level, because all take their first step before any takes a later one (simulated, 2^16
 // slots, at 0.95 | 0.98 of the main level):
 //
 //   | F  | one after another | all at once   |
@@ -84,23 +84,23 @@
 //   | 16 | 0.005 | 0.12 %    | 0.02 | 0.26 % |
 //   | 32 | 0 | 0.006 %       | 0 | 0.03 %    |
 //
-// So the stash has slots for such a share of the first 2^19 slots too (src/layout/compact.rs), and room for six standard
+// So the stash also has slots for that share of the first 2^19 slots (src/layout/compact.rs), and room for six standard
 // deviations. Tables of every size are filled to 0.95 of their slots, those of 2^22 or more to 0.95 of their bytes.
 //
-// A look-up of a key that is not there ends at the first EMPTY slot of its round. At 0.95 three buckets of four have none. So
-// with 4 functions 0.74^4 = 30 % of these look-ups end in the stash, by one look more. A mark in each bucket that a key has left
-// for the stash would save that look. It would cost a bit of every code, which is half of the functions. Not done.
+// A look-up of an absent key ends at the first EMPTY slot of its round. At 0.95 three buckets of four have no EMPTY slot. So with
+// 4 functions 0.74^4 = 30 % of these look-ups end in the stash, after one more look. A mark in each bucket that a key has left
+// for the stash would save that look, but cost a bit of every code, that is, half of the functions. Not done.
 //
-// Slots of other widths do not pay, by calculation. A slot must lie in one word that is compared and swapped. 64 bits hold two
-// slots of 24 bits and one of 40 or 48, no more than of 32 or 64. Only words of 128 bits (sm_90, no CPU) would hold five of 24
+// By calculation, other slot widths do not pay. A slot must lie in one word that is compared and swapped. 64 bits hold two slots
+// of 24 bits or one of 40 or 48: no more than slots of 32 or 64. Only words of 128 bits (sm_90, no CPU) would hold five of 24
 // (25.6 bits each) or three of 40 (42.7).
 //
-// With one round, 4 functions leave 1.6 % for a stash, whose slots then exceed the memory that such a table has: the table is
+// With one round, 4 functions leave 1.6 % of the keys for a stash. That many stash slots exceed the table's memory: the table is
 // full at 0.93. Buckets of 128 bytes take half as many functions, and a look costs a seventh more (35 instead of 41 G/s on an
-// H200). The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); that of 128 functions
-// is 2^-55.
+// H200). The probability that 64 functions find no EMPTY slot is 0.74^64 = 2^-28 at the very end (0.95); that of 128 functions is
+// 2^-55.
 //
-// A key of more than the table's bits is Full or Absent, and touches nothing.
+// A key with more bits than the table's is Full or Absent. It accesses no slot.
 #pragma once
 
 #include "warpset/compact/permutation.cuh"
@@ -111,36 +111,36 @@
 
 namespace warpset {
 
-// Mirrored by `LevelView` in src/layout/view.rs, which src/layout/compact.rs computes.
+// View of one level. Mirrored by `LevelView` in src/layout/view.rs; src/layout/compact.rs computes it.
 struct LevelView {
     u8* slots;
     u64 window;          // W
     u64 window_inverse;  // floor((2^64 - 1) / W)
     u64 start;           // start of bucket 1, as a fraction of 2^64: floor(2^64 / B)
-    u64 limits;          // byte r: the slots of a bucket that rounds 0 .. r may take
+    u64 limits;          // byte r: number of slots of a bucket that rounds 0 .. r may take
     u32 start_fraction;  // the next 32 bits of `start`
     u32 buckets;         // B
-    u32 functions;       // F; with window, at most 2^slot_bits codes
-    u32 first_function;  // number, in the hash family, of the first one
+    u32 functions;       // F; functions * window <= 2^slot_bits
+    u32 first_function;  // number of the level's first function in the hash family
     u32 rounds;          // rounds of a find-or-put; 0 if the level does not exist
-    u32 all_rounds;      // rounds of a key that is put back (compact/relocation.cuh): one more in a cuckoo table's stash
+    u32 all_rounds;      // rounds of a reinserted key (compact/relocation.cuh): one more in a cuckoo table's stash
 };
 
 // Mirrored by `CompactView` in src/layout/view.rs.
 struct CompactView {
     LevelView main, stash;
     HashView hash;
-    u64* stored;  // how many keys
+    u64* stored;  // number of stored keys
 };
 
-// The hash of a key under one function, quotiented.
+// Bucket and code of a key under one function.
 template <class Code>
 struct Quotiented {
     u32 bucket;  // the quotient
-    Code code;   // the remainder, and the number of the function
+    Code code;   // function's number and remainder: f W + remainder
 };
 
-// Slots of 64, 32 or 16 bits, the last two in a word.
+// Level with slots of 64, 32 or 16 bits. Two slots of 16 bits share a word.
 template <u32 slot_bits>
 struct CompactLevel {
     static_assert(slot_bits == 16 || slot_bits == 32 || slot_bits == 64, "slots of 16, 32 or 64 bits");
@@ -156,7 +156,7 @@ struct CompactLevel {
     WARPSET_FN u64 slots() const { return view.buckets * static_cast<u64>(slots_per_bucket); }
     WARPSET_FN const u8* bucket(u32 bucket) const { return view.slots + bucket * static_cast<u64>(bucket_bytes); }
 
-    // First: the slot's content, taken from its word. Second: the word with content for one more slot.
+    // Extracts a slot's code from its word; inserts a code for an EMPTY slot into the word.
     WARPSET_FN static Code code_in(Word word, u32 slot)
     {
         if constexpr (slots_per_word == 1) return word;
@@ -167,7 +167,7 @@ struct CompactLevel {
         return slots_per_word == 1 ? code : word | code << slot * slot_bits % (sizeof(Word) * 8);
     }
 
-    // Quotients a hash, which is given as a fraction of 2^64.
+    // Quotients a hash, given as a fraction of 2^64.
     WARPSET_FN Quotiented<Code> quotiented(u64 fraction, u32 function) const
     {
         const u64 low = (fraction & ~0u) * view.buckets, high = (fraction >> 32) * view.buckets + (low >> 32);
@@ -176,20 +176,20 @@ struct CompactLevel {
                 static_cast<Code>(function * view.window + platform::high_product(in_window, view.window))};
     }
 
-    // The function of a code: code / window, by a product that is right or one too small.
+    // Function of a code: code / window, computed by a product that is exact or one too small.
     WARPSET_FN u32 function(Code code) const
     {
         const u32 function = static_cast<u32>(platform::high_product(code, view.window_inverse));
         return function + (code - function * view.window >= view.window);
     }
 
-    // The inverse: computes the hash from a bucket and a code, as a fraction of 2^64 in steps of 2^(64 - bits).
+    // Inverse of `quotiented`: computes the hash from a bucket and a code, as a fraction of 2^64 in steps of 2^(64 - bits).
     WARPSET_FN u64 fraction(Quotiented<Code> at, u32 bits) const
     {
         // The first hash of the window: bucket * 2^64 / buckets, rounded up to a step. Its remainder is 0 or 1. The remainders of
         // consecutive hashes differ by 1 or slightly more, so the i-th hash after it has remainder i, i + 1 or i + 2.
         u64 below = at.bucket * view.start + (static_cast<u64>(at.bucket) * view.start_fraction >> 32);
-        u64 left = 0 - below * view.buckets;  // remainder of bucket * 2^64; `below` is right, or one too small
+        u64 left = 0 - below * view.buckets;  // remainder of bucket * 2^64; `below` is exact or one too small
         if (left >= view.buckets) {
             ++below;
             left -= view.buckets;
@@ -213,7 +213,7 @@ struct CompactLevel {
         u32 function, round;
     };
 
-    // A walk is over when it has gone through all rounds.
+    // Whether the walk has gone through all rounds.
     WARPSET_FN bool is_over(const Walk& walk) const { return walk.round >= view.rounds; }
 
     template <u32 static_bits>
@@ -237,8 +237,7 @@ struct CompactLevel {
         } while (walk.at.code == empty);
     }
 
-    // Range of the slots of a bucket that a walk may take in its round: from the first number up to, but not including, the
-    // second.
+    // Slots of a bucket that a walk may take in its round: `first_slot .. last_slot`, without the last.
     WARPSET_FN u32 first_slot(u32 round) const { return round == 0 ? 0 : last_slot(round - 1); }
     WARPSET_FN u32 last_slot(u32 round) const { return view.limits >> 8 * round & 0xFF; }
 
@@ -252,7 +251,7 @@ struct CompactLevel {
         return code_in(platform::load_relaxed(word_of(bucket, slot)), slot % slots_per_word);
     }
 
-    // Puts a code into a slot that was seen EMPTY. Returns EMPTY, or the code that was put there before.
+    // Puts a code into a slot that was seen EMPTY. Returns EMPTY, or the code that another thread has put there meanwhile.
     WARPSET_FN Code claim(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
@@ -268,7 +267,7 @@ struct CompactLevel {
         return code_in(expected, slot);
     }
 
-    // Exchanges a code for another, which is returned (compact/relocation.cuh).
+    // Replaces the code in a slot and returns the old one (compact/relocation.cuh).
     WARPSET_FN Code exchange(u32 bucket, u32 slot, Code code) const
     {
         Word* const word = word_of(bucket, slot);
@@ -298,8 +297,8 @@ struct CompactLevel {
         for (u32 slot = 0; slot < slots_per_bucket; ++slot) {
             Code seen = load(bucket, slot);
             if (seen == empty && slot >= first_slot(walk.round) && slot < last_slot(walk.round)) {
-                // Goes on looking: of the slots of a bucket a relaxed load may give an old value of one and the newest of a later
-                // one, where the thread may know the key to be.
+                // Keeps looking: relaxed loads may return an old value of this slot and the newest value of a later one, and the
+                // thread may already know that the later slot holds the key.
                 ends = operation == Operation::Find;
                 if (operation == Operation::FindOrPut) seen = claim(bucket, slot, code);
                 if (operation == Operation::FindOrPut && seen == empty) return {Outcome::New, reference(bucket, slot)};
@@ -311,7 +310,7 @@ struct CompactLevel {
 
     WARPSET_FN static u64 reference(u32 bucket, u32 slot) { return bucket * static_cast<u64>(slots_per_bucket) + slot; }
 
-    // The whole walk, by one thread; Pending: it ended without a result.
+    // The whole walk, by one thread; Pending: the walk ended without a result.
     template <Operation operation, u32 static_bits>
     WARPSET_FN Found search(const Permutation<static_bits>& hash, u64 scrambled) const
     {
@@ -322,8 +321,8 @@ struct CompactLevel {
         return found;
     }
 
-    // Reads the key in a slot. Returns false if there is none. `function`: the number of the function that the key is stored
-    // under.
+    // Reads the key in a slot. Returns false if the slot has no key. `function`: number of the function under which the key is
+    // stored.
     template <u32 static_bits>
     WARPSET_FN bool read(const Permutation<static_bits>& hash, u64 slot, u64& key, u32& function) const
     {
@@ -336,7 +335,7 @@ struct CompactLevel {
     }
 };
 
-// `static_bits` is the number of bits of a key, or 0: then it is known at run time.
+// `static_bits`: number of bits of a key, or 0 if it is known only at run time.
 template <u32 slot_bits, u32 static_bits>
 struct CompactTable {
     using Main = CompactLevel<slot_bits>;
@@ -360,7 +359,7 @@ struct CompactTable {
         WARPSET_FN constexpr u32 block_bytes() const { return Main::bucket_bytes; }
     };
 
-    // Key of the search and table that it searches: see BucketTable.
+    // Key of a search and the table that it searches: see BucketTable.
     using Roots = CompactTable;
     using Key = WordVector;
     static constexpr bool has_nodes = false;
@@ -378,7 +377,7 @@ struct CompactTable {
     WARPSET_FN constexpr u32 width() const { return 2; }
     WARPSET_FN u64 slots() const { return main.slots() + stash.slots(); }
 
-    // The stash, after the walk through the main level; its slots are numbered after those of that level.
+    // Searches the stash, after the walk through the main level. Its slots are numbered after those of the main level.
     template <Operation operation>
     WARPSET_FN Found search_stash(u64 scrambled) const
     {
@@ -399,8 +398,8 @@ struct CompactTable {
         return found.outcome == Outcome::Pending ? search_stash<operation>(scrambled) : found;
     }
 
-    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
-    // New: this call stored the key. Seen: it was stored by another. Full: it is not stored.
+    // Find-or-put by one thread. Other threads may run any operation on the table except `clear` at the same time.
+    // New: this call stored the key. Seen: another call did. Full: the key is not stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -409,21 +408,21 @@ struct CompactTable {
         return found;
     }
 
-    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh).
+    // Overload for tree tables, which convert vectors to keys (tree/table.cuh).
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
         return find_or_put(WordVector{vector.words});
     }
 
-    // Is the key stored? Seen or Absent. A key that is being put at the same time may be either.
+    // Seen if the key is stored, otherwise Absent. If another thread is putting the key meanwhile, either may result.
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
     {
         return search<Operation::Find>(vector);
     }
 
-    // Reads the key in a slot, and the number of the function that it is stored under; the stash's functions are numbered after
+    // Reads the key in a slot, and the number of the function under which it is stored; the stash's functions are numbered after
     // those of the main level. Returns false if the slot has no key.
     WARPSET_FN bool read(u64 slot, u64& key, u32& function) const
     {
@@ -440,7 +439,7 @@ struct CompactTable {
         return read(slot, key, ignored);
     }
 
-    // Word `word` of the key in a slot; false if there is none.
+    // Reads word `word` of the key in a slot. Returns false if the slot has no key.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         u64 key = 0;
@@ -449,8 +448,8 @@ struct CompactTable {
         return stored;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of the key in a slot: all of them, or a lane's share. False
-    // if there is none.
+    // Calls `use(word, value)` for the words first, first + step, ... of the key in a slot: all words, or a lane's share. Returns
+    // false if the slot has no key.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {

@@ -1,22 +1,22 @@
-// Input and output of a batch, which one call passes to a kernel, and the counts that kernels add to.
+// Input and output of one batch, as a call passes them to a kernel, and the counts that kernels add to.
 #pragma once
 
 #include "warpset/core/outcome.cuh"
 
 namespace warpset {
 
-// Counts that kernels add to. The vectors that are in no other count were Seen (find-or-put) or Absent (find). Mirrored by
-// `Counts` in src/layout/view.rs.
+// Counts that kernels add to. Offered vectors that are neither hits nor full were Seen (find-or-put) or Absent (find). Mirrored
+// by `Counts` in src/layout/view.rs.
 struct BatchCounts {
     u64 offered;         // vectors of the batch
     u64 hits;            // find-or-put: New; find: Seen
     u64 full;
-    u64 new_references;  // references of New vectors: those written, and those that did not fit
+    u64 new_references;  // references of New vectors, whether or not they fit
     u64 full_nodes;      // vectors among `full` that lacked a node, not a slot
 };
 
-// A reference is a slot's number. It may have a tag above the number: the table's generation, which shows that a reference is
-// stale (src/layout/reference.rs).
+// A reference is a slot's number, with an optional tag in the bits above: the table's generation, by which a stale reference is
+// detected (src/layout/reference.rs).
 constexpr u32 reference_slot_bits = 40;
 constexpr u64 slot_mask = (1ull << reference_slot_bits) - 1;
 
@@ -27,9 +27,9 @@ struct BatchView {
     u8* outcomes;         // count, by position
     u64* references;      // count, by position
     u64* new_references;  // references of the New vectors, in no order, appended at counts->new_references; needs counts
-    u64 new_capacity;     // elements of new_references: references that do not fit are counted, and not written
+    u64 new_capacity;     // elements of new_references: references beyond it are counted, not written
     BatchCounts* counts;  // the kernel adds to these
-    const u64* parents;   // count, or null: the stored vector that each differs from in some words, or no_reference
+    const u64* parents;   // count, or null: reference of each vector's parent (tree/incremental.cuh), or no_reference
     const u32* changed;   // count x ceil(width / 32), or null: the words that may differ, a bit each, aligned to 4 bytes
     u8* workspace;        // search_workspace_bytes for each warp of the grid, aligned to 16 bytes, used by this kernel only
     u64 tag;              // tag of references read and written: 0, or the table's generation above reference_slot_bits
@@ -41,21 +41,21 @@ struct BatchView {
         return platform::load_input(address);
     }
 
-    // The lane that has put a New vector calls this with the vector's position and reference.
+    // Called with the position and reference of each New vector, by the lane that has put it.
     WARPSET_FN void on_new_vector(u64, u64) const {}
 
-    // Called once for each vector that is New or Seen, with its position and reference.
+    // Called once with the position and reference of each vector that is New or Seen.
     WARPSET_FN void combine(u64, u64) const {}
 
-    // Returns the distance of unit `unit` of the vectors' words from the first unit, in units. A vector has `units` units.
+    // Offset of unit `unit` of the vectors' words, in units. The second argument is the number of units of a vector.
     WARPSET_FN static u32 unit_offset(u32 unit, u32) { return unit; }
 
-    // The reference to a slot, and the reference of a vector that is not stored. With a tag the latter is 0.
+    // Reference to a slot, and the reference reported for a vector that is not stored: 0 if the batch has a tag.
     WARPSET_FN u64 reference_to(u64 slot) const { return slot | tag; }
     WARPSET_FN u64 no_slot() const { return tag == 0 ? no_reference : 0; }
 };
 
-// Returns the slot of the parent of vector `index`. A reference of another generation means another vector by now, so it counts
+// Returns the slot of the parent of vector `index`. A reference from another generation may now name another vector, so it counts
 // as no_reference.
 template <class Batch>
 WARPSET_FN u64 parent_slot(const Batch& batch, u64 index)
@@ -64,7 +64,7 @@ WARPSET_FN u64 parent_slot(const Batch& batch, u64 index)
     return (reference ^ batch.tag) >> reference_slot_bits == 0 ? reference & slot_mask : no_reference;
 }
 
-// Vector `index` of a batch, and the mask of its changed words: a ChangedVector (tree/incremental.cuh), read by `Batch::load`.
+// ChangedVector (tree/incremental.cuh) of a batch: vector `index` and the mask of its changed words, read by `Batch::load`.
 template <class Batch>
 struct ChangedVectorOf {
     const Batch& batch;

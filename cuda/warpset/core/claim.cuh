@@ -1,4 +1,4 @@
-// Chained claiming: a vector gets into a slot without a lock, a copy or a mixture.
+// Chained claiming: stores a vector in a slot without locks or copies, and never mixes two vectors.
 //
 // A slot is a chain of chunks. Each chunk is *decided* once, by one compare-and-swap, and a thread decides a chunk only after
 // all chunks before it were decided in its favour:
@@ -18,27 +18,27 @@
 //   3. A thread leaves a slot only over a decided, different chunk. The slot can then never come to hold its vector. Equal
 //      vectors walk the same slots in the same order, so a vector is never stored twice; and the one thread that decides the
 //      last chunk is the only one to report New.
-//   4. A thread that decides a chunk goes on to the next one, or loses that to a thread with the same prefix, which goes on. No
-//      thread waits for another. A slot whose threads all stopped (a killed kernel) stays half decided: it is not a member of the
-//      set, vectors with its prefix complete it, all others pass over it. It costs one slot and no correctness.
+//   4. A thread that decides a chunk goes on to the next one. If it loses that, the winner has the same prefix and goes on. No
+//      thread waits for another. If all threads of a slot stop (a killed kernel), the slot stays half decided. It is not a member
+//      of the set: vectors with its prefix complete it, all others pass over it. It costs one slot and no correctness.
 //   5. Between requesting a claim and finishing it, a lane looks at no other slot of its vector. (A warp's claims are under way
-//      while its lanes read buckets for other lanes: WarpSearch::request_claim and finish_claim. The owner's position in its walk
-//      stays where it is until the answer is judged.) So the order of a vector's walk, on which 3 rests, is the order in which
-//      its slots were decided for it.
+//      while its lanes read buckets for other lanes: WarpSearch::request_claim and finish_claim. The owner does not advance in
+//      its walk until it has judged the answer.) So a vector's slots are decided for it in the order of its walk; 3 rests on
+//      that order.
 //
 // Writers of slots:
-//   - Bucket tables: `claim` alone. A thread calls it through `decide`. A warp has its claims under way while it reads buckets:
-//     it calls `claim` first, and `decision` on the returned value later (bucket/warp_search.cuh). It decides the rare tails of
-//     slots by `decide` too.
+//   - Bucket tables: `claim` alone. A thread calls it through `decide`. A warp keeps claims in flight while it reads buckets: it
+//     calls `claim` first, and `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are
+//     rare, a warp calls `decide` too.
 //   - Node tables: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
-//   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a word of its own, that is `claim`, of a chain of one
-//     chunk. If two slots share a word, it is a compare-and-swap of the whole word that puts a code into an EMPTY slot and writes
-//     the other slot back as it was.
+//   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a whole word, this calls `claim` on a chain of one
+//     chunk. If two slots share a word, it compare-and-swaps the word: a code goes into an EMPTY slot, and the other slot is
+//     written back as it was.
 //   - Indexed tables: their own compare-and-swaps, which also publish a row (indexed/table.cuh).
-//   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. On a CPU, growth fills
-//     parts of a table, each by one thread, with EMPTY and whole vectors (cpu_kernels/growth.hpp). Relocation in a cuckoo table
-//     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges codes of others, and clears the stash. The
-//     invariants hold between such passes.
+//   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. On a CPU, growth fills a
+//     table part by part, one thread a part, with EMPTY and whole vectors (cpu_kernels/growth.hpp). Relocation in a cuckoo table
+//     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges the codes of others, and clears the stash. The
+//     invariants hold between these passes.
 //
 // Headers that continue the argument: bucket/table.cuh and bucket/warp_search.cuh (the walk, and claims of a warp),
 // compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
@@ -51,8 +51,8 @@
 //
 // Relaxed order, device scope, for both: the value read is the value compared, and no other location is read because of it.
 //
-// Tried and dropped: claiming the middle chunks of a slot all at once and only the last one after them (one request for a
-// 128-byte slot instead of eight; a slot is then wasted whenever two vectors with one prefix race). On an H200 it gained 9 %
+// Tried and dropped: claiming all middle chunks of a slot at once, and the last one after them. That takes one request for a
+// 128-byte slot instead of eight, but wastes a slot whenever two vectors with the same prefix race. On an H200 it gained 9 %
 // for 32 words at fill 0.25 and lost 7 % for 16 words; not worth a weaker invariant 2.
 #pragma once
 
@@ -62,9 +62,9 @@ namespace warpset {
 
 enum class Decision : u32 {
     Won,        // this call decided the chunk
-    Agreed,     // it was decided before, with the same value
-    Different,  // it was decided before, with another value
-    Empty,      // it is EMPTY, and the call was a look only
+    Agreed,     // already decided, with the same value
+    Different,  // already decided, with another value
+    Empty,      // still EMPTY; only `look` returns this
 };
 
 // Decision of a claim that found `seen`.
@@ -75,15 +75,15 @@ WARPSET_FN Decision decision(Chunk seen, Chunk empty, Chunk value)
     return seen == value ? Decision::Agreed : Decision::Different;
 }
 
-// The only write of chained claiming: stores `value` if the chunk is still `empty`, and returns its value before. `value` is not
-// `empty`.
+// The only write of chained claiming: stores `value` if the chunk is still `empty`, and returns the previous value. `value` must
+// differ from `empty`.
 template <class Chunk>
 WARPSET_FN Chunk claim(Chunk* chunk, Chunk empty, Chunk value)
 {
     return platform::compare_and_swap_relaxed(chunk, empty, value);
 }
 
-// Decides a chunk in favour of `value`, or learns how it was decided. `value` is not `empty`.
+// Decides a chunk in favour of `value`, or reports how it was decided. `value` must differ from `empty`.
 // `expect_empty`: the caller has just seen EMPTY here or expects it, so the load before the compare-and-swap is skipped.
 template <class Chunk>
 WARPSET_FN Decision decide(Chunk* chunk, Chunk empty, Chunk value, bool expect_empty)
@@ -93,7 +93,7 @@ WARPSET_FN Decision decide(Chunk* chunk, Chunk empty, Chunk value, bool expect_e
     return decision(seen, empty, value);
 }
 
-// Learns how a chunk was decided, and does not decide it.
+// Reports how a chunk was decided, without deciding it.
 template <class Chunk>
 WARPSET_FN Decision look(const Chunk* chunk, Chunk empty, Chunk value)
 {

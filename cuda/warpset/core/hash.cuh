@@ -6,20 +6,20 @@
 //   h(x) = ( (a0 + x1) (a1 + x0) + (a2 + x3) (a3 + x2) + ... [+ a_last x_last if the width is odd] + b ) mod 2^64 >> 32
 //
 // is strongly universal from vectors of one width to 32 bits: two distinct vectors get two independent, uniform values. One
-// multiplication hashes two words. Two instances with seeds of their own make the 64 bits that a table of more than 2^32
-// buckets needs, so pairwise independence holds for all 64.
+// multiplication hashes two words. A table of more than 2^32 buckets needs 64 bits. Two instances with separate seeds supply
+// them, so pairwise independence holds for all 64.
 //
-// Seeds: for word i the pair (a of instance 0, a of instance 1), and after the last word the pair of b's: 16 bytes a word,
-// read as one constant access that is the same for the whole warp.
+// Seeds: word i has the pair (a of instance 0, a of instance 1); the pair of b's follows the last word. A pair has 16 bytes. A
+// warp reads it by one uniform constant access.
 //
-// Pairwise independence says nothing of many vectors together. Models and counters make vectors in arithmetic progression, whose
-// regular pattern one linear hash maps to crowded buckets. So a bijection of the 64 bits follows (xorshift, odd multiply,
-// xorshift), which keeps the guarantee and breaks the pattern.
+// Pairwise independence does not bound how many vectors share a bucket. Models and counters produce vectors in arithmetic
+// progression, and a linear hash alone maps that regular pattern to crowded buckets. So a bijection of the 64 bits follows
+// (xorshift, odd multiply, xorshift): it keeps the guarantee and breaks the pattern.
 //
-// Sequential: one thread walks its vector (`hash_vector`). Tile-parallel: each lane of a tile adds up the pairs of the words
-// it holds and the tile sums the partial hashes (`PartialHash`): addition mod 2^64 is associative, so both give the same value.
+// Sequential: one thread hashes its whole vector (`hash_vector`). Tile-parallel: each lane of a tile hashes the pairs that it
+// holds, and the tile adds up the partial hashes (`PartialHash`). Addition mod 2^64 is associative, so both give the same value.
 //
-// `mask` is for tests: all ones in every product table; 0 sends all vectors down one probe sequence.
+// `mask` is all ones, except in tests. With 0, all vectors share one probe sequence.
 #pragma once
 
 #include "warpset/core/vectors.cuh"
@@ -30,7 +30,7 @@ namespace warpset {
 struct PartialHash {
     u64 sum0 = 0, sum1 = 0;
 
-    // Words `index` (even) and `index + 1` of the vector.
+    // Adds words `index` (even) and `index + 1` of the vector.
     WARPSET_FN void add_pair(const u128* seeds, u32 index, u32 even, u32 odd)
     {
         u128 a = platform::load_constant(seeds + index), b = platform::load_constant(seeds + index + 1);
@@ -38,7 +38,7 @@ struct PartialHash {
         sum1 += (a.high + odd) * (b.high + even);
     }
 
-    // The last word of a vector of odd width.
+    // Adds the last word of a vector of odd width.
     WARPSET_FN void add_last(const u128* seeds, u32 index, u32 word)
     {
         u128 a = platform::load_constant(seeds + index);
@@ -61,8 +61,8 @@ struct PartialHash {
     }
 };
 
-// A vector has `vector.pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half, and `vector.word(i)`, one
-// word.
+// Hashes a vector. `vector.pair(i)` returns words i and i + 1 as one 64-bit value, the first in the low half; `vector.word(i)`
+// returns one word.
 template <class Vector, class Warp = platform::Warp>
 WARPSET_FN u64 hash_vector(const u128* seeds, u32 width, u64 mask, const Vector& vector)
 {

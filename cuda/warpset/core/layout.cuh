@@ -1,23 +1,22 @@
 // Layout of the words of slots in memory.
 //
-// A vector of `width` words is divided into chunks. Each is claimed by one atomic operation. There are as many *main* chunks as
-// fit, of the largest size that the machine can compare-and-swap (16 bytes from sm_90 and on most x86-64 CPUs, otherwise 8) and
-// the vector can fill. The rest goes into a tail of 8 bytes and a tail of 4 bytes, as needed. So no width wastes a byte, if slots
-// are *dense*:
+// A vector of `width` words is divided into chunks, each claimed by one atomic operation. *Main* chunks have the largest size
+// that the machine can compare-and-swap (16 bytes from sm_90 and on most x86-64 CPUs, otherwise 8) and that the vector can fill.
+// The remaining words go into an 8-byte tail and a 4-byte tail, as needed. So *dense* slots waste no byte at any width:
 //
 //   width        1      2      3      4      5       6       7         8       37
 //   chunks/16    4      8      8+4    16     16+4    16+8    16+8+4    2x16    9x16+4
 //   chunks/8     4      8      8+4    2x8    2x8+4   3x8     3x8+4     4x8     18x8+4
 //
-// If chunks have 16 bytes, slots are by default *padded* to whole chunks: to a multiple of four words, where the words after the
-// vector's are 0. A slot is then claimed by fewer compare-and-swaps, read by one request, and compared without remainders. Widths
-// 3, 5, 6 and 7 then take 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, 3, 5, 6 and 7 words at fill 0.25: dense 10.6, 9.6, 9.5
-// and 6.7 G/s, padded 17.7, 17.0, 16.9 and 15.7, where 4 words have 19.5 and 8 words 16.5.)
+// If chunks have 16 bytes, slots are by default *padded* with zero words to whole chunks, that is, to a multiple of four words. A
+// padded slot takes fewer compare-and-swaps and one read request, and is compared without remainders. Widths 3, 5, 6 and 7 then
+// take 1.33, 1.6, 1.33 and 1.14 times the bytes. (H200, 3, 5, 6 and 7 words at fill 0.25: dense 10.6, 9.6, 9.5 and 6.7 G/s,
+// padded 17.7, 17.0, 16.9 and 15.7. For comparison: 4 words 19.5, 8 words 16.5.)
 //
-// The main chunks of a slot are adjacent. A search reads slots in *buckets*: the slots whose main chunks fill one memory line
-// (32 to 128 bytes), or a single slot if a slot is longer. One aligned request of a tile of lanes reads a bucket. Measured on an
-// H200, a 64-byte request to a random address costs as much as a 32-byte one (41 G/s), a 128-byte one a seventh more (35 G/s).
-// Two 16-byte requests to one sector cost double (22 G/s). So buckets are wide, and read by one request.
+// The main chunks of a slot are adjacent. A search reads slots in *buckets*. A bucket is the slots whose main chunks fill one
+// memory line (32 to 128 bytes), or one slot if a slot is longer than a line. A tile of lanes reads a bucket by one aligned
+// request. On an H200, a 64-byte request to a random address costs as much as a 32-byte one (41 G/s), a 128-byte one a seventh
+// more (35 G/s). Two 16-byte requests to one sector cost double (22 G/s). So buckets are wide and take one request.
 //
 // If there are tails, 16 slots (or one bucket, if it has more) form a *block*: the main chunks of its buckets, then its 8-byte
 // tails, then its 4-byte tails, so that every chunk is aligned to its own size:
@@ -27,9 +26,9 @@
 // Without tails a block is one bucket. A slot's number is bucket * slots_per_bucket + index in the bucket; slots that only
 // pad the last block have no number.
 //
-// Every function is a constant expression for StaticShape, so that kernels are unrolled for one width. On a CPU, kernels for
-// wider vectors are shared: SlotShape is for all widths with slots of one length, and DynamicShape for all other widths; it
-// computes the same values at run time.
+// For StaticShape every function is a constant expression, so the compiler unrolls kernels for one width. On a CPU, wider vectors
+// share kernels: SlotShape covers all widths with slots of one length. DynamicShape covers all other widths and computes the same
+// values at run time.
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -50,8 +49,8 @@ WARPSET_FN constexpr u32 power_of_two_at_least(u32 n)
     return power;
 }
 
-// Bytes from one vector to the next in the scratch memory of a warp: an odd number of 16-byte units, so that 32 lanes that each
-// read their own vector spread over the banks of shared memory.
+// Bytes from one vector to the next in a warp's scratch memory: an odd number of 16-byte units. So when 32 lanes each read their
+// own vector, the reads spread over the banks of shared memory.
 WARPSET_FN constexpr u32 scratch_stride(u32 words)
 {
     return words * 4 < 16 ? power_of_two_at_least(words * 4) : ((words * 4 + 15) / 16 | 1) * 16;
@@ -86,11 +85,11 @@ struct StaticShape {
     WARPSET_FN constexpr u32 width() const { return width_words; }
     WARPSET_FN constexpr u32 slot_words() const { return slot_words_; }
     WARPSET_FN constexpr u32 line_bytes() const { return line_bytes_; }
-    // Most bytes that the machine claims at once, which a slot may have fewer than.
+    // Most bytes that the machine claims at once. A slot may be smaller.
     WARPSET_FN static constexpr u32 claim_bytes() { return chunk_bytes; }
 };
 
-// For the widths whose padded slots have `words` words, which is more than a line.
+// Shape of all widths whose padded slots have `slot_words_` words. Such a slot is longer than a line.
 template <u32 slot_words_>
 struct SlotShape {
     static_assert(slot_words_ > 16 && slot_words_ % 4 == 0, "a padded slot, longer than a line");
@@ -106,7 +105,7 @@ struct SlotShape {
     WARPSET_FN constexpr u32 line_bytes() const { return 64; }
 };
 
-// For any width from 17 on: a slot is longer than a line.
+// Shape of any width from 17 on, where a slot is longer than a line.
 template <u32 chunk_bytes>
 struct DynamicShape {
     static_assert(chunk_bytes == 8 || chunk_bytes == 16, "chunks of 8 or 16 bytes");
@@ -157,16 +156,16 @@ struct Layout : Shape {
         return power_of_two_at_least(chunks() + 1);
     }
 
-    // At least the words of a slot.
+    // Upper bound of the words of a slot.
     static constexpr u32 most_slot_words = Shape::max_chunks * sizeof(Main) / 4;
 
-    // Words of a set of EMPTY patterns, one bit for each: as many as this shape needs, or as any shape needs.
+    // Words of a set of EMPTY patterns, one bit each, sized for this shape.
     static constexpr u32 class_set_words = (power_of_two_at_least(Shape::max_chunks + 1) + 31) / 32;
 
     // The block that holds a bucket, and the index of the bucket's first slot in it.
     WARPSET_FN constexpr u64 block_offset(u64 bucket) const
     {
-        // A division by a number that the compiler does not know would take longer than the rest of a search.
+        // Dividing by a run-time value would take longer than the rest of a search.
         if constexpr (!Shape::is_static) return (has_tails() ? bucket / 16 : bucket) * block_bytes();
         return bucket / buckets_per_block() * block_bytes();
     }

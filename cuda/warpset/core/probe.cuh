@@ -18,12 +18,11 @@
 // The step is made of low bits of the hash, multiplied so that the used ones depend on all: they say nothing about the first
 // bucket, which is made of high ones.
 //
-// Double hashing, not linear: at 0.9 full and one slot a bucket it visits 2.6 buckets on average, linear probing 5.5.
-// Neighbouring lines are no cheaper than random ones (measured on an H200: 32 bytes at 41 G/s, both sectors of 64 bytes by
-// separate requests at 21).
+// At fill 0.9 with one slot a bucket, double hashing visits 2.6 buckets on average, linear probing 5.5. Probing adjacent lines
+// is no cheaper than probing random ones (H200: 41 G/s for 32 bytes, 21 for both sectors of 64 bytes by separate requests).
 //
-// A sequence has no end. Every loop over one ends after `probe_limit` buckets at the latest, even a loop towards a slot that is
-// known: a table that was loaded from a file may hold a vector where no search comes.
+// A probe sequence never ends by itself. Every loop over it stops after at most `probe_limit` buckets, even if it looks for a
+// known slot: a table that was loaded from a file may hold a vector in a bucket that no search reaches.
 //
 // A probe sequence touches no memory. What it needs to know of a table are fields of its view: `buckets`, `probe_limit`,
 // `slice_buckets`, and `slice_mask`, the bits of a bucket's number that are its number in its slice (all, if there is one slice).

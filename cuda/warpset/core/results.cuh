@@ -6,7 +6,7 @@
 
 namespace warpset {
 
-// Writes the results of a warp: for each vector when it is resolved, and the counts at the end.
+// Writes the results of a warp: those of a vector as soon as it is resolved, the counts at the end.
 template <Operation operation, class Batch = BatchView>
 struct Results {
     u64* stored;
@@ -25,7 +25,7 @@ struct Results {
             batch.combine(index, reference);
         u32 hit = platform::Warp::ballot(outcome == (operation == Operation::FindOrPut ? Outcome::New : Outcome::Seen));
         hits += platform::population_count(hit);
-        // Full is rare, so each one is counted at once: a sum would cost every search a register.
+        // Full is rare, so each is added to memory at once: a running sum would cost every search a register.
         if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
             platform::add_relaxed(&batch.counts->full, 1);
         if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);

@@ -1,8 +1,8 @@
 // Views of a vector in memory, as tables and hash functions read it.
 //
-// A view has `word(i)`, one word; `pair(i)`, words i and i + 1 as one 64-bit value, the first in the low half; and
-// `read(i, chunk)`, as many words from number i on as the chunk holds. `is_padded` says whether there are zeros behind its last
-// word, up to the end of a padded slot (core/layout.cuh).
+// In a view, `word(i)` returns word i; `pair(i)` returns words i and i + 1 as one 64-bit value, the first in the low half;
+// `read(i, chunk)` fills the chunk with the words from i on. `is_padded`: zeros follow the last word, up to the end of a padded
+// slot (core/layout.cuh).
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -21,7 +21,7 @@ struct WordVector {
     WARPSET_FN void read(u32 index, u128& chunk) const { chunk = {pair(index), pair(index + 2)}; }
 };
 
-// A vector whose every chunk is aligned to its own size, as in warp scratch memory.
+// A vector in which each chunk is aligned to the chunk's size, as in a warp's scratch memory.
 struct AlignedVector {
     static constexpr bool is_padded = true;
     const u32* words;
@@ -35,7 +35,7 @@ struct AlignedVector {
     }
 };
 
-// Address of the vector's words if they are adjacent in memory and its type implies that; otherwise null.
+// Address of the vector's words if its type guarantees that they are adjacent in memory; otherwise null.
 template <class Vector>
 WARPSET_FN constexpr const u32* words_of(const Vector&)
 {

@@ -6,8 +6,8 @@
 
 namespace warpset {
 
-// Makes the index EMPTY and the table have no rows: their numbers are given again from 0 on. Nothing else may use the table at
-// the same time.
+// Makes the index EMPTY and removes all rows, so that row numbers start again from 0. Nothing else may use the table at the
+// same time.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
 {
@@ -23,7 +23,7 @@ WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
     }
 }
 
-// Rows by which `rebuild` prefetches on a CPU.
+// Number of rows by which `rebuild` prefetches ahead on a CPU.
 constexpr u64 rows_ahead = 16;
 
 // Prefetches the buckets that `rebuild` visits first for a row. Rows follow each other in memory, but no index has their order.
@@ -36,8 +36,8 @@ WARPSET_FN void prefetch_row(const Old& old, const Table& table, u64 row)
     if (row >= old.view.rows.dense) old.prefetch(Probe::of_first_bucket(hashed, old.view));
 }
 
-// Enters the stored rows `first .. last` of a table into another index of its rows. That index is empty at first, and nothing
-// else uses it. Counts the rows as offered, and as hits or full. Nothing is put into the table at the same time.
+// Enters the stored rows `first .. last` of a table into another index of its rows. That index must be empty at first, and unused
+// by anything else. Counts the rows as offered, and as hits or full. No thread may put into the table at the same time.
 template <class Old, class Table>
 WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last, BatchCounts* counts)
 {
@@ -54,7 +54,7 @@ WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last,
 }
 
 // Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put at the same time. Adds
-// their number to `count`. At most `capacity` of them are written.
+// their number to `count`. Writes at most `capacity` of them.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 first, u64 last, u64* holes, u64 capacity, u64* count)
 {
@@ -67,7 +67,7 @@ WARPSET_FN void list_holes(const IndexedTable<width, slot_bits>& table, u64 firs
     }
 }
 
-// Adds to `invalid` how many of the references are to rows that are not stored.
+// Adds to `invalid` the number of references to rows that are not stored.
 template <u32 width, u32 slot_bits>
 WARPSET_FN void count_unstored(const IndexedTable<width, slot_bits>& table, const u64* references, u64 count, u64* invalid)
 {

@@ -11,20 +11,19 @@
 //
 // Numbers are given in order, by additions to one counter. So rows have no gaps, and are in the order in which they were taken. A
 // lane that loses a claim, or that took a row ahead and did not need it, keeps the row for its next vector. When the lane ends,
-// it gives the row back as a *spare*: at most one per lane. Spares are taken before new numbers. Between launches they are the
-// *holes* among the rows.
+// it gives the row back as a *spare*: at most one per lane. Lanes take spares before new numbers. Between launches, spares are
+// the *holes* among the rows.
 //
-// A cell of `spares` holds 0, or the number of a row without an owner, plus 1. A cell is filled and emptied by one
-// compare-and-swap each, and a lane that takes a number out of a cell owns the row. It does not matter whether the same number
-// was in the cell before, because a late compare-and-swap relies on nothing else. Filling releases and emptying acquires, because
-// the next owner writes the row too. A lane begins at the cell of its own number, so that the lanes of the next launch find what
-// those of the last one left there, and tries only a few cells. A spare that finds no free cell is lost until the host looks for
-// the holes (`list_holes` in indexed/maintenance.cuh). There are a few more rows than slots of the index, to make up for such
-// rows, and for those that lanes own at the moment.
+// A cell of `spares` holds 0, or the number of a row without an owner, plus 1. One compare-and-swap fills a cell, another one
+// empties it, and a lane that takes a number out of a cell owns the row. It does not matter whether the same number was in the
+// cell before, because a late compare-and-swap relies on nothing else. Filling releases and emptying acquires, because the next
+// owner writes the row too. A lane tries only a few cells, from the cell of its own number on, so that the lanes of the next
+// launch find what those of the last one left there. A spare that finds no free cell is lost until the host looks for the holes
+// (`list_holes` in indexed/maintenance.cuh). There are a few more rows than slots of the index, to make up for lost spares and
+// for rows that lanes own at the moment.
 //
-// Order of the accesses to words: relaxed, all of one size (pairs of words, or words if the width is odd). `holds` may read words
-// that are being written, and verifies what it reads by the index. All other reads are ordered by the index (release and
-// acquire).
+// Accesses to words are relaxed and all of one size (pairs of words, or words if the width is odd). `holds` may read words while
+// they are being written, so it verifies what it reads by the index. The index orders all other reads (release and acquire).
 #pragma once
 
 #include "warpset/core/layout.cuh"
@@ -40,17 +39,17 @@ struct RowsView {
     u64 capacity;     // rows that have memory
     u64 dense;        // rows 0 .. dense - 1 are stored, and visible to every thread that has this view
     u32 spare_cells;  // a power of two
-    u32 width;        // words a vector
-    u64 reuses;       // 1: spares are taken before new numbers; 0: spares are not used
+    u32 width;        // words per vector
+    u64 reuses;       // 1: lanes take spares before new numbers; 0: lanes take no spares
 };
 
-// No row: numbers are less.
+// Stands for "no row"; all row numbers are less.
 constexpr u64 no_row = ~0ull;
 
 template <u32 static_width>
 struct Rows {
     RowsView view;
-    u64 first_spare = 0;  // spares before this number are not taken
+    u64 first_spare = 0;  // lanes take no spare with a smaller number
 
     WARPSET_FN constexpr u32 width() const
     {
@@ -106,12 +105,12 @@ struct Rows {
         }
     }
 
-    // Whether a stored row equals this vector. This thread has acquired the row's slot.
+    // Whether a stored row equals this vector. Requires that this thread has acquired the row's slot.
     template <class Vector>
     WARPSET_FN bool equals(u64 row, const Vector& vector) const
     {
         if constexpr (platform::Warp::size == 1 && static_width == 0) {
-            // All pairs at once, for which GCC uses vector registers. No thread writes to a stored row.
+            // Without early exit, so that GCC uses vector registers. No thread writes to a stored row.
             u64 difference = 0;
             u32 word = 0;
             for (; word + 1 < width(); word += 2) difference |= platform::load_pair(at(row) + word) ^ vector.pair(word);
@@ -137,7 +136,7 @@ struct Rows {
     // Whether looking for a spare is worthwhile if there are `spares` of them.
     WARPSET_FN bool are_spares(u64 spares) const { return spares - 1 < view.spare_cells; }
 
-    // Takes a row for this thread to own. Returns no_row if there is none.
+    // Takes a row, which this thread then owns. Returns no_row if no row is left.
     WARPSET_FN u64 take() const
     {
         u64 row = are_spares(spares()) ? take_spare() : no_row;
@@ -154,20 +153,20 @@ struct Rows {
             // Acquire, device scope: this thread writes the row after its last owner wrote it. That owner released it by `give`.
             if (seen != 0 && platform::compare_and_swap_acquire(cell, seen, u64{0}) == seen) {
                 platform::add_relaxed(view.spares, ~0ull);
-                // A row before `first_spare` is not used: it stays a hole, and is in no cell.
+                // A row before `first_spare` is not used: it stays a hole, and leaves its cell.
                 if (seen - 1 >= first_spare) return seen - 1;
             }
         }
         return no_row;
     }
 
-    // Makes a spare of a row that this thread owns, and that no slot names.
+    // Turns a row that this thread owns, and that no slot names, into a spare.
     WARPSET_FN void give(u64 row) const
     {
         if (leave(row)) count_spares(1);
     }
 
-    // Leaves a spare row in a cell for other lanes. Returns false if no free cell was found. The caller counts it.
+    // Leaves a spare row in a cell for other lanes. Returns false if it finds no free cell. The caller counts the spare.
     WARPSET_FN bool leave(u64 row) const
     {
         for (u32 i = 0; i < tries_to_give; ++i) {
@@ -185,7 +184,7 @@ private:
     // Each lane gives at most one row, but may take one for every vector.
     static constexpr u32 tries_to_take = 8, tries_to_give = 64;
 
-    // The cell that this thread tries after `i` other ones.
+    // Cell that this thread tries after `i` others.
     WARPSET_FN u64* cell_of(u32 i) const { return view.spares + 1 + ((platform::Grid::thread() + i) & (view.spare_cells - 1)); }
 
     WARPSET_FN u64* pairs(u64 row) const { return reinterpret_cast<u64*>(at(row)); }

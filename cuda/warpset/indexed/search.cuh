@@ -1,28 +1,28 @@
-// Find and find-or-put in an indexed table: by one thread that has several under way (as bucket/thread_search.cuh), and by a
-// whole warp with 32 vectors, one per lane (as bucket/warp_search.cuh, which explains what a lane owns).
+// Find and find-or-put in an indexed table: by one thread that interleaves several searches (as in bucket/thread_search.cuh), and
+// by a whole warp with 32 vectors, one per lane (as in bucket/warp_search.cuh, which explains what a lane owns).
 //
-// By a warp. The time of a put is its chain of latencies: look, number of a row, words of the row, fence, claim. So a step does
+// By a warp. The time of a put is a chain of latencies: look, number of a row, words of the row, fence, claim. So a step does
 // each of these for all lanes at once, and rows are compared while claims are under way:
 //   1. *Look.* Two lanes together read the buckets of both, one after the other, 16 bytes each, so a bucket is one request. The
-//      loads are relaxed, so that both requests of a lane are under way together. The hint whether there are spares is read at
-//      the same time. So are numbers of new rows, if lanes claimed in the step before: one addition takes them for all lanes
-//      that look and own no row. A row that is not used stays with its lane for its next vector, and becomes a spare in the end.
-//      If spares are not used again, no number is taken ahead, because every unused one would be lost.
+//      loads are relaxed, so that both requests of a lane are under way together. At the same time the warp reads the hint
+//      whether there are spares. If lanes claimed in the step before, it also takes numbers of new rows, by one addition for all
+//      lanes that look and own no row. A lane keeps an unused row for its next vector, and makes it a spare in the end. If spares
+//      are not reused, no number is taken ahead, because every unused one would be lost.
 //   2. *Write.* Lanes that have found an EMPTY slot and still own no row take one: spares first, then new ones by one addition
-//      for all. Tiles of lanes that share the words of a row write them.
+//      for all. Tiles of lanes share the words of a row and write them.
 //   3. *Fence.* One fence for the warp acquires what the looks (and lost claims of the step before) have seen, and releases what
 //      has been written. (3 in indexed/table.cuh.)
 //   4. *Claim.* Each lane that has written its row issues its compare-and-swap. Meanwhile tiles compare the rows whose tags
-//      match, several rows of a tile at a time. Then the results of the claims are evaluated. If a claim was lost, the row that
-//      the slot now names is compared in the next step: only the next fence acquires it.
+//      match, several rows of a tile at a time. Then the lanes evaluate their claims. If a claim was lost, the row that the slot
+//      now names is compared in the next step: only the next fence acquires it.
 //
 // No warp waits for another. Lanes wait only for lanes of their own warp.
 //
 // On an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9: 9.9 / 9.2 / 8.2 for vectors of 8 words, 9.9 / 8.8 / 8.1
-// of 16, 7.3 / 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. If numbers were taken only after an EMPTY slot had been seen: 9.1 / 8.8 /
-// 8.0 for 8 words, 9.5 / 8.3 / 7.8 for 16, 6.6 / 6.0 / 6.1 for 32. Tried and dropped: collecting puts until half the lanes have
-// one, with looks that acquire: 7.2 / 7.1 / 6.4 for 8 words. Prototypes with a fence for every single put reached 4.8 / 4.6 / 4.2
-// for 16 words, with one fence for 32 puts 10.4 / 7.8 / 6.0.
+// of 16, 7.3 / 6.6 / 6.5 of 32, 4.8 / 4.4 / 4.5 of 64. Taking numbers only after seeing an EMPTY slot gave 9.1 / 8.8 / 8.0 for 8
+// words, 9.5 / 8.3 / 7.8 for 16, 6.6 / 6.0 / 6.1 for 32. Tried and dropped: collecting puts until half the lanes have one, with
+// looks that acquire: 7.2 / 7.1 / 6.4 for 8 words. Prototypes with a fence for every single put reached 4.8 / 4.6 / 4.2 for 16
+// words; with one fence for 32 puts, 10.4 / 7.8 / 6.0.
 //
 // Taking numbers with the look, instead of after it, gained 3 to 40 % at 1 to 8 words (before: 7.8 / 7.5 / 7.3 for 2 words, 9.2 /
 // 9.0 / 7.8 for 8) and 4 to 10 % at 12, 16 and 32. It lost 2 to 6 % at the other widths from 9 to 15, and changed nothing at 64.
@@ -82,7 +82,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     static constexpr u32 units = width / unit_words;
     static constexpr u32 tile = units < 32 ? power_of_two_at_least(units) : 32;
     static constexpr u32 rounds = (units + tile - 1) / tile;
-    // Number of rows that a tile reads at a time: as many as the registers allow under the launch bounds of table_kernels.cu.
+    // Number of rows that a tile reads at a time: as many as registers allow under the launch bounds of table_kernels.cu.
     static constexpr u32 affordable = width < 64 ? 2 : 16 / (rounds * unit_words) < 4 ? 16 / (rounds * unit_words) : 4;
     static constexpr u32 in_flight = affordable < tile ? affordable : tile;
 
@@ -98,9 +98,9 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     Slot tag = 0;
     u32 index = 0;  // the first slot of the bucket that the search has not left
     Probe probe{};
-    u64 found = no_row;  // the row to compare with; when the vector is resolved, its row
+    u64 found = no_row;  // row to compare with; once the vector is resolved, its row
     u64 own = no_row;    // a row that this lane owns
-    // Whether lanes of the warp claimed in the step before, there were no spares, and later ones are used.
+    // Whether to take row numbers ahead: lanes claimed in the step before, there were no spares, and spares are reused.
     bool takes_ahead = false;
 
     WARPSET_FN WarpSearch(const Table& table, u8* vectors) : table(table), vectors(vectors) {}
@@ -120,8 +120,8 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         next = Next::Look;
     }
 
-    // Does one look, one claim or one comparison for every lane that is not idle, or a look and then one of the other two. A lane
-    // whose vector is resolved by it becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
+    // Does a look, a claim or a comparison for every lane that is not idle, or a look and then one of the other two. A lane whose
+    // vector that resolves becomes idle and gets the outcome (and `reference()`); all others get Outcome::Pending.
     WARPSET_FN Outcome step()
     {
         Outcome outcome = Outcome::Pending;
@@ -162,7 +162,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
         return outcome;
     }
 
-    // Hands over the rows that the lanes own.
+    // Turns the rows that the lanes still own into spares.
     WARPSET_FN void finish()
     {
         const u32 left = Warp::ballot(own != no_row && table.rows.leave(own));
@@ -210,7 +210,7 @@ private:
         return next_bucket();
     }
 
-    // Takes numbers of new rows, one for each lane of `lanes`.
+    // Numbers of new rows, one for each lane of `lanes`.
     struct NewRows {
         u32 lanes;
         u64 first;  // for the lowest of them only
@@ -225,7 +225,7 @@ private:
         return rows;
     }
 
-    // Continues until no such rows are left.
+    // Gives each of these lanes its row, as far as rows are left.
     WARPSET_FN void receive_rows(const NewRows& rows)
     {
         if (rows.lanes == 0) return;
@@ -235,7 +235,7 @@ private:
         if ((rows.lanes >> lane & 1) && row < table.view.rows.capacity) own = row;
     }
 
-    // Gives a row to each lane that wants one while rows last: spares first, then new ones.
+    // Gives a row to each lane that wants one, as long as rows are left: spares first, then new ones.
     WARPSET_FN void take_rows(bool wants, u64 spares)
     {
         if (wants && table.rows.are_spares(spares)) own = table.rows.take_spare();
@@ -245,7 +245,7 @@ private:
     // Writes the vectors of the owners set in `claiming` to the rows that they own. Each tile writes those of its lanes.
     WARPSET_FN void write_rows(u32 claiming)
     {
-        Warp::sync();  // a spare row that a lane has acquired is written by others
+        Warp::sync();  // other lanes write the spare row that one lane has acquired
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
         WARPSET_UNROLL_BY(1)
         for (u32 left = tile_bits(claiming); Warp::ballot(left != 0) != 0; left &= left - 1) {
@@ -273,8 +273,8 @@ private:
 
     WARPSET_FN Slot request_claim() const
     {
-        // Relaxed: this step's fence has released the row. If another row is named by the slot, the next step's fence acquires
-        // that row.
+        // Relaxed: this step's fence has released the row. If the slot names another row, the next step's fence acquires that
+        // row.
         return platform::compare_and_swap_relaxed(table.slot_at(probe.bucket, index), Table::empty, table.name(tag, own));
     }
 
@@ -299,7 +299,7 @@ private:
         bool equal = false;
         u32 left = tile_bits(comparing);
         do {
-            Unit stored[in_flight][rounds] = {};  // where nothing is loaded too: undefined, they made the compiler spill
+            Unit stored[in_flight][rounds] = {};  // initialized even where unused: otherwise the compiler spills
             u32 asking = left;
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i, asking &= asking - 1) {
@@ -337,12 +337,12 @@ private:
         return tile == 32 ? bits : bits >> (Warp::lane() & ~(tile - 1)) & ((1u << tile % 32) - 1);
     }
 
-    // The first of these lanes in a tile; an arbitrary one if there is none.
+    // The first of these lanes in a tile; arbitrary if `bits` is empty.
     WARPSET_FN static u32 first_in_tile(u32 bits) { return platform::lowest_bit(bits) % tile; }
 
     WARPSET_FN Outcome next_slot()
     {
-        next = Next::Look;  // at the slots after this one
+        next = Next::Look;  // at the following slots
         return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
     }
 

@@ -1,11 +1,11 @@
-// The indexed table: a set of vectors of one width. The vectors are in rows, without gaps, in the order in which they were found.
-// References are the numbers of these rows.
+// The indexed table: a set of vectors of one width, stored in rows without gaps, in the order of discovery. References are row
+// numbers.
 //
 //   index:  buckets of 32 bytes      | tag, row 3 | tag, row 0 | EMPTY | EMPTY |   | tag, row 2 | ...
 //   rows:   vectors, in order        | row 0 | row 1 | row 2 | row 3 | ...             (indexed/rows.cuh)
 //
-// An index slot is 4 or 8 bytes: 0 (EMPTY), or some bits of the vector's hash (the *tag*) above one more than the number of its
-// row. Buckets are probed as in a bucket table (core/probe.cuh), slots of a bucket in order:
+// An index slot has 4 or 8 bytes: 0 (EMPTY), or row number + 1 in the low bits and some bits of the vector's hash (the *tag*)
+// above. Buckets are probed as in a bucket table (core/probe.cuh), slots of a bucket in order:
 //
 //   | slot  | holds           | who may change it                                                     | to             |
 //   |-------|-----------------|-----------------------------------------------------------------------|----------------|
@@ -17,41 +17,41 @@
 //
 //   1. A slot goes from EMPTY to a name once and never changes. (Only the compare-and-swap of `find_or_put_in`, and that of
 //      indexed/search.cuh, writes. It expects EMPTY.)
-//   2. A row is written only by its owner, before a slot names it, and never again: the owner stops being the owner with the
-//      first of its claims that succeeds. So a row is named by at most one slot, and a named row holds one whole vector that a
-//      caller offered, never a mixture.
+//   2. Only the owner of a row writes it, before a slot names it, and never again: ownership ends with the owner's first claim
+//      that succeeds. So at most one slot names a row, and a named row holds one whole vector that a caller offered, never a
+//      mixture.
 //   3. *Publication.* The claim releases (device scope), after the last write of the row. A thread sees a slot named by a load,
 //      or by a compare-and-swap that fails. This access acquires (device scope), before the first read of the row. So a thread
 //      that compares sees all words of the row.
-//      If one thread searches by itself, these are memory orders of the claim and of the load. If a warp searches, both are
-//      relaxed, and a fence (acquire and release, device scope) of the same lane has the same effect: it is executed after the
-//      last write and before the claim, and after the load, or the failed claim, and before the first read. What a lane releases
-//      by its fence before a claim is acquired by every lane that sees that claim and then executes a fence, or sees it by an
-//      acquiring access. Other lanes of the warp may write and read parts of the row: a Warp::sync is executed between their
-//      writes and the fence, and between the fence and their reads.
+//      If one thread searches alone, these are memory orders of the claim and of the load. If a warp searches, both are relaxed,
+//      and a fence (acquire and release, device scope) of the same lane has the same effect. The lane executes it after the last
+//      write and before the claim, and after the load, or the failed claim, and before the first read. What a lane releases by
+//      its fence before a claim is acquired by every lane that sees that claim and then executes a fence, or sees it by an
+//      acquiring access. Other lanes of the warp may write and read parts of the row: the warp executes a Warp::sync between
+//      their writes and the fence, and between the fence and their reads.
 //   4. A thread leaves a slot only if its name has another tag, or if the thread has compared the row and found it different.
 //      Equal vectors have equal tags. So by 1 to 3 the slot can never come to hold the thread's vector. Equal vectors walk the
 //      same slots in the same order, so a vector is never named twice; and the one thread whose claim names it is the only one
 //      to report New.
-//   5. A lane that loses a claim learns from it what the slot holds for ever, and compares or goes on. No lane waits for another.
+//   5. A lane that loses a claim learns the slot's final content from it, and compares or goes on. No lane waits for another.
 //      A lane that stops for ever (a killed kernel) costs at most one row, which is not a member of the set.
 //
-// A lane that loses a claim, to an equal vector or to another one, keeps its row, which no other thread can read. It uses the row
-// for its next vector.
+// A lane that loses a claim, to an equal vector or to another one, keeps its row for its next vector. No other thread can read
+// that row.
 //
-// A reference is final as soon as it is given. Find-or-put moves no row, nor does growth of the index, which is rebuilt from the
-// rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only with rows whose
-// references no caller has yet (src/core/indexed.rs). So references are 0 .. len - 1 if no calls overlapped.
+// A reference is final as soon as a caller gets it. Neither find-or-put nor growth of the index moves a row: growth rebuilds the
+// index from the rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only
+// with rows whose references no caller has yet (src/core/indexed.rs). So references are 0 .. len - 1 if no calls overlapped.
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
 //
-// Reading a row by its number (`holds`): rows below `dense` are stored. Whether another row is stored can be determined only by
-// the index: the row is read, whatever it holds, and hashed, and the slots on the walk of that hash are searched for one that
-// names the row. If there is one, the row is stored, by 2, and the slot acquired. If not, the row is not stored yet, or a hole.
+// Reading a row by its number (`holds`): rows below `dense` are stored. For other rows only the index can tell: the thread reads
+// the row, whatever it holds, hashes it, and searches the slots on the walk of that hash for one that names the row. If it finds
+// one, the row is stored, by 2, and the slot acquired. If not, the row is not stored yet, or a hole.
 //
-// Full: there was no EMPTY slot in `probe_limit` buckets, or no row left. The set does not change then.
+// Full: `probe_limit` buckets had no EMPTY slot, or no row was left. The set does not change then.
 //
-// Bytes per vector: 4 x width for its row, and 8 / fill for its slot (4 / fill, while numbers of rows leave 7 bits for tags).
+// Bytes per vector: 4 x width for its row, and 8 / fill for its slot (4 / fill, as long as row numbers leave 7 bits for tags).
 #pragma once
 
 #include "warpset/core/hash.cuh"
@@ -63,7 +63,7 @@
 
 namespace warpset {
 
-// View of an indexed table, as kernels get it. Mirrored by `IndexedView` in src/layout/view.rs: tests/library/abi.rs.
+// View of an indexed table: the argument of kernels. Mirrored by `IndexedView` in src/layout/view.rs (tests/library/abi.rs).
 struct IndexedView {
     u8* slots;          // slots of the index
     u64 buckets;        // in whole slices (core/probe.cuh)
@@ -72,8 +72,8 @@ struct IndexedView {
     const u128* seeds;  // width + 1, see core/hash.cuh
     u64* stored;        // number of stored vectors
     u64 hash_mask;      // all ones
-    u32 row_bits;       // low bits of a slot: the number of its row plus 1
-    u32 probe_limit;    // buckets looked at before Full
+    u32 row_bits;       // low bits of a slot, which hold the row's number plus 1
+    u32 probe_limit;    // buckets probed before Full
     RowsView rows;
 };
 
@@ -107,8 +107,8 @@ struct IndexedTable {
 
     WARPSET_FN static IndexedTable of(const View& view) { return {view, {view.rows}, {}}; }
 
-    // View of the same table that never gives a vector a row before `first`. Spares before it are lost when a lane finds them. So
-    // a search whose levels are ranges of rows cannot find a new state in a level that it has finished.
+    // View of the same table that gives no vector a row before `row`. Spares before it are lost when a lane finds them. So if the
+    // levels of a search are ranges of rows, no new state gets a row in a finished level.
     WARPSET_FN IndexedTable with_rows_from(u64 row) const
     {
         IndexedTable table = *this;
@@ -116,7 +116,7 @@ struct IndexedTable {
         return table;
     }
 
-    // State that a lane keeps from one vector to the next: a row that it owns, or no_row.
+    // State that a lane keeps between vectors: a row that it owns, or no_row.
     struct Lane {
         u64 row = no_row;
 
@@ -140,7 +140,7 @@ struct IndexedTable {
         return reinterpret_cast<Slot*>(view.slots + bucket * Layout::bucket_bytes) + index;
     }
 
-    // The tag of a hash, shifted to its position in a slot. It consists of low bits of the hash, because the high ones determine
+    // Tag of a hash, shifted to its position in a slot. A tag consists of low bits of the hash, because the high ones determine
     // the bucket (core/probe.cuh).
     WARPSET_FN Slot tag_of(u64 hash) const { return static_cast<Slot>(hash) << view.row_bits; }
     WARPSET_FN Slot name(Slot tag, u64 row) const { return tag | static_cast<Slot>(row + 1); }
@@ -149,8 +149,8 @@ struct IndexedTable {
 
     WARPSET_FN void prefetch(const Probe& probe) const { platform::prefetch(slot_at(probe.bucket, 0), Layout::bucket_bytes); }
 
-    // Find-or-put by one thread. Any number of threads may be in any operation on the table but `clear`.
-    // New: this call stored the vector. Seen: it was stored by another. Full: it is not stored.
+    // Find-or-put by one thread. Other threads may run any operation on the table except `clear` at the same time.
+    // New: this call stored the vector. Seen: another call did. Full: the vector is not stored.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -166,7 +166,7 @@ struct IndexedTable {
         return found;
     }
 
-    // Overload for tree tables, which search for keys that they make of vectors (tree/table.cuh). Here the key is the vector.
+    // Overload with a key. Tree tables convert vectors to keys (tree/table.cuh); here the key is the vector.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64, const Vector& vector) const
     {
@@ -201,7 +201,7 @@ struct IndexedTable {
         return {Outcome::Pending, no_reference};
     }
 
-    // Is the vector stored? Seen or Absent. A vector that is being put at the same time may be either.
+    // Seen if the vector is stored, otherwise Absent. If another thread is putting the vector meanwhile, either may result.
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
     {
@@ -243,10 +243,10 @@ struct IndexedTable {
     // Whether a row is stored; then its words may be read.
     WARPSET_FN bool holds(u64 row) const { return row < view.rows.dense || (row < rows.count() && slot_naming(row) != nullptr); }
 
-    // Word `word` of a row that this thread, or one that it has synchronised with since, has found stored.
+    // Word `word` of a row. Requires that this thread, or one that it has synchronised with since, has found the row stored.
     WARPSET_FN u32 word(u64 row, u32 word) const { return rows.word(row, word); }
 
-    // As above, for any row; false if it is not stored.
+    // As above, for any row; returns false if the row is not stored.
     WARPSET_FN bool read_word(u64 row, u32 word, u32& value) const
     {
         if (!holds(row)) return false;
@@ -254,8 +254,8 @@ struct IndexedTable {
         return true;
     }
 
-    // Calls `use(word, value)` for the words first, first + step, ... of a row: all of them, or a lane's share. False if the row
-    // is not stored.
+    // Calls `use(word, value)` for the words first, first + step, ... of a row: all words, or a lane's share. Returns false if
+    // the row is not stored.
     template <class Use>
     WARPSET_FN bool read_words(u64 row, u32 first, u32 step, Use use) const
     {
@@ -267,8 +267,8 @@ struct IndexedTable {
     // Upper bound of references: all are less.
     WARPSET_FN u64 slots() const { return rows.count(); }
 
-    // Enters a stored row, whose vector no slot names, into the index. Nothing else uses the table except other calls of this
-    // function. Returns false if it finds no slot.
+    // Enters a stored row, which no slot names, into the index. Only other calls of this function may use the table meanwhile.
+    // Returns false if it finds no slot.
     WARPSET_FN bool insert(u64 row) const
     {
         const u64 hashed = hash(RowVector<static_width_>{rows, row});
@@ -277,8 +277,8 @@ struct IndexedTable {
         do {
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 Slot* slot = slot_at(probe.bucket, index);
-                // Relaxed: no row is read because of a slot, and the end of the launch orders the writes before everything after
-                // it.
+                // Relaxed: no thread reads a row because of what it found in a slot, and the end of the launch orders the writes
+                // before everything after it.
                 if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty)
                     return true;
             }
@@ -286,7 +286,7 @@ struct IndexedTable {
         return false;
     }
 
-    // Key of the search and table that it searches: the vector and this table.
+    // Key of a search and the table that it searches: the vector and this table.
     using Roots = IndexedTable;
     using Key = WordVector;
     template <Operation>

@@ -1,11 +1,11 @@
-// Values beside the rows of an indexed table, which a batch changes while it puts its vectors.
+// Upserts: a batch puts vectors into an indexed table and changes the values beside their rows.
 //
 // Each vector of the batch that is New or Seen combines its operand with the value of its row, exactly once. A vector that is
 // Full combines nothing, so a caller that offers it again offers its operand again.
 //
-// Combining is one atomic addition, one store, or a loop of compare-and-swaps, which fails only if another thread has changed
-// the value. All are relaxed: nothing is read because of a value before the kernel has ended, or the threads have been joined.
-// The row of the value needs no order either: all values have memory, and their initial content, before the kernel begins.
+// Combining is one atomic addition, one store, or a loop of compare-and-swaps; one fails only if another thread has
+// changed the value. All are relaxed: nothing is read because of a value before the kernel has ended, or the threads have been
+// joined. The row needs no order either: all values have memory and their initial content before the kernel begins.
 #pragma once
 
 #include "warpset/core/batch_view.cuh"
@@ -20,15 +20,15 @@ enum class NumberKind : u32 { U32, I32, F32, U64, I64, F64 };
 
 // Mirrored by `UpsertView` in src/layout/view.rs.
 struct UpsertView {
-    u8* values;          // by number of a row, for all rows that the table can give
-    const u8* operands;  // by position in the batch, or one for all of it
-    u32 is_one;          // 1: one for all
+    u8* values;          // by row number, for all rows that the table can give
+    const u8* operands;  // by position in the batch, or one for the whole batch
+    u32 is_one;          // 1: one operand for the whole batch
     NumberKind kind;
     Combine combine;
     u32 unused;
 };
 
-// A value of another type of the same size, with the same bits.
+// Reinterprets the bits of a value as another type of the same size.
 template <class To, class From>
 WARPSET_FN To with_bits_of(From from)
 {
@@ -40,7 +40,7 @@ WARPSET_FN To with_bits_of(From from)
     return bits.to;
 }
 
-// An operand that is no number leaves the smaller or larger value as it is.
+// Combines a value with an operand. Min and Max leave the value unchanged if the operand is NaN.
 template <class Value>
 WARPSET_FN Value combined(Combine combine, Value value, Value operand)
 {
@@ -71,14 +71,14 @@ WARPSET_FN void combine_as(const UpsertView& upsert, u64 index, u64 row)
 {
     const Bits operand = platform::load_input(reinterpret_cast<const Bits*>(upsert.operands) + index);
     Bits* at = reinterpret_cast<Bits*>(upsert.values) + row;
-    // Sums of integers are the same with and without a sign.
+    // Sums of signed and unsigned integers have the same bits.
     constexpr bool is_float = static_cast<Value>(0.5f) != 0;
     if (upsert.combine == Combine::Set) return platform::store_relaxed(at, operand);
     if (!is_float && upsert.combine == Combine::Add) return platform::add_relaxed(at, operand);
     combine_by_swaps<Value>(at, with_bits_of<Value>(operand), upsert.combine);
 }
 
-// A batch whose vectors change values.
+// A batch whose vectors combine operands with values.
 struct UpsertBatch : BatchView {
     UpsertView upsert;
 

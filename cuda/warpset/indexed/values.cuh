@@ -1,14 +1,14 @@
-// Values beside the rows of an indexed table, by their numbers: copied together for the host, and back to their places.
+// Gathers the values of given rows of an indexed table for the host, and scatters them back.
 //
-// Values are bytes here, copied in the largest units that their size is a multiple of. The lanes of a warp take neighbouring
-// units, so those of one value, and values of neighbouring numbers, share a request.
+// Values are bytes here, copied in the largest units that divide their size. The lanes of a warp take neighbouring units, so the
+// units of one value, and of values with neighbouring row numbers, share a request.
 #pragma once
 
 #include "warpset/core/batch_view.cuh"
 
 namespace warpset {
 
-// packed[i] = values[references[i]], for i < count, of values of `units` units each.
+// packed[i] = values[references[i]], for i < count. A value has `units` units.
 template <class Unit>
 WARPSET_FN void gather_units(const Unit* values, u64 units, const u64* references, u64 count, Unit* packed)
 {
@@ -26,7 +26,7 @@ WARPSET_FN void scatter_units(Unit* values, u64 units, const u64* references, u6
         values[(references[at / units] & slot_mask) * units + at % units] = packed[at];
 }
 
-// Calls `use(unit)`, where the type of `unit` divides a value of that many bytes.
+// Calls `use(unit)` with a unit whose size divides that of a value.
 template <class Use>
 WARPSET_FN void with_unit(u64 value_bytes, Use use)
 {

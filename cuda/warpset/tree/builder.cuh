@@ -1,11 +1,10 @@
-// How a warp takes vectors of a tree table into a search. It makes their root pairs, with all its lanes.
+// Default builder of tree tables: all lanes of a warp together make the root pairs of its vectors.
 //
-// The builder makes one level at a time. Each node of a level, of all vectors that are taken, is a task. Tasks are assigned to
-// the lanes in order, `in_flight` at a time per lane, and a lane starts its next task as soon as one is done. Tasks are
-// independent of each other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are
-// consecutive words of the input. References are written to a row in shared memory, from which the next level reads its pairs.
-// The search for the roots (bucket/warp_search.cuh) then overlaps with other warps that make nodes: roots wait for memory, nodes
-// mostly for L2.
+// The builder makes one level of all taken vectors at a time. Each node of the level is a task. Tasks are assigned to the lanes
+// in order, `in_flight` at a time per lane, and a lane starts its next task as soon as one is done. Tasks are independent of each
+// other, so the warp has up to 32 * in_flight requests under way. The leaves of consecutive vectors are consecutive words of the
+// input. The builder writes references to a row in shared memory, from which the next level reads its pairs. The search for roots
+// (bucket/warp_search.cuh) then overlaps with other warps that make nodes: roots wait for memory, nodes mostly for L2.
 //
 // H200, find-or-put of 2^27 random vectors, duplication 2, fill 0.7, compression ratio near the minimum (all nodes in L2) / 0.73,
 // G/s. The first three columns are this builder (`cargo bench --bench trees`). The others are one-page prototypes, in which lanes
@@ -19,10 +18,10 @@
 //   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
 // The prototypes have no `missing`, support only widths that are powers of two, and have one limit for both nodes in flight. With
-// these three changed to what is here, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters then show about 160
-// instructions per node at 32 words, because among the 64 tasks of a warp nearly always one needs a third look. Letting L1 serve
-// looks (and asking L2 again where they show EMPTY) gained nothing. Refilling when all lanes are idle, instead of half of them,
-// lost 4 to 6 % for 4 to 16 words (prototypes).
+// these three changed as in this builder, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters then show about 160
+// instructions per node at 32 words, because nearly always one of a warp's 64 tasks needs a third look. Serving looks from L1
+// (and asking L2 again where they show EMPTY) gained nothing. Refilling when all lanes are idle, instead of half of them, lost 4
+// to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -40,7 +39,7 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
     using Warp = platform::Warp;
     static constexpr u32 in_flight = 2;
     static constexpr u32 leaves = Shape::above(width);
-    static constexpr bool all_even = (width & (width - 1)) == 0;  // at no level does one move up
+    static constexpr bool all_even = (width & (width - 1)) == 0;  // no half moves up at any level
 
     static constexpr u32 workspace_bytes = 0;
     static constexpr u32 scratch_bytes = (Warp::size * (leaves + Shape::above(leaves)) * 4 + 15) / 16 * 16;
@@ -55,12 +54,12 @@ struct Builder<TreeTable<RootTable, width, DefaultStrategy>, operation, Offer::W
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // Returns true for a lane whose vector has no root pair because no node was free.
+    // Writes the root pairs of vectors `next .. next + count`, in order, to the scratch memory of the lanes set in `takers`.
+    // Returns true on a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32* words = batch.vectors + static_cast<u64>(next) * width;
-        u32* level = halves;                        // each level is made from the other one
+        u32* level = halves;                        // two buffers alternate: each level is made from the other
         u32* above = halves + Warp::size * leaves;
         Level<width, true> first{{}, words, level, count * leaves};
         table.nodes.template find_all<operation, in_flight>(first, fresh);
@@ -99,7 +98,7 @@ private:
         WARPSET_FN u32 get() const { return length; }
     };
 
-    // Makes the nodes above a level of rows of `length` halves. They are assigned to the lanes in order.
+    // Makes the nodes above a level of rows of `length` halves. Nodes are assigned to the lanes in order.
     template <u32 static_length, bool of_words>
     struct Level {
         typename Choose<static_length == 0, RunTimeLength, Length<static_length>>::Type length;
@@ -115,7 +114,7 @@ private:
             const bool even = all_even || length.get() % 2 == 0;
             const u32 above = Shape::above(length.get());
             const u32 current = next;
-            // Rows of even length are adjacent in both levels.
+            // If all lengths are even, rows are adjacent in both levels.
             const u32 position = all_even ? 0 : current % above;
             const bool pair = even || position + 1 < above;
             const u32* at = from + (even ? 2 * current : current / above * length.get() + 2 * position);
@@ -145,8 +144,8 @@ private:
         return Table::pair_of(halves[0], pair ? halves[1] : 0);
     }
 
-    // Whether the pair at position `position` of the level above `length` halves cannot be made, because a node below it is
-    // missing.
+    // Whether a node below the pair at `position` of the level above `length` halves is missing, so that the pair cannot be
+    // made.
     WARPSET_FN static bool is_missing(u64 node, u32 length, u32 position)
     {
         const bool right_is_word = Shape::is_word(width, length, 2 * position + 1);

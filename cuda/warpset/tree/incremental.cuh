@@ -1,9 +1,9 @@
 // Incremental find-or-put: makes the root pair of a vector that differs in some words from a stored vector, its *parent*.
 //
 // Only the *ways* matter: the paths from the root pair to the changed words. All other subtrees are those of the parent, and the
-// pairs on the ways have references to them. At any time the pairs on the way to one changed word are open: they have been read
-// from the parent's tree. The word is replaced in the lowest of them. Pairs that are not on the next way are then closed, from
-// below: a pair is found or put, and its reference is written into the pair above.
+// pairs on the ways have references to them. For each changed word, the thread reads the pairs on its way from the parent's tree;
+// these pairs are then *open*. It replaces the word in the lowest one. Pairs that are not on the next way are then *closed*, from
+// below: the thread finds or puts the pair and writes its reference into the pair above.
 //
 //   parent  (1, 2, 3, 4)      word 3 becomes 7
 //
@@ -12,18 +12,18 @@
 //      70: (1, 2)   12: (3, 4)    close: find or put (3, 7), say at 33; then search for the root (70, 33)
 //
 // Words are handled from left to right, which is their order in the tree, so each pair is opened once and closed once. (In
-// interleaved trees the order is different; their tables make the whole tree.) For k changed words of w this takes at most
+// interleaved trees the order is different, so their tables make the whole tree.) For k changed words of w this takes at most
 // k log2 w loads and as many look-ups, fewer if ways share pairs, instead of w - 2 look-ups. The nodes and the root pair are the
 // same as without a parent, since every pair that is found or put is a pair of the vector.
 //
-// The changed words are given by a mask, or found by comparing. Without a mask every word counts as changed until it is compared:
-// all w - 2 nodes are read, but only pairs that differ are looked up. The parent may not be readable: there is no reference, or
-// another thread passed it on without synchronisation (see tree/table.cuh), so one of its nodes is not visible yet. Then all
-// pairs start empty and count as changed, and the same loop makes the whole tree.
+// A mask names the changed words. Without a mask every word counts as changed until it is compared: the thread reads all w - 2
+// nodes, but looks up only pairs that differ. The parent may be unreadable: the reference is missing, or another thread passed it
+// on without synchronisation (see tree/table.cuh), so that one of the parent's nodes is not visible yet. Then all pairs start
+// empty and count as changed, and the same loop makes the whole tree.
 //
 // The mask is trusted: a word outside it has the parent's value, whatever the vector says. So with a mask the parent's reference
-// must have been passed on with synchronisation (an earlier kernel or batch; release and acquire). Subtrees that are not on a way
-// are not read. A thread that gets New or Seen has observed them only through the thread that put the parent.
+// must have been passed on with synchronisation (an earlier kernel or batch; release and acquire). Subtrees off the ways are not
+// read: a thread that gets New or Seen has observed them only through the thread that put the parent.
 #pragma once
 
 #include "warpset/core/outcome.cuh"
@@ -32,7 +32,7 @@
 
 namespace warpset {
 
-// A vector and what is known of its changes. Both may be in any kind of memory.
+// A vector and the mask of its changed words. Both may be in any kind of memory.
 struct ChangedVector {
     const u32* words;    // the whole vector
     const u32* changed;  // bit i % 32 of changed[i / 32]: word i may differ from the parent's; null: any may
@@ -42,7 +42,7 @@ struct ChangedVector {
     WARPSET_FN u32 mask(u32 index) const { return changed == nullptr ? ~0u : changed[index]; }
 };
 
-// The open pairs of one lane: `stride` apart from each other, so that the pairs of a warp's lanes are adjacent in shared memory.
+// Open pairs of one lane, `stride` apart, so that in shared memory the pairs of a warp's lanes are adjacent.
 template <u32 stride>
 struct OpenPairs {
     u64* pairs;
@@ -55,7 +55,7 @@ template <class Vector>
 struct ChangedWords {
     const Vector& vector;
     u32 width;
-    bool all = false;  // the mask does not count
+    bool all = false;  // ignore the mask: every word may have changed
     u32 first = 0, bits = 0;
 
     WARPSET_FN ChangedWords(const Vector& vector, u32 width) : vector(vector), width(width) {}
@@ -67,7 +67,7 @@ struct ChangedWords {
         bits = mask(0);
     }
 
-    // The next changed word, or `width` if there is none.
+    // Returns the next changed word, or `width` if none is left.
     WARPSET_FN u32 next()
     {
         while (bits == 0) {
@@ -84,8 +84,8 @@ private:
     WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
 };
 
-// Makes `root` the root pair of `vector`, whose parent is stored at `parent`, by one thread. Returns false if the node table is
-// full. `pairs` has space for one pair per level; `fresh` counts the nodes that this call has put.
+// Computes the root pair of `vector`, whose parent is stored at `parent`, in `root`, by one thread. Returns false if the node
+// table is full. `pairs` has space for one pair per level; `fresh` counts the nodes that this call has put.
 template <class Table, class Vector, class Pairs>
 WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {
@@ -107,7 +107,7 @@ WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& ve
     while (true) {
         const u32 word = words.next();
         const Path next = word < table.width() ? table.shape().path(word) : Path{~way.sides, 1};
-        // The way to the next word branches off from the way to the last one at the first depth at which they differ.
+        // The way to the next word leaves the way to the previous one at the first depth where their sides differ.
         const u32 meet = depth == 0 ? 0 : platform::lowest_bit(way.sides ^ next.sides);
         for (; depth > meet; --depth) {
             if (!(changed >> depth & 1)) continue;

@@ -1,8 +1,8 @@
-// How a warp takes vectors into a search incrementally. It makes their root pairs, with one lane for every changed word.
+// Builder for incremental searches: a warp makes the root pairs of its vectors, with one lane for every changed word.
 //
 // As in tree/incremental.cuh, only the pairs on the *ways* matter: the paths from the root to the changed words. Here each way
-// has its own lane. The lanes of a warp take as many vectors as have 32 changed words together. They all open their ways, from
-// the root down, and then close them, from below, one level at a time:
+// has its own lane. A warp takes as many vectors as together have 32 changed words. All lanes open their ways, from the root
+// down, and then close them, from below, one level at a time:
 //
 //                                        lane 0   lane 1   lane 2      of a vector whose words 1, 2 and 7 have changed
 //   depth 0, the root pair (r0, r1)        o
@@ -11,26 +11,25 @@
 //   words                                 w1       w2       w7
 //
 // To open its way, a lane reads all pairs on it, and keeps those that belong to it in shared memory. (Lanes read the same node at
-// the same time, so the pairs of one parent are read by the same requests.) To close it, the lane replaces the word in the lowest
-// pair, then finds or puts its own pairs from below, and writes each reference into the pair above, which is its own or belongs
-// to the lane that it joins. So no lane waits for another one that has more to do.
+// the same time, so their reads of one parent's pairs share requests.) To close it, the lane replaces the word in the lowest
+// pair. Then it finds or puts its own pairs from below, and writes each reference into the pair above, which is its own or
+// belongs to the lane that it joins. So no lane waits for another one that has more to do.
 //
 // H200, walks of 2^26 states of 8 / 16 / 32 words (`cargo bench --bench walks`, even), a node table of 4 million slots, G/s:
 //   - one lane per way, as here: 11.2 / 9.5 / 8.5;
 //   - one lane per vector, one pair after another (incremental_key): in passes of half the lanes 8.0 / 6.5 / 5.8, in passes of
 //     all lanes 8.6 / 7.7 / -;
 //   - one lane per vector, up to four of its ways level by level: 8.4 / 6.9 / 5.8.
-// The number of instructions is the limit. By the hardware counters, the second variant executes 83 warp instructions per vector,
+// Throughput is bound by instructions. By the hardware counters, the second variant executes 83 warp instructions per vector,
 // with 17 of 32 lanes active. The first one executes 56, with 25 active, since the search for a single node has its own loop.
 // With that loop and a node table half full, the rates are 12.6 / 10.8 / 9.1 with 36 resident warps, 12.2 / 10.4 / 9.0 with 32
 // and 12.2 / 10.1 / 8.9 with 40.
 //
-// A vector with more than 32 changed words, or without a readable parent, interrupts this. The search first resolves all vectors
-// that it has. Then the root pairs of 32 vectors, beginning with that one, are made with one lane per vector (incremental_key).
-// That code is separate from the search, because it would cost the search registers.
+// A vector with more than 32 changed words, or without a readable parent, interrupts the passes. The search first resolves all
+// vectors that it has. Then the warp makes the root pairs of 32 vectors, from that one on, with one lane per vector
+// (incremental_key). That code is separate from the search, because it would cost the search registers.
 //
-// Root pairs are made ahead of the search, which takes some of them whenever lanes become free. So each pass can give every lane
-// a way.
+// Root pairs are made ahead of the search, which takes some whenever lanes become free. So each pass can give every lane a way.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -53,9 +52,9 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
 
     static constexpr u32 levels = Shape::levels(width);
     static constexpr u32 mask_words = (width + 31) / 32;
-    static constexpr u32 capacity = 2 * Warp::size;  // for root pairs that are made and not yet taken
-    // Whether the parents' root pairs are read in advance, one lane per vector: decompressing one takes some 100 instructions,
-    // which otherwise all lanes of a vector would execute.
+    static constexpr u32 capacity = 2 * Warp::size;  // finished root pairs that are not yet taken
+    // Whether one lane per vector reads the parents' root pairs in advance. Decompressing a root pair takes some 100
+    // instructions, which otherwise all lanes of a vector would execute.
     static constexpr bool reads_ahead = Table::Roots::is_compact;
     static constexpr u32 scratch_bytes = (levels * Warp::size + capacity + (reads_ahead ? capacity : 0)) * 8;
 
@@ -63,7 +62,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     u32* halves;    // the pair of lane l at depth d is at 2 * (d * Warp::size + l) and the next
     u64* made;      // root pair of vector i at i % capacity; its left half is `missing` if the node table is full
     u32 end = 0;    // end of the vectors whose root pairs are made
-    u32 read = 0;   // end of those whose parents' root pairs are in `made[capacity + i % capacity]` (left half `missing`: none)
+    u32 read = 0;   // end of the vectors with a parent's root pair in `made[capacity + i % capacity]` (left half `missing`: none)
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN Builder(const Table& table, u8* scratch)
@@ -71,8 +70,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     {
     }
 
-    // Makes the root pairs of the vectors `next .. next + count`, of those up to `last`. Returns how many of them are ready. That
-    // is fewer than `count`, down to 0, if one of them must be made alone.
+    // Makes the root pairs of vectors `next .. next + count`, and perhaps of more, up to `last`. Returns how many of the `count`
+    // are ready: fewer than `count`, down to 0, if one of them must be made alone.
     template <class Batch>
     WARPSET_FN u32 ready(const Batch& batch, u32 next, u32 count, u32 last)
     {
@@ -85,8 +84,8 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         return end < next + count ? end - next : count;
     }
 
-    // Writes the root pairs of vectors from `next` on, which are ready, to the scratch memory of the lanes set in `takers`, in
-    // order. Returns true for a lane whose vector has no root pair because no node was free.
+    // Writes the ready root pairs from vector `next` on, in order, to the scratch memory of the lanes set in `takers`. Returns
+    // true on a lane whose vector has no root pair because no node was free.
     template <class Batch>
     WARPSET_FN bool take(const Search& search, const Batch&, u32 next, u32, u32 takers)
     {
@@ -102,7 +101,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
         return missing;
     }
 
-    // Makes the next root pairs, one lane per vector, for vectors of any kind. No root pair is ready when it is called.
+    // Makes the next root pairs with one lane per vector, for vectors of any kind. When called, no root pair is ready.
     template <class Batch>
     WARPSET_FN void make_alone(const Batch& batch, u32 last)
     {
@@ -116,7 +115,7 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
             made[index % capacity] = complete ? root : NodeTable::missing;
         }
         end = last - end < Warp::size ? last : end + Warp::size;
-        // The root pairs are taken after the barrier at the end of this step of the batch (batch/search.cuh).
+        // A barrier ends this step of the batch (batch/search.cuh); the root pairs are taken after it.
     }
 
     WARPSET_FN void finish() const
@@ -125,13 +124,13 @@ struct Builder<TreeTable<RootTable, width, Strategy>, operation, Offer::Incremen
     }
 
 private:
-    // The lane's part in a pass.
+    // Way that a lane handles in a pass.
     struct Way {
         u32 vector;    // number of the vector in the pass
         u32 head;      // the lane of this vector's first way
         Path path;     // length 0 if the vector has no way, or does not belong to the pass
-        u32 start;     // the depth of the first pair that is its own
-        u32 joins;     // the lane that has the pair above that one
+        u32 start;     // depth of the first pair that belongs to this lane
+        u32 joins;     // the lane that owns the pair above that one
         u32 value;     // the word
 
         WARPSET_FN bool owns(u32 depth) const { return depth >= start && depth < path.length; }
@@ -139,7 +138,7 @@ private:
         WARPSET_FN u32 side(u32 depth) const { return path.sides >> depth & 1; }
     };
 
-    // Makes the root pairs of the vectors from `end` on that have 32 ways together, up to a vector that must be made alone.
+    // Makes root pairs from vector `end` on, of vectors that together have 32 ways, up to a vector that must be made alone.
     // Returns their number.
     template <class Batch>
     WARPSET_FN u32 make(const Batch& batch, u32 last)
@@ -191,7 +190,7 @@ private:
         Warp::sync();
     }
 
-    // Reads the root pair of the parent of a vector of the pass. Returns false if there is none.
+    // Reads the root pair of the parent of one of the pass's vectors. Returns false if the parent has no readable root pair.
     template <class Batch>
     WARPSET_FN bool parent_of(const Batch& batch, u32 vector, u64& pair) const
     {
@@ -200,7 +199,7 @@ private:
         return Table::half(pair, 0) != NodeTable::missing;
     }
 
-    // Number of lanes for a vector: one for each changed word, or one if there is none.
+    // Number of lanes for a vector: one for each changed word, or one if no word has changed.
     template <class Batch>
     WARPSET_FN static u32 lanes_for(const Batch& batch, u32 index, u32 first_mask)
     {
@@ -244,7 +243,7 @@ private:
         return way;
     }
 
-    // The n-th changed word of a vector; `width` if it has none.
+    // The n-th changed word of a vector; `width` if it has fewer.
     template <class Batch>
     WARPSET_FN static u32 nth_changed(const Batch& batch, u32 index, u32 first_mask, u32 n)
     {
@@ -277,15 +276,15 @@ private:
         return true;
     }
 
-    // Writes a word or a reference into the half of a pair that a way goes through.
+    // Writes a word or a reference into that half of a pair through which the way leads.
     WARPSET_FN void exchange(const Way& way, u32 depth, u32 value) const
     {
         halves[2 * (depth * Warp::size + way.owner(depth)) + way.side(depth)] = value;
     }
 
-    // Finds or puts the pairs of all ways, except the root pairs. `lanes` are those of this lane's vector. Returns false for all
-    // of them if the node table is full for one of the vector's pairs. Nothing more is put for the vector then, because the pairs
-    // above would refer to a missing node.
+    // Finds or puts the pairs of all ways, except the root pairs. `lanes` are those of this lane's vector. If the node table is
+    // full for one of the vector's pairs, returns false on all of these lanes and puts nothing more for the vector, because the
+    // pairs above would refer to a missing node.
     WARPSET_FN bool close(const Way& way, u32 lanes)
     {
         bool complete = true;

@@ -1,22 +1,21 @@
 // The node table: pairs of 32-bit halves, each stored once and known by a 32-bit reference.
 //
 // A node is 8 bytes, claimed by one compare-and-swap, so a slot is never half decided: EMPTY, then a node for ever. Find-or-put
-// is chained claiming (core/claim.cuh) with one chunk. Equal nodes walk the same slots in the same order, and leave a slot only
-// over a different node. So a node is in one slot at most, and its reference, the number of that slot, stands for it.
+// is chained claiming (core/claim.cuh) with one chunk. Searches for equal nodes walk the same slots in the same order, and leave
+// a slot only over a different node. So a node is in at most one slot, and its reference is the number of that slot.
 //
-// EMPTY is 0, and the node (0, 0) is never stored: its reference is the number of one more slot behind the last. No thread
-// claims that slot, so it reads as (0, 0) for ever. Every pair of words is a legal node; the commonest one of real models costs
-// no access.
+// EMPTY is 0, and the node (0, 0) is never stored. Its reference is the number of an extra slot behind the last one. No thread
+// claims that slot, so it always reads as (0, 0). So every pair of words is a legal node, and the most common one of real models
+// costs no access.
 //
-// This table does not distinguish pairs by their origin. Whether a half is a word or a reference depends on its position in a
-// tree (tree/shape.cuh). Leaves and inner nodes of all positions share the table; a leaf and an inner node with equal halves even
-// share a slot.
+// Leaves and inner nodes of all positions share this table; a leaf and an inner node with equal halves even share a slot. Whether
+// a half is a word or a reference depends only on its position in a tree (tree/shape.cuh).
 //
 // Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32
 // bits). H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a
 // compression ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one
-// 11.5 / 3.4. Requesting first buckets unconditionally, with predicated compare-and-swaps, so that they are certainly issued
-// together, lost 4 to 10 %.
+// 11.5 / 3.4. Requesting first buckets unconditionally, with predicated compare-and-swaps, so that the requests are certainly
+// issued together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. `load` reads the node of a reference. That is correct if
 // the reader has observed the node, or got the reference with synchronisation from a thread that has (see tree/table.cuh).
@@ -29,11 +28,11 @@ namespace warpset {
 
 // Mirrored by `NodeView` in src/layout/view.rs.
 struct NodeView {
-    u64* slots;          // two a bucket, and one more that stays EMPTY
+    u64* slots;          // two per bucket, and an extra one that stays EMPTY
     u64* stored;         // number of stored nodes
     u64 seeds[3];        // seeds of Pair-multiply-shift for one pair (core/hash.cuh)
     u32 buckets;         // prime, less than 2^31
-    u32 probe_limit;     // buckets looked at before a node is missing; less than 2^15
+    u32 probe_limit;     // buckets probed before a node counts as missing; less than 2^15
     u32 hash_mask;       // all ones; tests clear bits to force collisions
     u32 width;           // words of the vectors whose trees these are; 0 if there is no node table
 };
@@ -41,7 +40,7 @@ struct NodeView {
 struct NodeTable {
     static constexpr u32 slots_per_bucket = 2;
     static constexpr u64 empty = 0;
-    // Returned instead of a reference if the table is full or, in a look-up, if the node is not stored. No slot has this number.
+    // Returned instead of a reference if the table is full or, in a look-up, if the node is absent. No slot has this number.
     static constexpr u32 missing = ~0u;
 
     NodeView view;
@@ -54,19 +53,19 @@ struct NodeTable {
 
     WARPSET_FN bool is_reference(u32 reference) const { return reference <= zero(); }
 
-    // Finds the nodes that `tasks` provides, and puts those that are not stored. `in_flight` of them are searched for at a time,
-    // and the next one begins as soon as one is done. `fresh` counts those that this call put.
+    // Finds or puts the nodes that `tasks` provides (or only finds them). Searches for `in_flight` nodes at a time, and begins
+    // the next as soon as one is done. `fresh` counts the nodes that this call put.
     //
-    //   tasks.more()                   whether there are more to take
-    //   tasks.take(i, node)            takes the next one as number i of those in flight; false if it needs no node
-    //   tasks.finish(i, reference)     number i is done: its node's reference, or `missing`
+    //   tasks.more()                   whether tasks are left
+    //   tasks.take(i, node)            takes the next task as number i of those in flight; false if it needs no node
+    //   tasks.finish(i, reference)     task i is done: its node's reference, or `missing`
     template <Operation operation, u32 in_flight, class Tasks>
     WARPSET_FN void find_all(Tasks& tasks, u32& fresh) const
     {
         static_assert(in_flight <= 2, "the counts of two nodes share a register");
         u64 node[in_flight] = {};
-        u32 at[in_flight] = {};  // the first slot of the bucket that is looked at
-        u32 busy = 0, left = 0;  // left: for each, the buckets that remain, this one included
+        u32 at[in_flight] = {};  // first slot of the current bucket
+        u32 busy = 0, left = 0;  // left: buckets that remain for each task, the current one included
         while (busy != 0 || tasks.more()) {
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
@@ -101,8 +100,8 @@ struct NodeTable {
                     }
                 }
                 if (found != node[i]) {
-                    // Only buckets that the search leaves are counted: if another lane has put the node, this lane must get as
-                    // far as that one did, however many claims it loses.
+                    // Counts only buckets that the search leaves. If another lane has put the node, this lane must get as far as
+                    // that lane did, however many claims it loses.
                     if (found != empty && ((left -= 1u << 16 * i) >> 16 * i & 0xFFFF) != 0) {
                         at[i] = next_slot(at[i], hash(node[i]));
                         continue;
@@ -141,9 +140,8 @@ struct NodeTable {
         }
     }
 
-    // Number of buckets that a search reads to find the node that is stored at a reference: at most `probe_limit`. If a search
-    // does not find the node within that many, that many are counted (a file may hold nodes in slots that no search puts them
-    // in).
+    // Number of buckets that a search reads to find the node stored at a reference. Returns `probe_limit` if a search does not
+    // find it within that many buckets (a file may hold nodes in slots where no search puts them).
     WARPSET_FN u32 probes(u32 reference, u64 node) const
     {
         if (node == empty) return 0;
@@ -154,9 +152,9 @@ struct NodeTable {
     }
 
     // Finds a node by two neighbouring lanes, an even one and the next. Both pass the node and get the reference. As in the *node
-    // groups* of Bergsma (2019), chapter 6, each compares 32 bits of each slot. A lane reads one of the two slots whole and
-    // passes the other lane its half, because a 4-byte read of memory that is compared and swapped 8 bytes at a time would have
-    // no defined value. All lanes of a warp call it, converged.
+    // groups* of Bergsma (2019), chapter 6, each lane compares 32 bits of each slot. Each reads one of the two slots whole and
+    // passes the other lane its half, because a 4-byte read has no defined value in memory that is compared and swapped 8 bytes
+    // at a time. All lanes of a warp call it, converged.
     template <Operation operation>
     WARPSET_FN u32 find_by_two(u64 node, bool wanted, u32& fresh) const
     {
@@ -205,7 +203,7 @@ struct NodeTable {
             } else if (found == empty || found == node) {
                 reference = at + chosen;
                 searching = false;
-            }  // else it has lost to another node: the bucket is looked at again
+            }  // otherwise the claim was lost to another node: look at the bucket again
         }
         return reference;
     }
@@ -213,7 +211,7 @@ struct NodeTable {
 private:
     WARPSET_FN static u32 half(u64 node, u32 side) { return static_cast<u32>(side == 0 ? node : node >> 32); }
 
-    // One instance of Pair-multiply-shift and a bijection of the 32 bits, as in core/hash.cuh: there are fewer than 2^32 buckets.
+    // One instance of Pair-multiply-shift and a bijection, as in core/hash.cuh. 32 bits suffice for fewer than 2^32 buckets.
     WARPSET_FN u32 hash(u64 node) const
     {
         u64 product = (view.seeds[0] + (node >> 32)) * (view.seeds[1] + static_cast<u32>(node)) + view.seeds[2];
@@ -221,7 +219,7 @@ private:
         hash = (hash ^ hash >> 15) * 0x85EBCA77u;  // odd
         return (hash ^ hash >> 13) & view.hash_mask;
     }
-    // Computes the first slots of the buckets of the probe sequence.
+    // First slot of the first bucket of the probe sequence, and of each next bucket.
     WARPSET_FN u32 first_slot(u32 hash) const { return high(hash, view.buckets) * slots_per_bucket; }
     WARPSET_FN u32 next_slot(u32 slot, u32 hash) const
     {

@@ -1,8 +1,8 @@
-// The build strategies of tree tables: how the kernels of a table make root pairs of vectors, chosen when they are compiled.
+// Build strategies of tree tables: how a table's kernels make root pairs. A strategy is chosen when the kernels are compiled.
 //
-// Only the pairing is a property of the table: it says which trees there are (tree/shape.cuh). Lanes and workspace are properties
-// of the warps that make the trees. They have no effect where a thread makes a tree by itself: on CPUs, and in calls by one
-// thread of a user's kernel. So kernels of strategies with one pairing could share a table.
+// Only the pairing is a property of the table: it determines the trees (tree/shape.cuh). Lanes and workspace are properties
+// of the warps that make the trees. They have no effect where one thread makes a tree: on CPUs, and in calls by one
+// thread of a user's kernel. So kernels of strategies with the same pairing could share a table.
 //
 // Builder (bucket/builder.cuh) has a specialisation for
 //   - the default, Lanes::Stream (tree/builder.cuh);
@@ -18,14 +18,14 @@ namespace warpset {
 
 // Lanes that make the tree of a vector. The numbers are those of `Lanes` in src/layout/strategy.rs.
 enum class Lanes : u32 {
-    Stream = 0,          // the whole warp, for 32 vectors at once; a lane goes on to the next node as soon as it is done
-    One = 1,             // a lane by itself
+    Stream = 0,          // the whole warp, for 32 vectors at once; a lane takes its next node as soon as it is done
+    One = 1,             // one lane
     Two = 2,             // two lanes, each for 32 bits of every node
     Group = 3,           // as many lanes as the tree has leaves, up to a warp
-    ShrinkingGroup = 4,  // for each row as many lanes as it has nodes: the other lanes work on the next vector
+    ShrinkingGroup = 4,  // as many lanes as the current row has nodes; the other lanes work on the next vector
 };
 
-// Where a tree under construction is. The numbers are those of `Workspace` in src/layout/strategy.rs.
+// Memory of a tree under construction. The numbers are those of `Workspace` in src/layout/strategy.rs.
 enum class Workspace : u32 {
     Shared = 0,
     ShuffledShared = 1,  // shared memory in an order without bank conflicts

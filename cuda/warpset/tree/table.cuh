@@ -6,12 +6,11 @@
 //   vector --(tree/shape.cuh)--> w - 2 nodes in the node table, 4 bytes a half, shared by all vectors
 //                                1 root pair in the root table: its slot is the vector's reference
 //
-// The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh). The key of the latter is the root
+// The root table is a bucket table of 2-word vectors, or a compact table (compact/table.cuh). A compact table's key is the root
 // pair without the bits that no reference to a node uses. With a node table of fewer than 2^r slots, keys have 2 r bits, or r +
 // 32 if the right half is a word.
 //
-// The insertion of (1, 2, 3, 4) and then of (5, 6, 1, 2), into a table whose node table puts its first three nodes in slots 70,
-// 12 and 33:
+// Example: inserting (1, 2, 3, 4) and then (5, 6, 1, 2), if the first three nodes go to slots 70, 12 and 33 of the node table:
 //
 //   | step                     | node table                                 | root table   | outcome |
 //   |--------------------------|--------------------------------------------|--------------|---------|
@@ -20,8 +19,8 @@
 //   | pairs (5, 6) and (1, 2)  | 33: (5, 6)   (1, 2) is there already, at 70 |              |         |
 //   | root (33, 70)            |                                            | 9: (33, 70)  | New, 9  |
 //
-// A vector is New if its root pair is. Roots have their own table, so no word loses a bit that marks roots, references to nodes
-// keep 32 bits, and memory alone limits the number of roots.
+// A vector is New if its root pair is. Roots have their own table. So no bit of a word is needed to mark roots, references to
+// nodes keep 32 bits, and memory alone limits the number of roots.
 //
 // Order. A search compares what it reads, so relaxed accesses are enough (core/claim.cuh). *Reading back* follows references:
 //   1. A thread that got New or Seen has observed each node of the tree itself, or other lanes of its warp have, before a
@@ -30,11 +29,11 @@
 //      as in 2.)
 //   2. A thread that got the reference from such a thread through a release and an acquire (a queue, a kernel's end, a stream's
 //      order) sees the nodes too: what was observed before the release is seen after the acquire.
-//   3. A scan of the root table while other threads put may find a root whose nodes are not visible to it yet. It detects that,
-//      because it reads such a node as EMPTY. (No other reference leads to EMPTY, except the known one of (0, 0).) The vector
-//      then counts as not yet stored.
-// If roots were published by a release, the third case would be like the second. But every step that claims would need a fence:
-// on an H200 that costs 8 % at 4 words, 7 % at 8, less for wider vectors.
+//   3. If other threads are putting, a scan of the root table may find a root whose nodes are not visible to it yet. It detects
+//      that, because it reads such a node as EMPTY. (No other reference leads to EMPTY, except the known one of (0, 0).) The
+//      vector then counts as not yet stored.
+// Publishing roots by a release would turn the third case into the second. But then every step that claims would need a fence: on
+// an H200 that costs 8 % at 4 words, 7 % at 8, less for wider vectors.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -48,7 +47,7 @@
 
 namespace warpset {
 
-// Mirrored by `TreeView` in src/layout/view.rs. The roots come first: a kernel that wants a TableView may be given a TreeView.
+// Mirrored by `TreeView` in src/layout/view.rs. The roots come first, so a kernel that takes a TableView accepts a TreeView.
 struct TreeView {
     TableView roots;
     NodeView nodes;
@@ -60,9 +59,8 @@ struct CompactTreeView {
     NodeView nodes;
 };
 
-// `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0: then it is known at run
-// time. It is at least 3: narrower vectors are their own roots, and have a bucket table. `Strategy`: see
-// tree/strategy.cuh.
+// `RootTable` is BucketTable<StaticShape<2, ...>> or a CompactTable. `width_words` is the width, or 0 if it is known only at run
+// time. The width is at least 3: narrower vectors are their own roots and use a bucket table. `Strategy`: tree/strategy.cuh.
 template <class RootTable, u32 width_words, class Strategy = DefaultStrategy>
 struct TreeTable {
     using Roots = RootTable;
@@ -74,7 +72,7 @@ struct TreeTable {
 
     using View = typename Choose<Roots::is_compact, CompactTreeView, TreeView>::Type;
     static constexpr bool has_nodes = true;
-    // Whether vectors may be put incrementally. The ways to changed words are followed in the order of the leaves in the tree,
+    // Whether vectors may be put incrementally. Incremental puts follow the ways to changed words in the order of the leaves,
     // which must be the order of the words.
     static constexpr bool is_incremental = Shape::in_word_order;
 
@@ -82,7 +80,7 @@ struct TreeTable {
     NodeTable nodes;
     u32 run_time_width;
 
-    // The table of a view, if the width is static.
+    // Table of a view; the width must be static.
     WARPSET_FN static TreeTable of(const View& view) { return {Roots::of(view.roots), {view.nodes}, static_width}; }
 
     WARPSET_FN constexpr u32 width() const { return static_width == 0 ? run_time_width : static_width; }
@@ -90,7 +88,7 @@ struct TreeTable {
     WARPSET_FN u64 slots() const { return roots.slots(); }
     WARPSET_FN const Roots& root_table() const { return roots; }
 
-    // A root pair as it is stored: a vector, or key, of the root table.
+    // Root pair in its stored form: a vector, or key, of the root table.
     struct Key {
         u64 value;
 
@@ -103,23 +101,23 @@ struct TreeTable {
     WARPSET_FN static u64 pair_of(u32 left, u32 right) { return left | static_cast<u64>(right) << 32; }
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
-    // Number of bits of a stored root pair that belong to its left half. In a compact root table these are the bits of a
-    // reference: half of the key, or the rest of it if the right half is a word.
+    // Number of bits of the left half in a stored root pair. In a compact root table, that is the bits of a reference: half of
+    // the key, or the key without 32 bits if the right half is a word.
     WARPSET_FN constexpr u32 left_bits() const
     {
         if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
         return 32;
     }
 
-    // Conversion of a root pair to the form in which it is stored, and back.
+    // Converts a root pair to its stored form, and back.
     WARPSET_FN Key pack(u64 pair) const { return {half(pair, 0) | static_cast<u64>(half(pair, 1)) << left_bits()}; }
     WARPSET_FN u64 unpack(Key key) const
     {
         return pair_of(static_cast<u32>(key.value & ((1ull << left_bits()) - 1)), static_cast<u32>(key.value >> left_bits()));
     }
 
-    // Makes the root pair of a vector, by one thread. Returns false if the node table is full or, in a look-up, does not have all
-    // nodes of the vector.
+    // Makes the root pair of a vector, by one thread. Returns false if the node table is full or, in a look-up, lacks a node of
+    // the vector.
     template <Operation operation, class Vector>
     WARPSET_FN bool key(const Vector& vector, Key& key) const
     {
@@ -134,8 +132,8 @@ struct TreeTable {
         return complete;
     }
 
-    // Find-or-put by one thread. New: this call stored the vector. Seen: it was stored by another. Full: it is not stored,
-    // because no slot or no node was free; some of its nodes may be stored.
+    // Find-or-put by one thread. New: this call stored the vector. Seen: another call did. Full: no slot or no node was free;
+    // the vector is not stored, but some of its nodes may be.
     template <class Vector>
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
@@ -161,9 +159,9 @@ struct TreeTable {
         }
     }
 
-    // Find-or-put, by one thread, of a vector that differs from the one at `parent` in some words. The result is that of
-    // find_or_put, but it takes less time. Whatever `parent` is, the vector that is stored is the given one, provided that every
-    // word outside `vector.changed` is equal to the parent's.
+    // Find-or-put, by one thread, of a vector that differs from the one at `parent` in some words. Returns what find_or_put
+    // would, in less time. Stores the given vector, whatever `parent` is, provided that every word outside `vector.changed`
+    // equals the parent's.
     template <class Vector>
     WARPSET_FN Found find_or_put_incremental(u64 parent, const Vector& vector) const
     {
@@ -171,7 +169,7 @@ struct TreeTable {
         return incremental_key(parent, vector, root) ? roots.find_or_put(root) : Found{Outcome::Full, no_reference};
     }
 
-    // Is the vector stored? Seen or Absent.
+    // Seen if the vector is stored, otherwise Absent.
     template <class Vector>
     WARPSET_FN Found find(const Vector& vector) const
     {
@@ -179,7 +177,7 @@ struct TreeTable {
         return key<Operation::Find>(vector, root) ? roots.find(root) : Found{Outcome::Absent, no_reference};
     }
 
-    // Reads word `word` of the vector in a slot. Returns false if there is none, or its nodes are not visible yet.
+    // Reads word `word` of the vector in a slot. Returns false if the slot holds no vector whose nodes are visible.
     WARPSET_FN bool read_word(u64 slot, u32 word, u32& value) const
     {
         const typename Shape::Path path = shape().path(word);
@@ -194,8 +192,8 @@ struct TreeTable {
         return true;
     }
 
-    // Word `word` of the vector in a slot. This thread, or another one with which it has synchronised since, has found that the
-    // slot holds a vector.
+    // Word `word` of the vector in a slot. Requires that this thread, or one that it has synchronised with since, has found that
+    // the slot holds a vector.
     WARPSET_FN u32 word(u64 slot, u32 word) const
     {
         u32 value = 0;
@@ -204,13 +202,13 @@ struct TreeTable {
     }
 
     // Calls `use(word, value)` for the words first, first + step, ... of the vector in a slot. Returns false, perhaps after some
-    // calls, if there is none, or its nodes are not visible yet. If one thread calls it (0, 1), each node is read once. If a tile
-    // of lanes calls it (lane, lanes), all lanes that need the same node read it together, level by level, as in Wijs and Osama
-    // (2024), algorithm 2.
+    // calls, if the slot holds no vector whose nodes are visible. One thread (0, 1) reads each node once. In a tile of lanes
+    // (lane, lanes), all lanes that need the same node read it together, level by level, as in Wijs and Osama (2024),
+    // algorithm 2.
     template <class Use>
     WARPSET_FN bool read_words(u64 slot, u32 first, u32 step, Use use) const
     {
-        u64 pairs[Shape::levels(most_words)];  // on the way to the word before
+        u64 pairs[Shape::levels(most_words)];  // on the way to the previous word
         if (!read_root(slot, pairs[0])) return false;
         u32 depth = 0, sides = 0;
         for (u32 word = first; word < width(); word += step) {
@@ -224,13 +222,13 @@ struct TreeTable {
         return true;
     }
 
-    // Whether a slot holds a vector all of whose nodes are visible to this thread.
+    // Whether a slot holds a vector and this thread sees all of its nodes.
     WARPSET_FN bool holds(u64 slot) const
     {
         return read_words(slot, 0, 1, [](u32, u32) {});
     }
 
-    // Number of buckets of the node table that a search reads to find all nodes of the vector in a slot. The slot is not empty.
+    // Number of node-table buckets that a search reads to find all nodes of the vector in a slot. The slot must not be empty.
     WARPSET_FN u32 node_probes(u64 slot) const
     {
         u32 probes = 0;
@@ -249,7 +247,7 @@ struct TreeTable {
         return probes;
     }
 
-    // Reads the root pair in a slot. Returns false if there is none, or no such slot.
+    // Reads the root pair in a slot. Returns false if the slot is empty or does not exist.
     WARPSET_FN bool read_root(u64 slot, u64& pair) const
     {
         Key key;
@@ -293,8 +291,8 @@ private:
         return complete;
     }
 
-    // Makes the tree word by word. After each word, the pairs that it completes are found, from the lowest one up. The halves to
-    // the left of the way to the word are kept meanwhile.
+    // Makes the tree word by word. After each word, finds or puts the pairs that it completes, from the lowest one up. Keeps the
+    // halves to the left of the way to the word.
     template <Operation operation, class Vector>
     WARPSET_FN bool key_in_word_order(const Vector& vector, Key& key, u32& fresh) const
     {

@@ -13,8 +13,8 @@ use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use warpset::Device;
 
-/// Most slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025 s with a suitable
-/// capacity.
+/// Maximum number of initial slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025
+/// s with a capacity that suits the model.
 const MOST_SLOTS: u64 = 1 << 29;
 
 /// Initial slots on a CPU; and the fewest on a GPU that is short of memory.

@@ -79,6 +79,57 @@ impl CpuStore {
             }
         }
     }
+
+    /// Searches for the vectors of a batch by as many threads as pay. `upsert`: as for
+    /// [`search_by_this_thread`](Self::search_by_this_thread), and the bytes of an operand.
+    ///
+    /// # Safety
+    ///
+    /// As for [`search_by_this_thread`](Self::search_by_this_thread), of all threads together.
+    unsafe fn search(
+        &self,
+        search: SearchMode,
+        whole: &BatchView,
+        upsert: Option<(UpsertView, usize)>,
+        progress: &mut BatchProgress<'_>,
+    ) {
+        let count = whole.count as usize;
+        // A lookup uses the filter only if no put is under way now. A put ends when this function returns: its threads are joined
+        // before.
+        let is_put = search != SearchMode::Find;
+        let filter = self.filter.as_ref().filter(|filter| is_put || filter.is_complete());
+        let _put = filter.filter(|_| is_put).map(Filter::begin_put);
+        let view = search.view_of(&self.view);
+        let table = CpuView::with_filter(self.spec, &view, filter);
+        if count <= PIECE {
+            // SAFETY: the caller guarantees the contract; this thread has the whole batch.
+            unsafe { Self::search_by_this_thread(search, &table, whole, upsert.map(|(upsert, _)| upsert)) };
+            return progress.report(count as u64);
+        }
+        // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
+        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let work = |report: &mut dyn FnMut(u64)| {
+            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
+            // threads are joined.
+            while !stop.load(Ordering::Relaxed) {
+                let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
+                if first >= count {
+                    return;
+                }
+                let len = PIECE.min(count - first);
+                let piece = whole.part(first as u64, len as u64, self.spec);
+                let upsert = upsert.map(|(upsert, bytes)| upsert.part(first as u64, bytes));
+                // SAFETY: the caller guarantees the contract; the piece is within the batch, and no other thread has it.
+                unsafe { Self::search_by_this_thread(search, &table, &piece, upsert) };
+                report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
+            }
+        };
+        let report_and_stop = &mut |done| {
+            progress.report(done);
+            stop.store(progress.stopped, Ordering::Relaxed);
+        };
+        on_threads(self.machine.threads.min(count.div_ceil(PIECE)), || work(&mut |_| ()), || work(report_and_stop));
+    }
 }
 
 /// The view of a batch for kernels in this process, which add to `counts`.
@@ -144,6 +195,12 @@ impl Store for CpuStore {
         self.move_roots_alone(parameters, slots)
     }
 
+    unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()> {
+        // SAFETY: the caller guarantees the buffers.
+        unsafe { self.search(search, batch, None, &mut BatchProgress::none()) };
+        Ok(())
+    }
+
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
         let table = CpuView::with_filter(larger.spec, &larger.view, larger.filter.as_ref());
@@ -163,50 +220,15 @@ impl Store for CpuStore {
 
 impl SearchBatch for CpuStore {
     fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
-        let (search, count) = (batch.search, batch.count(self.spec));
         let mut counts = Counts::default();
         let whole = batch_view(batch, self.spec, tag, &mut counts);
         let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
-        // A lookup uses the filter only if no put is under way now. A put ends when this function returns: its threads are joined
-        // before.
-        let is_put = search != SearchMode::Find;
-        let filter = self.filter.as_ref().filter(|filter| is_put || filter.is_complete());
-        let _put = filter.filter(|_| is_put).map(Filter::begin_put);
-        let view = search.view_of(&self.view);
-        let table = CpuView::with_filter(self.spec, &view, filter);
-        if count <= PIECE {
-            // SAFETY: as below; this thread has the whole batch.
-            unsafe { Self::search_by_this_thread(search, &table, &whole, upsert.map(|(upsert, _)| upsert)) };
-            progress.report(count as u64);
-            return Ok(counts);
-        }
-        // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
-        let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-        let work = |report: &mut dyn FnMut(u64)| {
-            // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
-            // threads are joined.
-            while !stop.load(Ordering::Relaxed) {
-                let first = next.fetch_add(PIECE as u64, Ordering::Relaxed) as usize;
-                if first >= count {
-                    return;
-                }
-                let len = PIECE.min(count - first);
-                let piece = whole.part(first as u64, len as u64, self.spec);
-                let upsert = upsert.map(|(upsert, bytes)| upsert.part(first as u64, bytes));
-                // SAFETY:
-                // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
-                //   or masks (RawTable checks or sizes them); this piece is within them and no other thread has it;
-                // - `counts` outlives the threads.
-                // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
-                unsafe { Self::search_by_this_thread(search, &table, &piece, upsert) };
-                report(done.fetch_add(len as u64, Ordering::Relaxed) + len as u64);
-            }
-        };
-        let report_and_stop = &mut |done| {
-            progress.report(done);
-            stop.store(progress.stopped, Ordering::Relaxed);
-        };
-        on_threads(self.machine.threads.min(count.div_ceil(PIECE)), || work(&mut |_| ()), || work(report_and_stop));
+        // SAFETY:
+        // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
+        //   or masks (RawTable checks or sizes them);
+        // - `counts` outlives the search.
+        // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
+        unsafe { self.search(batch.search, &whole, upsert, progress) };
         Ok(counts)
     }
 }

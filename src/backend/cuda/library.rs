@@ -43,8 +43,9 @@ impl SharedLibrary {
         Ok(())
     }
 
-    /// File of the library, by the code of `function`, one of its functions, with size and time of change: other builds have
-    /// others. (The file may have been replaced since it was loaded.) `None` if the library is not loaded, or on Windows.
+    /// Path, size and modification time of the file that contains the library, as one string: they differ between builds. The
+    /// file is located by the code address of `function`, the name of one of the library's functions. (The file may have been
+    /// replaced since it was loaded.) Returns `None` if the library is not loaded, or on Windows.
     pub(super) fn file_of(&self, function: &str) -> Option<&str> {
         let library = self.loaded.get()?;
         let file = self.file.get_or_init(|| {

@@ -308,9 +308,9 @@ mod tests {
     //!
     //! Keeps these promises of `src/docs/host_batches.md`:
     //!
-    //! - Kernels of another source, option, architecture, driver, version or build of NVRTC are not used (also `library.rs`,
-    //!   `host/code_cache.rs`).
-    //! - A kernel whose source may depend on a file is not kept, whatever the spelling.
+    //! - A cached kernel is not used if its source, options, architecture, driver, or version or build of NVRTC differ (also
+    //!   `library.rs`, `host/code_cache.rs`).
+    //! - A kernel whose source may depend on a file is not cached, however the source spells that dependency.
     //! - Kernels that a program does not use are not compiled; the operation that first needs one returns its compile error (also
     //!   `tests/suite/faults.rs`).
 

@@ -286,6 +286,12 @@ impl Store for CudaStore {
         }
     }
 
+    unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()> {
+        // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
+        // other kernels and copies. `drop` waits before the table's memory is freed.
+        unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
+    }
+
     fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
         let larger = Self::of(larger).expect("a table stays on its machine");
         // SAFETY: there are no marks.

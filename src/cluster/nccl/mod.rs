@@ -99,8 +99,8 @@ impl Nccl {
         };
         let _current = gpu.bind()?;
         let mut config = Config::nonblocking();
-        // SAFETY: the communicator has a place and the configuration is one of 2.14, both for the time of the call; the GPU's
-        // context is current.
+        // SAFETY: `made.comm` can be written and `config` is a configuration of NCCL 2.14; both stay valid during the call. The
+        // GPU's context is current.
         let answer = unsafe { (nccl.init)(&mut made.comm, ranks as c_int, id, rank as c_int, &mut config) };
         let connected = made.finish_call(answer, "connecting").and_then(|()| made.barrier());
         connected.map(|()| made)

@@ -1,30 +1,30 @@
-// How a warp takes vectors of a tree table into a search by the recursive strategies of Bergsma (2019), chapter 6. Root pairs are
-// made depth first, with references on the call stack.
+// Builder for the recursive strategies of Bergsma (2019), chapter 6: root pairs are made depth first, with references on the call
+// stack.
 //
-// The steps of the thesis are parameters:
+// The variants of the thesis are parameters:
 //   - the base case (6.3.1): a call for each word, which returns the word (Stack), or for each pair of words (StackOfLeaves);
 //   - the part of a node that a lane compares (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
 //     NodeTable::find_by_two), or all 64 (One).
 // The thesis also has buckets for more lanes. Here the node table has buckets of two slots, which one or two lanes read at once.
 //
-// The functions are not inlined. There is one for each depth, so that the compiler knows how much stack the calls take. The stack
-// is in local memory, which is cached in L1 as far as it fits.
+// The functions are not inlined. Each depth has its own function, so that the compiler knows how much stack the calls take. The
+// stack is in local memory; L1 caches as much of it as fits.
 #pragma once
 
 #include "warpset/tree/strategies/root_builder.cuh"
 
 namespace warpset {
 
-// The tree of one vector, by one lane or two.
+// Makes the tree of one vector, by one lane or two.
 template <class Shape, u32 width, Operation operation, Lanes lanes, Workspace workspace>
 struct Recursion {
     NodeTable nodes;
     const u32* words;      // words of the vector
-    bool complete;         // nothing is looked for once a node is missing, or if there is no vector
+    bool complete;         // false if a node is missing or there is no vector: then no more nodes are searched for
     u32 fresh;             // nodes that this lane has put
 
-    // The half that represents `count` words from `first` on, 1 to 2^depth of them: a word, or a reference. If two lanes compare
-    // a node, all lanes of a warp call it, converged.
+    // Half that represents the `count` words from `first` on, 1 to 2^depth of them: a word or a reference. If two lanes compare a
+    // node, all lanes of a warp call this, converged.
     template <u32 depth>
     WARPSET_CALLED u32 subtree(u32 first, u32 count)
     {
@@ -83,8 +83,8 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, Pairing::Halved, work
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // Returns true for a lane whose vector has no root pair because no node was free.
+    // Writes the root pairs of vectors `next .. next + count`, in order, to the scratch memory of the lanes set in `takers`.
+    // Returns true on a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();

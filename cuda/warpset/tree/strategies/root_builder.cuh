@@ -1,4 +1,4 @@
-// Base of the builders of all build strategies: hands the root pairs that a warp has made to the lanes that search for them.
+// Base of the builders of all build strategies: passes finished root pairs to the lanes that search for them.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
@@ -15,7 +15,7 @@ struct RootBuilder {
     static constexpr u32 roots_bytes = Warp::size * 8;
 
     const Table& table;
-    u64* roots;     // root pair r is that of the r-th vector taken; its left half is `missing` if it has none
+    u64* roots;     // root pair of each vector taken, in order; left half `missing` if the vector has none
     u32 fresh = 0;  // nodes that this lane has put
 
     WARPSET_FN RootBuilder(const Table& table, u8* scratch) : table(table), roots(reinterpret_cast<u64*>(scratch)) {}
@@ -24,8 +24,8 @@ struct RootBuilder {
     WARPSET_FN u32 ready(const BatchView&, u32, u32 count, u32) const { return count; }
     WARPSET_FN void make_alone(const BatchView&, u32) const {}
 
-    // Called when all root pairs are made. Writes them to the scratch memory of the lanes set in `takers`, in order. Returns true
-    // for a lane whose vector has no root pair because no node was free.
+    // Called when all root pairs are made. Writes them, in order, to the scratch memory of the lanes set in `takers`. Returns
+    // true on a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool hand_over(const Search& search, u32 takers) const
     {
         const u32 lane = Warp::lane();

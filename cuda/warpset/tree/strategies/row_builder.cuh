@@ -1,12 +1,12 @@
-// How a warp takes vectors of a tree table into a search by the non-recursive strategies of Bergsma (2019), section 7.1.3. Root
-// pairs are made row by row. Each row of halves overwrites the row below.
+// Builder for the non-recursive strategies of Bergsma (2019), section 7.1.3: root pairs are made row by row, and each row of
+// halves overwrites the row below.
 //
-// There is one loop, `make_row`, in rounds. In a round each lane has one *task*, a pair of one vector. The warp begins the next
+// One loop, `make_row`, runs in rounds. In a round each lane has one *task*, a pair of one vector. The warp begins the next
 // round when all lanes are done (except with Lanes::One). Policies determine
-//   - the task of a lane (`task`). Either each vector has a *group* of lanes: one lane (One), or as many as it has leaves, up to
-//     a warp (Group), and some of them idle as rows get shorter. Or lanes take the tasks of all vectors in order
-//     (ShrinkingGroup). The thesis shrinks over a block of 256 threads, with a barrier of the block for every row. Here a warp
-//     has 32 vectors at a time, so every row has a task for each lane, and needs no such barrier;
+//   - the task of a lane (`task`). With One and Group, each vector has a *group* of lanes: one lane, or as many as the vector has
+//     leaves, up to a warp; lanes of a Group idle as rows get shorter. With ShrinkingGroup, lanes take the tasks of all vectors
+//     in order. The thesis shrinks groups over a block of 256 threads, with a block-wide barrier for every row. Here a warp has
+//     32 vectors at a time, so every row has a task for each lane, and no block-wide barrier is needed;
 //   - the halves that make a pair (TreeShape);
 //   - the memory of the halves (`Memory`, `Registers`).
 //
@@ -50,8 +50,8 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
 
     WARPSET_FN Builder(const Table& table, u8* scratch) : Base(table, scratch) {}
 
-    // Writes the root pairs of the vectors `next .. next + count` to the scratch memory of the lanes set in `takers`, in order.
-    // Returns true for a lane whose vector has no root pair because no node was free.
+    // Writes the root pairs of vectors `next .. next + count`, in order, to the scratch memory of the lanes set in `takers`.
+    // Returns true on a lane whose vector has no root pair because no node was free.
     WARPSET_FN bool take(const Search& search, const BatchView& batch, u32 next, u32 count, u32 takers)
     {
         const u32 lane = Warp::lane();
@@ -73,12 +73,12 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     }
 
 private:
-    // Pair of a row: its position, and its vector among those that are made at the same time.
+    // A pair of a row: its position, and its vector's number among those under construction.
     struct Task {
         u32 vector, position;
     };
 
-    // The task of this lane in a round. There may be no vector or position with that number.
+    // Task of this lane in a round. A vector or position of that number may not exist.
     WARPSET_FN static Task task(u32 round, u32 above)
     {
         const u32 lane = Warp::lane();
@@ -107,7 +107,7 @@ private:
             if constexpr (of_words) pair = mine ? words_at(words + task.vector * width + left, paired) : 0;
             else pair = Table::pair_of(halves.read(mine, task.vector, length, left),
                                        halves.read(paired, task.vector, length, right));
-            u32 half = Table::half(pair, 0);  // moves up if it is alone
+            u32 half = Table::half(pair, 0);  // moves up if it has no partner
             if (paired)
                 half = !of_words && is_missing(pair, length, right) ? NodeTable::missing
                                                                     : table.nodes.template find<operation>(pair, fresh);
@@ -123,7 +123,7 @@ private:
         if constexpr (lanes != Lanes::One) Warp::sync();
     }
 
-    // One or two words of the input.
+    // Reads one or two words of the input.
     WARPSET_FN static u64 words_at(const u32* words, bool pair)
     {
         // If one lane reads the whole vector, its next loads need the rest of the sector: an ordinary load keeps it in L1.
@@ -132,11 +132,11 @@ private:
         return Table::pair_of(platform::load_input(words), pair ? platform::load_input(words + 1) : 0);
     }
 
-    // Whether the pair cannot be made, because one of its halves is missing. The right half is at position `right` of a row of
-    // `length`.
+    // Whether one of a pair's halves is missing, so that the pair cannot be made. The right half is at position `right` of a row
+    // of `length` halves.
     WARPSET_FN static bool is_missing(u64 pair, u32 length, u32 right)
     {
-        // Only a right half is ever a word: the last one.
+        // Only the last right half of a row can be a word.
         return Table::half(pair, 0) == NodeTable::missing ||
                (Table::half(pair, 1) == NodeTable::missing && !Shape::is_word(width, length, right));
     }
@@ -151,7 +151,7 @@ private:
             else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
-        // The half at a position of a row of `length` halves of a vector. Not read, and 0, if it is not wanted.
+        // Half at a position of a vector's row of `length` halves. If it is not wanted, returns 0 without a read.
         WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const
         {
             return wanted ? halves[at(vector, length, position)] : 0;
@@ -161,11 +161,11 @@ private:
     private:
         WARPSET_FN static u32 at(u32 vector, u32 length, u32 position)
         {
-            // The rows of lanes that share their work are adjacent, others are at equal distances.
+            // The rows of lanes that share their work are adjacent; other rows are at equal distances.
             const u32 in_order = vector * (shrinks ? length : leaves) + position;
             if constexpr (workspace != Workspace::ShuffledShared) return in_order;
-            // Lanes read halves 2i and 2i + 1. If each lane reads those of its own vector, the halves of all lanes at one
-            // position are adjacent. If lanes share one row, the even halves of each 64 are stored before the odd ones.
+            // Lanes read halves 2i and 2i + 1. If each lane has its own vector, the halves of all lanes at one position are
+            // adjacent. If lanes share one row, the even halves of each 64 are stored before the odd ones.
             if constexpr (!shrinks) return position * Warp::size + vector;
             return (in_order & ~63u) | (in_order & 1) << 5 | (in_order >> 1 & 31);
         }
@@ -190,7 +190,7 @@ private:
             }
             return half;
         }
-        // The position is one of this lane's.
+        // The position must be one of this lane's.
         WARPSET_FN void write(u32, u32, u32 position, u32 half)
         {
             WARPSET_UNROLL

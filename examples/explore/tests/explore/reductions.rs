@@ -19,9 +19,9 @@ fn depth(report: &Value) -> Option<u64> {
     report["path"]["length"].as_u64()
 }
 
-/// Compares a reduced search with the whole one, and the counts of reduced searches by each engine and in each table with each
-/// other. A plain run has one number of threads for each table, and compiled code in one of them, if `compiles` is set. Returns
-/// the states of both.
+/// Compares a reduced search with the whole one. Also checks that reduced searches count the same with each engine, table and
+/// number of threads. Unless the run is a full one, each table is searched with only one number of threads, and compiled code is
+/// tested with one table, and only if `compiles` is set. Returns the number of states of the whole search and of the reduced one.
 fn compare(model: &Path, question: &[&str], compiles: bool) -> [u64; 2] {
     let (code, whole) = json(model, question);
     let mut left = None;

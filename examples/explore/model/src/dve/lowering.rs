@@ -175,8 +175,8 @@ impl Lowering {
         names.declare(name.as_str(), meaning, span(&name)).map_err(|earlier| twice("variable or constant", &name, earlier))
     }
 
-    /// Wraps a constant to the type of the variable that stores it, and warns if that changes it. `values` is the number of
-    /// values of the text that the warning counts: 0 for a store, because stores are counted at run time.
+    /// Wraps a constant to the type of the variable that stores it, and warns if this changes its value. `values` is how many
+    /// values written in the source the warning accounts for: 0 for a store, because stores are counted at run time.
     fn fitting(&self, value: i32, ty: Type, at: Span, values: u64) -> i32 {
         let kept = ty.wrap(value);
         self.warnings.borrow_mut().extend(warnings::of_store(value, kept, type_name(ty), Range::of_type(ty), at, values));

@@ -333,8 +333,8 @@ impl<'m> ReachableFacts<'m> {
         }
     }
 
-    /// The interval after it grew from `before` to `after`. In a hurry it grows to a power of two, which bounds the number of
-    /// times that it grows.
+    /// Returns the interval to continue with when `before` has grown to `after`. If `hurries` is set, the interval is widened to
+    /// a power of two, which bounds how often it can grow.
     fn grown(&self, before: Range, after: Range) -> Range {
         if !self.hurries || before == after {
             return after;

@@ -101,8 +101,9 @@ pub fn conditions(
 ) -> Result<Vec<Expression>> {
     let mut conditions = Vec::new();
     for (text, span) in propositions.iter().zip(spans) {
-        // The parser gets only the condition, at its original place, so that errors have the right place. A text with escapes is
-        // shown on its own.
+        // Parses the condition alone. If that gives an error or a warning, parses it again after blanks that put it at its
+        // original position, so that the message points to the right place. A condition with escapes differs from the source, so
+        // its messages show the unescaped condition instead.
         let read = model.condition(&Source { name: source.name.clone(), text: text.clone() });
         if let Ok((condition, warnings)) = read
             && warnings.is_empty()

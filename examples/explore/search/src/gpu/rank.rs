@@ -74,7 +74,7 @@ impl<'a> OnGpu<'a> {
     ///
     /// # Errors
     ///
-    /// The table is not on a GPU, NVRTC is not found or does not take the text, there is too little memory, or the driver fails.
+    /// The table is not on a GPU, NVRTC is not found or rejects the source, there is too little memory, or the driver fails.
     pub fn new<S: Storage>(table: &VectorTable<S>, interpreted: &'a Interpreted<'a>) -> Result<Self> {
         let context = table.device().cuda_context().context("the table of this rank is not on a GPU")?;
         let model = interpreted.interpreter.model();

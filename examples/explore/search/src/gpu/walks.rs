@@ -90,7 +90,7 @@ impl<'a> GpuWalks<'a> {
     ///
     /// # Errors
     ///
-    /// The device is not a GPU, NVRTC is not found or does not take the text, or the driver fails.
+    /// The device is not a GPU, NVRTC is not found or rejects the source, or the driver fails.
     pub fn new(device: &Device, interpreted: &Interpreted<'a>) -> Result<Self> {
         let model = interpreted.interpreter.model();
         assert!(model.property.is_none(), "walks are without a property");
