@@ -19,8 +19,9 @@
 // less than 0.95 full they are less than one in 10^6. In a table of one slice all vectors are left that are not in their first
 // bucket.
 //
-// Every vector is put once, or left: the part that its first bucket belongs to reads the slice that it is in, or no part that
-// reads this slice has that bucket. (`shares_hashes` is exact.)
+// Every vector is put or left: a part leaves it unless the part that its first bucket belongs to reads the slice that it is in
+// (`shares_hashes` is exact). One part puts it at most, that of its first bucket. That one may put a vector which others leave,
+// because it reads some slices more; find-or-put sees it then.
 //
 // A vector leaves a bucket only when the bucket's counter says that every slot of it has been given to another vector. All of
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.

@@ -47,6 +47,8 @@ pub(crate) enum Part {
     Upsert = 9,
     /// Rows of columns in device memory.
     Columns = 10,
+    /// Only for a bucket table: growth.
+    Grow = 11,
 }
 
 /// The compiled kernels of one spec.
@@ -65,6 +67,7 @@ pub(crate) struct Kernels {
     find_received: OnceLock<SearchKernel>,
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
+    grow: OnceLock<CudaFunction>,
 }
 
 pub(crate) struct SearchKernel {
@@ -163,6 +166,7 @@ impl Kernels {
             find_received: OnceLock::new(),
             upsert: OnceLock::new(),
             gather_columns: OnceLock::new(),
+            grow: OnceLock::new(),
         })
     }
 
@@ -197,6 +201,11 @@ impl Kernels {
         first_time(gpu, &self.gather_columns, || {
             function(&gpu.table_kernels(self.spec, Part::Columns)?, "warpset_gather_columns")
         })
+    }
+
+    /// Bucket tables only.
+    pub(super) fn grow(&self, gpu: &Gpu) -> Result<&CudaFunction> {
+        first_time(gpu, &self.grow, || function(&gpu.table_kernels(self.spec, Part::Grow)?, "warpset_grow"))
     }
 
     /// Loads a search kernel of another part than [`Part::Put`]. If it uses the batch's workspace, it has at most the resident

@@ -7,6 +7,7 @@ mod cluster;
 mod context;
 mod copies;
 mod gpu;
+mod growth;
 mod kernels;
 mod library;
 mod machine;

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 39] = [
+pub(crate) const HEADERS: [(&str, &str); 40] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -41,6 +41,7 @@ pub(crate) const HEADERS: [(&str, &str); 39] = [
     ("warpset/core/batch_view.cuh", include_str!("../../../cuda/warpset/core/batch_view.cuh")),
     ("warpset/core/results.cuh", include_str!("../../../cuda/warpset/core/results.cuh")),
     ("warpset/bucket/builder.cuh", include_str!("../../../cuda/warpset/bucket/builder.cuh")),
+    ("warpset/bucket/growth.cuh", include_str!("../../../cuda/warpset/bucket/growth.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
     ("warpset/batch/columns.cuh", include_str!("../../../cuda/warpset/batch/columns.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
@@ -538,7 +539,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 17] = [
+        const KERNELS: [(&str, Part); 18] = [
             ("warpset_clear", Part::Put),
             ("warpset_find_or_put", Part::Put),
             ("warpset_find_or_put_incremental", Part::Incremental),
@@ -556,6 +557,7 @@ mod tests {
             ("warpset_find_or_put_received", Part::PutReceived),
             ("warpset_find_received", Part::FindReceived),
             ("warpset_upsert", Part::Upsert),
+            ("warpset_grow", Part::Grow),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -575,11 +577,13 @@ mod tests {
                 Part::PutReceived,
                 Part::FindReceived,
                 Part::Upsert,
+                Part::Grow,
             ];
             let parts = parts.into_iter().filter(|part| match part {
                 Part::Incremental => spec.is_incremental(),
                 Part::Relocate => spec.is_cuckoo(),
                 Part::Rows | Part::Upsert => spec.is_indexed(),
+                Part::Grow => spec.kind == crate::layout::Kind::Bucket,
                 _ => true,
             });
             for part in parts {

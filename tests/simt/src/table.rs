@@ -49,6 +49,8 @@ pub struct Kernels {
     /// Indexed tables only.
     pub rebuild: Kernel,
     pub list_holes: Kernel,
+    /// Bucket tables only.
+    pub grow: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -133,6 +135,19 @@ pub struct RebuildArgument {
     /// Rows before this one are named.
     pub last: u64,
     pub counts: *mut [u64; 5],
+}
+
+/// Moves the vectors of a table to `larger`, by parts of some slices.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GrowArgument {
+    pub view: View,
+    pub larger: View,
+    pub slices_a_part: u32,
+    pub is_staged: u32,
+    pub left: *mut u64,
+    pub capacity: u64,
+    pub count: *mut u64,
 }
 
 /// Lists the rows before `last` that are not stored, and counts those among `references`.
@@ -283,6 +298,10 @@ impl Kernels {
     /// Slots per bucket; a slot holds a vector or a root pair.
     pub fn slots_per_bucket(&self) -> u64 {
         self.geometry.slots_per_bucket.into()
+    }
+
+    pub fn buckets_per_block(&self) -> u64 {
+        self.geometry.buckets_per_block.into()
     }
 
     pub fn chunks(&self) -> u32 {
