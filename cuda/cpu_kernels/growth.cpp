@@ -1,4 +1,7 @@
-// Growth of bucket tables, and of the roots of trees that lie in one.
+// Growth of bucket tables of up to 9 words, and of the roots of trees that lie in one.
+//
+// From 10 words on it takes longer than find-or-put of all vectors: a slice does not fit the second-level cache (16 words, 8,192
+// slots: 512 KiB), and each of its lines is written twice.
 #include "bucket.hpp"
 #include "growth.hpp"
 
@@ -10,9 +13,7 @@ template <class Use>
 void with_tables(const View& from, const View& to, Use use)
 {
     const auto use_both = [&](const auto& table) { use(table, std::decay_t<decltype(table)>{to.as<TableView>(), table.layout}); };
-    // From 10 words on a bucket is one slot, and time is that of memory: they share kernels.
-    if (from.as<TableView>().width <= 9) BucketTables<1, 9>::with_table(from, use_both);
-    else BucketTablesOf<WideShapes>::with_table(from, use_both);
+    BucketTables<1, 9>::with_table(from, use_both);
 }
 
 }  // namespace

@@ -34,11 +34,8 @@ struct LeftVectors {
 template <class Shape>
 WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 part, LeftVectors left)
 {
-    // A slice has at most 8,192 buckets, and so have the buckets of 32 bytes or more that fit a part.
-    constexpr u32 most_buckets = 8192;
-    static_assert(GrowthParts<Shape>::part_bytes / 32 <= most_buckets, "a bucket has 32 bytes");
-    u32 counters[most_buckets / 2];
-    const PartFiller<Shape, LeftVectors> filler{from, to, to, {from, to}, {counters}, left};
+    u8 counters[GrowthParts<Shape>::most_buckets];
+    const PartFiller<Shape, OwnSlotCounters, LeftVectors> filler{from, to, to, {from, to}, {counters}, left};
     const u64 count = filler.fill(part);
     platform::add_relaxed(to.view.stored, count);
     return count;

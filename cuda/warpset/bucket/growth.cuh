@@ -43,7 +43,9 @@ struct GrowthParts {
     u64 from_all, to_all;
     u64 units_a_part, units, count;
 
-    static constexpr u32 part_bytes = 256 << 10;  // on a CPU: parts fit a core's cache, but for slices of wide vectors
+    // On a CPU parts fit a core's cache, but for slices of wide vectors. A bucket has 32 bytes or more, and a slice at most this
+    // number of buckets.
+    static constexpr u32 part_bytes = 256 << 10, most_buckets = 8192;
 
     WARPSET_FN GrowthParts(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 units_a_part_ = 0)
     {
@@ -58,8 +60,11 @@ struct GrowthParts {
         to_all = to.view.buckets / scale;
         units = (to_all + to_scale - 1) / to_scale;
         const u64 unit_bytes = to_unit / a_block * to.layout.block_bytes();
-        const u64 fitting = unit_bytes < part_bytes ? part_bytes / unit_bytes : 1;
-        units_a_part = units_a_part_ != 0 ? units_a_part_ : fitting;
+        // All units that share hashes with a unit of the smaller table, so that one part alone reads this. A multiple of them.
+        const u64 sharing = to_all * from_scale / (from_all * to_scale), wanted = sharing == 0 ? 1 : sharing;
+        const u64 together = wanted * to_unit <= most_buckets ? wanted : 1;
+        const u64 fitting = part_bytes / (unit_bytes * together) * together;
+        units_a_part = units_a_part_ != 0 ? units_a_part_ : fitting != 0 ? fitting : together;
         count = (units + units_a_part - 1) / units_a_part;
     }
 
@@ -88,6 +93,11 @@ struct GrowthParts {
 struct SlotCounters {
     u32* words;
 
+    WARPSET_FN void clear(u32 buckets) const
+    {
+        for (u32 at = platform::Block::thread(); at < (buckets + 1) / 2; at += platform::Block::threads()) words[at] = 0;
+    }
+
     WARPSET_FN u32 taken(u32 bucket) const { return platform::load_relaxed(words + bucket / 2) >> bucket % 2 * 16 & 0xFFFF; }
 
     // The next slot of a bucket; at least `slots` if there is none.
@@ -98,6 +108,18 @@ struct SlotCounters {
         // Relaxed: only the uniqueness of the slots matters.
         return platform::fetch_add_block(words + bucket / 2, 1u << bucket % 2 * 16) >> bucket % 2 * 16 & 0xFFFF;
     }
+};
+
+// The same, of a thread alone.
+struct OwnSlotCounters {
+    u8* counts;
+
+    WARPSET_FN void clear(u32 buckets) const
+    {
+        for (u32 bucket = 0; bucket < buckets; ++bucket) counts[bucket] = 0;
+    }
+    WARPSET_FN u32 taken(u32 bucket) const { return counts[bucket]; }
+    WARPSET_FN u32 take(u32 bucket, u32 slots) const { return counts[bucket] < slots ? counts[bucket]++ : slots; }
 };
 
 // Slots whose vectors are left, in no order. Those that do not fit are counted.
@@ -129,7 +151,7 @@ WARPSET_FN void hash_chunk(PartialHash& hash, const u128* seeds, u32, u32 word, 
     hash.add_last(seeds, word, chunk);
 }
 
-template <class Shape, class Left>
+template <class Shape, class Counters, class Left>
 struct PartFiller {
     using Table = BucketTable<Shape>;
     using Main = typename Table::Main;
@@ -142,7 +164,7 @@ struct PartFiller {
     const Table& to;
     const Table& image;  // `to`, or its part in shared memory
     GrowthParts<Shape> parts;
-    SlotCounters counters;
+    Counters counters;
     Left left;
 
     // Fills a part. All threads of the block call it. Returns the number of vectors that this warp has put.
@@ -151,7 +173,7 @@ struct PartFiller {
         const auto& layout = to.layout;
         const auto part = parts.part(number);
         const u32 slots = layout.slots_per_bucket(), buckets = static_cast<u32>(part.last - part.first);
-        for (u32 at = Block::thread(); at < (buckets + 1) / 2; at += Block::threads()) counters.words[at] = 0;
+        counters.clear(buckets);
         // On a CPU: faster for short vectors, slower for others (cpu_kernels/growth.hpp).
         constexpr bool clears_first = !by_warp && Shape::static_width != 0 && Shape::static_width <= 4;
         if (clears_first) clear(part.first, buckets);
@@ -200,7 +222,7 @@ private:
     WARPSET_FN bool take(const typename GrowthParts<Shape>::Part& part, u64 hash, bool may_be_barred, u64 from_bucket,
                          u32 from_index, u64& bucket, u32& index) const
     {
-        Probe probe = Probe::start(hash, to.view);
+        Probe probe = Probe::of_first_bucket(hash, to.view);
         if (probe.bucket < part.first || probe.bucket >= part.last) {
             // It is another part's, if that reads this slot, too.
             if (!parts.shares_hashes(from_bucket, probe.bucket)) left.add(from.slot_number(from_bucket, from_index));
@@ -214,6 +236,7 @@ private:
                     bucket = probe.bucket;
                     return true;
                 }
+                if (probe.probes == 0) probe.make_step(to.view);
             } while (probe.advance(to.view) && probe.bucket >= part.first && probe.bucket < part.last);
         }
         left.add(from.slot_number(from_bucket, from_index));
@@ -325,7 +348,7 @@ WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable
         const u64 offset = to.layout.block_offset(part.first);
         Table image = to;
         if (is_staged) image.view.slots = stage - offset;
-        count += PartFiller<Shape, LeftSlots>{from, to, image, parts, counters, left}.fill(number);
+        count += PartFiller<Shape, SlotCounters, LeftSlots>{from, to, image, parts, counters, left}.fill(number);
         Block::sync();
         if (is_staged) {
             const u32 units = static_cast<u32>((to.layout.block_offset(part.last) - offset) / sizeof(u128));
