@@ -126,20 +126,6 @@ WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u
     }
 }
 
-// Position of the n-th set bit of a mask, counted from 0. The mask has more than n set bits.
-WARPSET_FN u32 nth_bit(u32 mask, u32 n)
-{
-    u32 at = 0;
-    WARPSET_UNROLL
-    for (u32 half = 16; half != 0; half /= 2) {
-        const u32 below = platform::population_count(mask >> at & ((1u << half) - 1));
-        if (n < below) continue;
-        n -= below;
-        at += half;
-    }
-    return at;
-}
-
 // Copies the vectors in slots `from + i`, for each bit i set in `mask`, one after another to `rows`. All lanes of a warp call it,
 // after a Warp::sync since they found these slots complete. They share the words, so that these are written without gaps.
 template <class Table>

@@ -27,9 +27,9 @@
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.
 #pragma once
 
-#include "warpset/batch/maintenance.cuh"
 #include "warpset/bucket/table.cuh"
 #include "warpset/core/hash.cuh"
+#include "warpset/core/layout.cuh"
 #include "warpset/core/probe.cuh"
 
 namespace warpset {
