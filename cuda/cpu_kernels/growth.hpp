@@ -1,11 +1,11 @@
 // Growth of a bucket table by threads that fill the larger table part by part (bucket/growth.cuh).
 //
-// A thread needs no compare-and-swap, because no other thread uses its part, and it waits for no memory, because the part is in its
-// cache. Find-or-put takes the vectors that are left (src/backend/cpu/growth.rs).
+// A thread needs no compare-and-swap, because no other thread uses its part, and it waits for no memory, because the part is in
+// its cache. Find-or-put takes the vectors that are left (src/backend/cpu/growth.rs).
 //
 // Two and four times the slots, ns a vector with EMPTY written last / first, medians of 6 alternating runs of the part filler
-// before slices: 1 word 21, 22 / 15, 22; 2 words 29, 41 / 27, 29; 3 words 37, 51 / 32, 51; 5 words 59, 65 / 68, 89; 8 words 70, 99
-// / 70, 86.
+// before slices: 1 word 21, 22 / 15, 22; 2 words 29, 41 / 27, 29; 3 words 37, 51 / 32, 51; 5 words 59, 65 / 68, 89; 8 words 70,
+// 99 / 70, 86.
 //
 // Tried and dropped: loops without branches, which write the vectors that are left to a place that no code reads (of 1 to 3
 // words 1.4 to 1.7 times as long).
@@ -28,9 +28,9 @@ struct LeftVectors {
     WARPSET_FN bool has(u64 slot) const { return bits[slot / slots_per_word] >> slot % slots_per_word & 1; }
 };
 
-// Fills part `part` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there. Nothing changes `from`,
-// and nothing else uses `to` but threads that fill other parts. Adds those that it leaves to `left`. Returns the number of vectors
-// that it has put.
+// Fills part `part` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there. Nothing changes
+// `from`, and nothing else uses `to` but threads that fill other parts. Adds those that it leaves to `left`. Returns the number
+// of vectors that it has put.
 template <class Shape>
 WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 part, LeftVectors left)
 {

@@ -148,8 +148,8 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// Loads a table whose slots have another layout on this machine, or are probed in another order: reads the vectors from them, and puts them into a new
-    /// table, which gets more slots if they do not fit.
+    /// Loads a table whose slots have another layout on this machine, or are probed in another order: reads the vectors from
+    /// them, and puts them into a new table, which gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());

@@ -12,11 +12,12 @@
 //   2. EMPTY is written to the slots that no vector has. So it does not matter what the memory of the larger table held.
 //
 // If a part fits shared memory, it is made there, and then written in order. (One H100, a table that is 0.8 full and doubles, 2
-// words: prototypes took 1.15 times as long as copying the same bytes; find-or-put of every vector into an empty table 4.1 times.)
+// words: prototypes took 1.15 times as long as copying the same bytes; find-or-put of every vector into an empty table 4.1
+// times.)
 //
 // Vectors that are *left*, for find-or-put to take when all parts are filled: those that are in another slice than their first
-// one, those whose walk leaves the part, and those that some slots may not hold (bucket/table.cuh). Of a table with slices that is
-// less than 0.95 full they are less than one in 10^6. In a table of one slice all vectors are left that are not in their first
+// one, those whose walk leaves the part, and those that some slots may not hold (bucket/table.cuh). Of a table with slices that
+// is less than 0.95 full they are less than one in 10^6. In a table of one slice all vectors are left that are not in their first
 // bucket.
 //
 // Every vector is put or left: a part leaves it unless the part that its first bucket belongs to reads the slice that it is in
