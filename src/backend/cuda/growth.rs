@@ -121,8 +121,8 @@ impl CudaStore {
         let (invalid, sums) = (machine.allocate_zeroed(8)?, machine.allocate_zeroed(size_of::<Counts>() as u64)?);
         let batch = BatchView { vectors: vectors.address, count, counts: sums.address, ..BatchView::default() };
         let mut counts = Counts::default();
-        // SAFETY: the arguments of the kernels, whose buffers have room for this number of vectors, and live until the last copy has
-        // waited for all of it. Allocations are aligned to 256 bytes. The list has slots of this table that hold vectors.
+        // SAFETY: the arguments of the kernels, whose buffers have room for this number of vectors, and live until the last copy
+        // has waited for all of it. Allocations are aligned to 256 bytes. The list has slots of this table that hold vectors.
         unsafe {
             let arguments = [list, count, vectors.address, invalid.address];
             machine.launch(Kernel::Get, &[self.argument()], count * self.spec.width() as u64, &arguments)?;

@@ -1,5 +1,5 @@
-//! Growth of bucket tables by blocks (cuda/warpset/bucket/growth.cuh): vectors are put into a small table with slices, and moved to
-//! a table with another number of slices, whose memory holds anything; then all vectors are put into that one.
+//! Growth of bucket tables by blocks (cuda/warpset/bucket/growth.cuh): vectors are put into a small table with slices, and moved
+//! to a table with another number of slices, whose memory holds anything; then all vectors are put into that one.
 
 use crate::checks::{Contents, Pool};
 use crate::explorer::{Program, Wrong};
