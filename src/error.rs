@@ -52,6 +52,16 @@ pub enum Error {
         /// Bits a key.
         key_bits: u32,
     },
+    /// The last word of a vector has more bits than [`last_bits`](crate::TableBuilder::last_bits). No vector of the batch was
+    /// searched for.
+    LastWordTooLarge {
+        /// The last word of the first such vector of the batch.
+        word: u32,
+        /// The position of that vector.
+        position: usize,
+        /// Bits of the last word that the table's roots have room for.
+        last_bits: u32,
+    },
     /// A slice or buffer has the wrong length: the words given are not whole vectors, what is given beside the vectors of a batch
     /// does not have one for each, or a buffer is too short.
     LengthMismatch {
@@ -312,6 +322,11 @@ impl fmt::Display for Error {
             Self::KeyTooLarge { key, position, key_bits } => {
                 write!(f, "key {key:#x} at position {position} of the batch has more bits than the table's keys: {key_bits}")
             }
+            Self::LastWordTooLarge { word, position, last_bits } => write!(
+                f,
+                "the last word, {word:#x}, of the vector at position {position} of the batch has more bits than the table's \
+                 roots have room for: {last_bits}"
+            ),
             Self::LengthMismatch { what, given, needed } => write!(f, "wrong number of {what}: {given} given, {needed} needed"),
             Self::OutOfMemory { device, asked, free, reason } => no_memory(f, device, *asked, *free, reason),
             Self::MemoryLimit { taken, needed, limit } => {

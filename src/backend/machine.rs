@@ -53,7 +53,7 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Whether new memory is zeros, and takes nothing until it is written: then all that may be needed is made usable at once.
     fn provides_on_demand(&self) -> bool;
 
-    /// Returns an error unless so many bytes are free.
+    /// Returns an error unless this number of bytes is free.
     fn check_memory(&self, bytes: u64) -> Result<()>;
 
     /// Allocates memory. Its content is unspecified.
@@ -140,7 +140,10 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
 
     /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
-    fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
+    /// Default: that of an empty table.
+    fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
+        self.new_store(parameters)
+    }
 
     /// Allocates zeroed host memory that the machine copies from and to directly. `None` if plain memory is as good.
     fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>>;
@@ -152,12 +155,12 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
 
 /// One table of a fixed size on a machine: its memory, and what its machine does in a way of its own. All else is written once,
 /// in `core`, above [`Machine`].
-pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn machine(&self) -> &dyn Machine;
 
     fn table(&self) -> &TableMemory;
 
-    /// The same. Nothing else uses the table.
+    /// As [`table`](Self::table), mutable. Nothing else uses the table.
     fn table_mut(&mut self) -> &mut TableMemory;
 
     /// Called when the table's spec has changed to one whose geometry was asked for. Default: all kernels are in the library.
@@ -175,8 +178,7 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
 
     /// Makes the memory of a table of another size, with the vectors in the `slots` slots of this one. Returns it, and the
     /// counts: vectors that found no slot are `full`. This table is unchanged. Nothing else uses it. May take `spare` bytes
-    /// besides until it returns. Default: `None`, and nothing was done, because the machine puts vectors into an empty table by
-    /// [`rehash_into`](Self::rehash_into).
+    /// besides until it returns. Default: `None`, and nothing was done, because vectors are put into an empty table.
     fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         Ok(None)
     }
@@ -189,6 +191,10 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
         Ok(None)
     }
 
+    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
+    /// parents; a parent with other bits is ignored.
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
+
     /// Searches for the vectors of a batch in memory of this machine, or puts them, after the kernels that were launched before.
     /// Allocates no memory, except for rows.
     ///
@@ -198,15 +204,11 @@ pub(crate) trait Store: SearchBatch + Any + Send + Sync + UnwindSafe + RefUnwind
     /// returned. Nothing else uses them meanwhile.
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
-    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine.
-    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts>;
-}
-
-/// Searches of batches from host slices.
-pub(crate) trait SearchBatch {
-    /// Searches for the vectors of a batch, or puts them. `tag`: upper bits of references, in results and of
-    /// parents; a parent with other bits is ignored.
-    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
+    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, by several threads.
+    /// Default: `None`, and nothing was done, because kernels do both (`core`).
+    fn rehash_by_threads(&self, _larger: &dyn Store, _slots: Range<u64>) -> Result<Option<Counts>> {
+        Ok(None)
+    }
 }
 
 /// Host memory that a machine copies from and to directly. Aligned to 16 bytes.

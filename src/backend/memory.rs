@@ -4,7 +4,7 @@ use super::Machine;
 use crate::Result;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::view::View;
-use crate::layout::{Part, Spec};
+use crate::layout::{Spec, TablePart};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -23,7 +23,7 @@ impl Region {
     /// # Panics
     ///
     /// Unless they are within the region.
-    pub(super) fn at(self, offset: u64, len: u64) -> u64 {
+    pub(crate) fn at(self, offset: u64, len: u64) -> u64 {
         let is_within = offset.checked_add(len).is_some_and(|end| end <= self.bytes);
         assert!(is_within, "{offset} + {len} bytes are within {} bytes", self.bytes);
         self.address + offset
@@ -184,11 +184,11 @@ impl TableMemory {
     }
 
     /// The memory of a part; no bytes if the table has no such part.
-    pub(crate) fn part(&self, part: Part) -> Region {
+    pub(crate) fn part(&self, part: TablePart) -> Region {
         match part {
-            Part::Slots => *self.slots,
-            Part::Nodes => self.nodes.as_deref().copied().unwrap_or_default(),
-            Part::Rows => self.rows.as_ref().map_or(Region::default(), |rows| *rows.words().memory),
+            TablePart::Slots => *self.slots,
+            TablePart::Nodes => self.nodes.as_deref().copied().unwrap_or_default(),
+            TablePart::Rows => self.rows.as_ref().map_or(Region::default(), |rows| *rows.words().memory),
         }
     }
 

@@ -16,7 +16,7 @@ mod rank;
 
 pub use argument::KernelArgument;
 pub use machine::GpuInfo;
-pub(crate) use machine::{HostBuffer, Machine, SearchBatch, Store};
+pub(crate) use machine::{HostBuffer, Machine, Store};
 #[cfg(any(feature = "cuda", feature = "cluster"))]
 pub(crate) use machine::{Launch, Waves};
 pub(crate) use memory::{Displaced, Memory, Region, RowWords, RowsMemory, TableMemory};
@@ -25,7 +25,7 @@ pub use rank::GpuStream;
 #[cfg(feature = "cluster")]
 pub use rank::MemorySpace;
 #[cfg(feature = "cluster")]
-pub(crate) use rank::{Rank, RankMemory};
+pub(crate) use rank::Rank;
 
 use crate::Result;
 use std::sync::Arc;

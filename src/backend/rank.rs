@@ -1,12 +1,13 @@
-//! Interface between a cluster and the machines of its ranks: memory, copies in the order of streams, and kernels.
+//! Interface between a cluster and the machines of its ranks: copies and kernels in the order of streams.
 
-use super::machine::{Launch, Store};
+use super::machine::{Launch, Machine, Store};
+use super::memory::{Memory, Region};
 use crate::Result;
 use crate::layout::SearchMode;
 use crate::layout::rank::{Kernel, PartitionView, StampView, Stream};
 use crate::layout::view::BatchView;
 use bytemuck::{AnyBitPattern, NoUninit};
-use std::any::Any;
+use std::ffi::c_void;
 
 /// Memory that a region of a transport is in.
 #[derive(Clone)]
@@ -32,75 +33,66 @@ impl GpuStream {
     }
 }
 
-/// Memory of a rank's machine. Kernels and transports know it by its address.
-pub(crate) struct RankMemory {
-    pub address: u64,
-    pub bytes: u64,
-    /// Frees the memory when dropped. The machine that allocated it finds its own type here.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the host uses memory by its address"))]
-    pub owner: Box<dyn Any + Send + Sync>,
-}
-
-impl RankMemory {
-    /// # Panics
-    ///
-    /// Unless `len` bytes from `offset` on are within the memory.
-    pub(crate) fn check(&self, offset: u64, len: u64) {
-        let bytes = self.bytes;
-        let is_within = offset.checked_add(len).is_some_and(|end| end <= bytes);
-        assert!(is_within, "{offset} + {len} bytes are within the memory's {bytes}");
-    }
-}
-
-/// Operations that a rank of a cluster needs of its machine: memory, copies in the order of streams, and kernels. On a CPU every
-/// operation is complete when the call returns.
-pub(crate) trait Rank: Any + Send + Sync {
-    /// Whether kernels read and write host memory.
-    fn is_host(&self) -> bool;
+/// Operations that a rank of a cluster needs of its machine in the order of streams. The defaults are those of a machine on which
+/// every operation is complete when the call returns: there, streams need nothing.
+pub(crate) trait Rank: Send + Sync + 'static {
+    /// The machine. Memory of a rank is its memory.
+    fn machine(&self) -> &dyn Machine;
 
     /// Kind of memory for a transport, used in the order of a stream.
-    fn place(&self, stream: Stream) -> MemorySpace;
-
-    /// Allocates memory. On the host it is zeroed, and pages are touched only when used.
-    fn allocate(&self, bytes: u64) -> Result<RankMemory>;
+    fn place(&self, _: Stream) -> MemorySpace {
+        MemorySpace::Host
+    }
 
     /// Copies `data`, which is pageable, to byte `offset`. Does not wait. The caller may change `data` when the call returns.
-    fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
-
-    /// Copies `data`, which may be pinned, to byte `offset`, and waits until the caller may change it.
-    fn write_bytes_and_wait(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()>;
+    fn write_bytes(&self, _: Stream, memory: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
+        // SAFETY: memory of this machine, which nothing else uses: no kernel is under way between calls.
+        unsafe { self.machine().write(**memory, offset, data) }
+    }
 
     /// Copies from byte `offset` to `data`, after the earlier work of the stream, and waits.
-    fn read_bytes(&self, stream: Stream, memory: &RankMemory, offset: u64, data: &mut [u8]) -> Result<()>;
+    fn read_bytes(&self, _: Stream, memory: &Memory, offset: u64, data: &mut [u8]) -> Result<()> {
+        // SAFETY: as in `write_bytes`.
+        unsafe { self.machine().read(**memory, offset, data) }
+    }
 
     /// Sets the first bytes to a value.
-    fn fill(&self, stream: Stream, memory: &mut RankMemory, bytes: u64, byte: u8) -> Result<()>;
+    fn fill(&self, _: Stream, memory: &mut Memory, bytes: u64, byte: u8) -> Result<()> {
+        // SAFETY: as in `write_bytes`.
+        unsafe { self.machine().fill(**memory, 0..bytes, &[byte]) }
+    }
 
     /// Copies 8 bytes within memory.
-    fn copy_number(&self, stream: Stream, memory: &mut RankMemory, from: u64, to: u64) -> Result<()>;
+    fn copy_number(&self, stream: Stream, memory: &mut Memory, from: u64, to: u64) -> Result<()> {
+        let mut number = [0; 8];
+        self.read_bytes(stream, memory, from, &mut number)?;
+        self.write_bytes(stream, memory, to, &number)
+    }
 
     /// Makes later work of `stream` wait for earlier work of `after`.
-    fn order(&self, stream: Stream, after: Stream) -> Result<()>;
+    fn order(&self, _stream: Stream, _after: Stream) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits for the work of a stream. `what` is for errors.
+    fn wait(&self, _: Stream, _what: &'static str) -> Result<()> {
+        Ok(())
+    }
 
     /// Waits for all streams.
-    fn synchronize(&self) -> Result<()>;
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
 
-    /// Runs one of the kernels that take a partition.
+    /// Runs a kernel, whose argument is at `view`, on `items` independent items.
     ///
     /// # Safety
     ///
-    /// The memory that the view points to has the size given there, nothing else uses it meanwhile, and it stays until the stream
-    /// has passed the kernel.
-    unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()>;
+    /// The view is the kernel's, and stays until the call returns. The memory that it points to has the size given there, nothing
+    /// else uses it meanwhile, and it stays until the stream has passed the kernel.
+    unsafe fn launch(&self, stream: Stream, kernel: Kernel, view: *const c_void, items: u64) -> Result<()>;
 
-    /// Runs one of the kernels that take stamps.
-    ///
-    /// # Safety
-    ///
-    /// As [`partition`](Self::partition).
-    unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()>;
-
-    /// Enqueues the search of a batch in the memory of this machine. Not on the host, whose searches take host slices.
+    /// Enqueues the search of a batch in the memory of this machine.
     ///
     /// # Safety
     ///
@@ -109,39 +101,62 @@ pub(crate) trait Rank: Any + Send + Sync {
     /// machine. The table outlives the kernel.
     unsafe fn enqueue_search(
         &self,
-        stream: Stream,
+        _: Stream,
         store: &dyn Store,
         search: SearchMode,
         batch: &BatchView,
         launch: Launch,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let mut refused = [0];
+        if let Some(address) = launch.refused {
+            // SAFETY: a number in the memory of this machine (the caller's duty).
+            unsafe { self.machine().load(Region { address, bytes: 8 }, 0, &mut refused)? };
+        }
+        // SAFETY: the caller guarantees the contract.
+        if refused == [0] { unsafe { store.search_in_place(search, batch) } } else { Ok(()) }
+    }
 }
 
 impl dyn Rank {
     /// As [`write_bytes`](Rank::write_bytes).
-    pub(crate) fn write<T: NoUninit>(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[T]) -> Result<()> {
+    pub(crate) fn write<T: NoUninit>(&self, stream: Stream, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
         self.write_bytes(stream, memory, offset, bytemuck::cast_slice(data))
     }
 
-    /// As [`write_bytes_and_wait`](Rank::write_bytes_and_wait).
-    pub(crate) fn write_and_wait<T: NoUninit>(
-        &self,
-        stream: Stream,
-        memory: &mut RankMemory,
-        offset: u64,
-        data: &[T],
-    ) -> Result<()> {
-        self.write_bytes_and_wait(stream, memory, offset, bytemuck::cast_slice(data))
+    /// Copies `data`, which may be pinned, to byte `offset`, and waits until the caller may change it.
+    pub(crate) fn write_and_wait<T: NoUninit>(&self, stream: Stream, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
+        self.write(stream, memory, offset, data)?;
+        self.wait(stream, "copying to the GPU")
     }
 
     /// As [`read_bytes`](Rank::read_bytes).
     pub(crate) fn read<T: AnyBitPattern + NoUninit>(
         &self,
         stream: Stream,
-        memory: &RankMemory,
+        memory: &Memory,
         offset: u64,
         data: &mut [T],
     ) -> Result<()> {
         self.read_bytes(stream, memory, offset, bytemuck::cast_slice_mut(data))
+    }
+
+    /// Runs a kernel that takes a partition.
+    ///
+    /// # Safety
+    ///
+    /// The kernel takes a [`PartitionView`]. Otherwise as [`launch`](Rank::launch).
+    pub(crate) unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
+        // SAFETY: the caller guarantees the contract.
+        unsafe { self.launch(stream, kernel, (&raw const *view).cast(), view.count) }
+    }
+
+    /// Runs a kernel that takes stamps.
+    ///
+    /// # Safety
+    ///
+    /// The kernel takes a [`StampView`]. Otherwise as [`launch`](Rank::launch).
+    pub(crate) unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
+        // SAFETY: as in `partition`.
+        unsafe { self.launch(stream, kernel, (&raw const *view).cast(), view.count) }
     }
 }

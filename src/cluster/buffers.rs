@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::plan::Sender;
 use super::view::CURSOR_STEP;
-use crate::backend::{Rank, RankMemory};
+use crate::backend::{Memory, Rank};
 use crate::layout::rank::{LINE_BYTES, ROUNDS, Stamp, Stream};
 use crate::{Device, Result};
 
@@ -23,22 +23,22 @@ pub(super) struct Buffers {
 /// Buffers of one round.
 pub(super) struct RoundBuffers {
     /// Runs that this rank sends, its own one included.
-    pub send: RankMemory,
+    pub send: Memory,
     /// Runs of other ranks.
-    pub receive: RankMemory,
+    pub receive: Memory,
     /// Replies to the runs of other ranks.
-    pub replies_out: RankMemory,
+    pub replies_out: Memory,
     /// Replies to this rank's runs, its own answers included.
-    pub replies_in: RankMemory,
+    pub replies_in: Memory,
     /// Place of each vector's answer.
-    pub places: RankMemory,
+    pub places: Memory,
     /// Representative of each vector among equal ones; `None` unless equal vectors are looked for.
-    pub representatives: Option<RankMemory>,
+    pub representatives: Option<Memory>,
     /// Data that a round starts with, written by one copy: the ranks' cursors, a line each; two totals; capacities, runs and
     /// answers, by rank; the stamps of the runs.
-    pub counters: RankMemory,
+    pub counters: Memory,
     /// Number of a wrong message, then the stamps that messages must have.
-    pub stamps: RankMemory,
+    pub stamps: Memory,
     /// Address of the round's vectors.
     pub vectors: u64,
     /// Number of the round's vectors.
@@ -53,20 +53,20 @@ impl Buffers {
     /// Allocates the buffers for rounds of at most `most` vectors.
     pub(super) fn new(device: &Device, width: usize, ranks: usize, most: usize, deduplicates: bool) -> Result<Self> {
         let device = device.machine.new_rank()?;
-        let (n, r, row) = (ranks as u64, most as u64, 4 * width as u64);
+        let (machine, n, r, row) = (device.machine(), ranks as u64, most as u64, 4 * width as u64);
         // Lines of each message in addition to its rows.
         let extra = 4 * LINE_BYTES * n;
         let [send, replies_in] = Layout::most_bytes(r, n, row);
         let round = || -> Result<RoundBuffers> {
             Ok(RoundBuffers {
-                send: device.allocate(send)?,
-                receive: device.allocate((n - 1) * r * row + extra)?,
-                replies_out: device.allocate((n - 1) * r * 9 + extra)?,
-                replies_in: device.allocate(replies_in)?,
-                places: device.allocate(4 * r)?,
-                representatives: deduplicates.then(|| device.allocate(4 * r)).transpose()?,
-                counters: device.allocate(layout_at(n) + n * (3 * 8 + size_of::<Stamp>() as u64))?,
-                stamps: device.allocate(8 + 2 * n * size_of::<Stamp>() as u64)?,
+                send: machine.allocate(send)?,
+                receive: machine.allocate((n - 1) * r * row + extra)?,
+                replies_out: machine.allocate((n - 1) * r * 9 + extra)?,
+                replies_in: machine.allocate(replies_in)?,
+                places: machine.allocate(4 * r)?,
+                representatives: deduplicates.then(|| machine.allocate(4 * r)).transpose()?,
+                counters: machine.allocate(layout_at(n) + n * (3 * 8 + size_of::<Stamp>() as u64))?,
+                stamps: machine.allocate(8 + 2 * n * size_of::<Stamp>() as u64)?,
                 vectors: 0,
                 count: 0,
                 layout: Layout::default(),
@@ -75,6 +75,11 @@ impl Buffers {
         };
         let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<_>>()?;
         Ok(Self { device, width, ranks, most, rounds })
+    }
+
+    /// Whether the rank's table, and so these buffers, are in the memory of a GPU.
+    pub(super) fn is_gpu(&self) -> bool {
+        self.device.machine().is_gpu()
     }
 
     /// Buffers of a round.

@@ -6,7 +6,7 @@ use super::plan::{Fresh, Input};
 use super::record::{NUMBERS, Operation};
 use super::table::Table;
 pub use crate::backend::GpuStream;
-use crate::gpu::batch::check_buffer;
+use crate::gpu::device_batch::check_buffer;
 use crate::gpu::{Buffer, BufferMut, Stream};
 use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};

@@ -21,10 +21,10 @@ use super::plan::{Asked, Fresh, Input, Output, RoundPart, Rows, Sender};
 use super::puts::Puts;
 use super::record::{NUMBERS, Operation, Record, Wants, check_answers, check_rows, check_sizes, tally_of, wrong};
 use crate::core::growth::{GROW_AT_FILL, GROW_AT_MOST, GROW_CUCKOO_AT_FILL};
+use crate::core::growth_limit::ranks::Proposal;
 use crate::core::rank::CLUSTER_BATCH;
 use crate::core::relocation::another_pass_helps;
 use crate::core::table::RawTable;
-use crate::core::within::ranks::Proposal;
 use crate::layout::SearchMode;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::rank::Stream;
@@ -279,7 +279,7 @@ impl RankEngine {
     /// takes the new references from a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
-            || (offer.fresh == Fresh::Host && !self.device.buffers.device.is_host())
+            || (offer.fresh == Fresh::Host && self.device.buffers.is_gpu())
     }
 
     /// Whether records have the numbers of the tables: they may be used to make room.

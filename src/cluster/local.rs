@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct Local {
     rank: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Destinations, by sender, of the messages of the exchange that is under way.
     receive: Option<Vec<Region>>,
     /// Time for which a waiting thread polls before it sleeps.
@@ -47,7 +47,7 @@ pub struct Local {
     copied: Vec<Option<SharedEvent>>,
 }
 
-struct Shared {
+struct SharedState {
     ranks: usize,
     timeout: Duration,
     state: Mutex<State>,
@@ -153,7 +153,7 @@ impl Local {
             faults,
             first_fault: None,
         };
-        let shared = Arc::new(Shared { ranks: count, timeout, state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(SharedState { ranks: count, timeout, state: Mutex::new(state), changed: Condvar::new() });
         let rank = |rank| Self {
             rank,
             shared: shared.clone(),
@@ -293,7 +293,7 @@ impl Local {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -6,7 +6,7 @@ use super::plan::{Rows, Sender};
 use super::record::Wants;
 use super::transport::Region;
 use super::view::{TRAILER_BYTES, message_bytes, reply_content};
-use crate::backend::RankMemory;
+use crate::backend::Memory;
 use crate::layout::rank::{Kernel, LINE_BYTES, Stamp, StampView, Stream};
 use crate::{Error, Result};
 
@@ -33,7 +33,7 @@ struct Places<'a> {
     way: Direction,
     bytes: Vec<u64>,
     starts: Vec<u64>,
-    memory: &'a RankMemory,
+    memory: &'a Memory,
 }
 
 /// Bytes of a run of `rows` rows of `width` words.
@@ -97,20 +97,16 @@ impl<'a> Messages<'a> {
             true => (&memory.send, &memory.replies_in),
             false => (&memory.receive, &memory.replies_out),
         };
-        let (vectors, answers) = if rank == rows.own {
+        let [run, answers] = match rank == rows.own {
             // The answers to the rank's own run are written where those of other ranks arrive.
-            let (run, answers) = (memory.layout.runs[rank], memory.layout.answers[rank]);
-            (run_in.address + run, answers_in.address + answers)
-        } else {
-            let [run, reply] = [self.received_bytes(), self.reply_bytes()].map(|bytes| starts(bytes.into_iter())[rank]);
-            (run_in.address + run, answers_in.address + reply)
+            true => [memory.layout.runs[rank], memory.layout.answers[rank]],
+            false => [self.received_bytes(), self.reply_bytes()].map(|bytes| starts(bytes.into_iter())[rank]),
         };
-        let (wants, outcomes) = (rows.wants[rank], answers + LINE_BYTES);
-        run_in.check(vectors + LINE_BYTES - run_in.address, 4 * self.buffers.width as u64 * count);
-        answers_in.check(outcomes - answers_in.address, reply_content(count, wants));
+        let wants = rows.wants[rank];
+        let outcomes = answers_in.at(answers + LINE_BYTES, reply_content(count, wants));
         Run {
             count,
-            vectors: vectors + LINE_BYTES,
+            vectors: run_in.at(run + LINE_BYTES, 4 * self.buffers.width as u64 * count),
             outcomes: if wants.outcomes { outcomes } else { 0 },
             references: if wants.references {
                 outcomes + reply_content(count, OUTCOMES_ONLY).next_multiple_of(LINE_BYTES)
@@ -203,7 +199,7 @@ impl<'a> Messages<'a> {
 /// device memory at `wrong`.
 pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong: u64) -> Result<()> {
     let messages = Messages::new(buffers, round, rows);
-    if buffers.device.is_host() || rows.are_answered() {
+    if !buffers.is_gpu() || rows.are_answered() {
         let replies = messages.stamps(&messages.places(MessageKind::Reply, Direction::Out));
         return check(buffers, round, rows, MessageKind::Run, &replies);
     }

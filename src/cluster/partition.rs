@@ -8,7 +8,7 @@ use super::plan::{Asked, Fresh, Input, Output, Sender};
 use super::record::Wants;
 use super::view::CURSOR_STEP;
 use crate::Result;
-use crate::backend::RankMemory;
+use crate::backend::Memory;
 use crate::layout::SearchMode;
 use crate::layout::rank::{Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 
@@ -16,17 +16,17 @@ use crate::layout::rank::{Kernel, LINE_BYTES, PartitionView, StampView, Stream};
 pub(super) struct Partition {
     hash_mask: u64,
     /// Seeds of the owners' hash, in device memory.
-    seeds: RankMemory,
+    seeds: Memory,
     /// Smallest hash that each rank owns.
     bounds: Vec<u64>,
     /// `bounds` in device memory.
-    bounds_there: RankMemory,
+    bounds_there: Memory,
     /// Hash set of the vectors of a round, which finds equal ones; `None` without deduplication.
-    filter: Option<RankMemory>,
+    filter: Option<Memory>,
     /// Vectors of a round from host memory; `None` on the host. Free again once the round is sorted.
-    vectors: Option<RankMemory>,
+    vectors: Option<Memory>,
     /// Outcomes, references and owners of a round for the host; `None` on the host.
-    results: Option<[RankMemory; 3]>,
+    results: Option<[Memory; 3]>,
     asked: Asked,
 }
 
@@ -40,13 +40,14 @@ impl Partition {
         let Owners { seed, bounds, hash_mask } = owners;
         assert_eq!(bounds.len(), buffers.ranks);
         owners::check_bounds(&bounds).unwrap_or_else(|what| panic!("{what}"));
-        let (device, r, row) = (&*buffers.device, buffers.most as u64, 4 * buffers.width as u64);
+        let (device, machine, r, row) =
+            (&*buffers.device, buffers.device.machine(), buffers.most as u64, 4 * buffers.width as u64);
         let for_host = || -> Result<_> {
-            Ok((device.allocate(r * row)?, [device.allocate(r)?, device.allocate(8 * r)?, device.allocate(4 * r)?]))
+            Ok((machine.allocate(r * row)?, [machine.allocate(r)?, machine.allocate(8 * r)?, machine.allocate(4 * r)?]))
         };
-        let (vectors, results) = if device.is_host() { (None, None) } else { Some(for_host()?).unzip() };
-        let mut seeds = device.allocate((buffers.width as u64 + 1) * 16)?;
-        let mut bounds_there = device.allocate(8 * buffers.ranks as u64)?;
+        let (vectors, results) = if !machine.is_gpu() { (None, None) } else { Some(for_host()?).unzip() };
+        let mut seeds = machine.allocate((buffers.width as u64 + 1) * 16)?;
+        let mut bounds_there = machine.allocate(8 * buffers.ranks as u64)?;
         device.write_and_wait(Stream::Puts, &mut seeds, 0, &owners::seeds(seed, buffers.width))?;
         device.write_and_wait(Stream::Puts, &mut bounds_there, 0, &bounds)?;
         Ok(Self {
@@ -54,7 +55,7 @@ impl Partition {
             seeds,
             bounds,
             bounds_there,
-            filter: deduplicates.then(|| device.allocate(4 * (2 * r).next_power_of_two())).transpose()?,
+            filter: deduplicates.then(|| machine.allocate(4 * (2 * r).next_power_of_two())).transpose()?,
             vectors,
             results,
             asked: Asked { wants: Wants::default(), owners: false, fresh: Fresh::Unwanted },

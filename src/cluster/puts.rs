@@ -1,12 +1,11 @@
 //! Puts and lookups of the runs of a round in the rank's own table.
 
 use super::buffers::{Buffers, stream_of};
-use super::messages::{Messages, Run, another_message};
+use super::messages::{Messages, another_message};
 use super::plan::{Fresh, Rows};
 use super::record::Answered;
-use crate::backend::{Launch, RankMemory, Waves};
+use crate::backend::{Launch, Memory, Waves};
 use crate::core::table::RawTable;
-use crate::layout::HostBatch;
 use crate::layout::SearchMode;
 use crate::layout::rank::Stream;
 use crate::layout::view::{BatchView, Counts};
@@ -16,18 +15,18 @@ use crate::{Error, Result};
 pub(super) struct Puts {
     /// In device memory: the counts of each rank's rows in this operation, then the number of a wrong message if checks of runs
     /// are enqueued.
-    answered: RankMemory,
-    /// On a GPU, if references of new vectors are wanted: rank whose rows were put last. The next references follow its own.
+    answered: Memory,
+    /// If references of new vectors are wanted: rank whose rows were put last. The next references follow its own.
     last_put: Option<usize>,
-    /// On a GPU: references of vectors that are new here, for the host; `None` until the host asks for them.
-    fresh_memory: Option<RankMemory>,
+    /// References of vectors that are new here, for the host; `None` until the host asks for them.
+    fresh_memory: Option<Memory>,
     /// Destination of the references of new vectors in this operation.
     fresh: Fresh,
 }
 
 impl Puts {
     pub(super) fn new(buffers: &Buffers) -> Result<Self> {
-        let answered = buffers.device.allocate(buffers.ranks as u64 * size_of::<Counts>() as u64 + 8)?;
+        let answered = buffers.device.machine().allocate(buffers.ranks as u64 * size_of::<Counts>() as u64 + 8)?;
         Ok(Self { answered, last_put: None, fresh_memory: None, fresh: Fresh::Unwanted })
     }
 
@@ -35,9 +34,9 @@ impl Puts {
     pub(super) fn begin(&mut self, buffers: &Buffers, fresh: Fresh) -> Result<()> {
         self.fresh = fresh;
         self.last_put = None;
-        if fresh == Fresh::Host && !buffers.device.is_host() && self.fresh_memory.is_none() {
+        if fresh == Fresh::Host && self.fresh_memory.is_none() {
             // Capacity: all vectors that all ranks may send in a round.
-            self.fresh_memory = Some(buffers.device.allocate(8 * buffers.ranks as u64 * buffers.most as u64)?);
+            self.fresh_memory = Some(buffers.device.machine().allocate(8 * buffers.ranks as u64 * buffers.most as u64)?);
         }
         let bytes = (buffers.ranks * size_of::<Counts>()) as u64 + 8;
         buffers.device.fill(Stream::Puts, &mut self.answered, bytes, 0)
@@ -63,66 +62,14 @@ impl Puts {
             return Ok(());
         }
         let run = Messages::new(buffers, round, rows).run_of(rank);
-        if buffers.device.is_host() {
-            return self.search_here(buffers, raw, search, run, rank, fresh);
-        }
         buffers.device.order(Stream::Puts, stream_of(round))?;
         let waves = if is_last { Waves::One } else { Waves::BesideOthers };
         let refused = (rank != rows.own).then(|| self.wrong(buffers));
-        self.search_on_gpu(buffers, raw, search, Launch { waves, refused, ..Launch::default() }, run, rank)
-    }
-
-    fn search_here(
-        &mut self,
-        buffers: &Buffers,
-        raw: &RawTable,
-        search: SearchMode,
-        run: Run,
-        rank: usize,
-        fresh: &mut Vec<u64>,
-    ) -> Result<()> {
-        let count = run.count as usize;
-        // SAFETY: `Messages::run_of` has checked that `count` rows and their answers are within the memory of the round, so the
-        // lengths do not overflow. This rank alone uses that memory: an exchange that may be under way writes to and reads other
-        // messages. They are aligned to lines, and any bits are words, bytes and numbers.
-        let (vectors, outcomes, references) = unsafe {
-            (
-                std::slice::from_raw_parts(run.vectors as *const u32, count * buffers.width),
-                if run.outcomes == 0 { &mut [] } else { std::slice::from_raw_parts_mut(run.outcomes as *mut u8, count) },
-                if run.references == 0 { &mut [] } else { std::slice::from_raw_parts_mut(run.references as *mut u64, count) },
-            )
-        };
-        let wanted = search == SearchMode::FindOrPut && self.fresh == Fresh::Host;
-        let before = fresh.len();
-        fresh.resize(before + if wanted { count } else { 0 }, 0);
-        let new_references = &mut fresh[before..];
-        let mut batch = HostBatch { outcomes, references, new_references, ..HostBatch::new(search, vectors) };
-        let counts = raw.search_once(&mut batch);
-        let new = counts.as_ref().map_or(0, |counts| counts.new_references);
-        fresh.truncate(before + new as usize);
-        let (at, mut sum) = (rank as u64 * size_of::<Counts>() as u64, [Counts::default()]);
-        buffers.device.read(Stream::Puts, &self.answered, at, &mut sum)?;
-        sum[0] += counts?;
-        buffers.device.write(Stream::Puts, &mut self.answered, at, &sum)
-    }
-
-    fn search_on_gpu(
-        &mut self,
-        buffers: &Buffers,
-        raw: &RawTable,
-        search: SearchMode,
-        launch: Launch,
-        run: Run,
-        rank: usize,
-    ) -> Result<()> {
-        let (new_references, new_capacity) = match self.fresh {
-            _ if search == SearchMode::Find => (0, 0),
-            Fresh::Unwanted => (0, 0),
-            Fresh::Gpu { address, capacity } => (address, capacity),
-            // Allocated by `begin`.
-            Fresh::Host => {
-                (self.fresh_memory.as_ref().map_or(0, |memory| memory.address), buffers.ranks as u64 * buffers.most as u64)
-            }
+        let is_put = search != SearchMode::Find;
+        let (new_references, new_capacity) = match (self.fresh, &self.fresh_memory) {
+            (Fresh::Gpu { address, capacity }, _) if is_put => (address, capacity),
+            (Fresh::Host, Some(memory)) if is_put => (memory.address, memory.bytes / 8),
+            _ => (0, 0),
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
@@ -144,9 +91,14 @@ impl Puts {
             counts: self.answered.address + counts_of(rank),
             ..BatchView::default()
         };
-        // SAFETY: as in `search_here`, in the memory of this GPU, on a stream that comes after that of the round; it all stays
-        // until the stream has passed the kernel, as memory that is freed waits for that, and `RankEngine` for the caller's.
-        unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch) }
+        let launch = Launch { waves, refused, ..Launch::default() };
+        // SAFETY: `Messages::run_of` has checked that the rows and their answers are within the memory of the round, and they are
+        // aligned to lines. This rank alone uses that memory: an exchange that may be under way writes to and reads other
+        // messages. The stream comes after that of the round. It all stays until the stream has passed the kernel, as memory that
+        // is freed waits for that, and `RankEngine` for the caller's.
+        unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch)? };
+        // On the host, the search is over. The next round may begin before this one ends.
+        if buffers.is_gpu() { Ok(()) } else { self.take_fresh(buffers, fresh) }
     }
 
     /// Waits for everything that was begun. Returns the counts of each rank's rows since the operation began, the number of
@@ -164,8 +116,8 @@ impl Puts {
         Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh, wrong))
     }
 
-    /// Adds the references of vectors that the round has stored to `fresh`, if they are wanted there and still on the GPU. All
-    /// puts of the round were begun, and none of another round.
+    /// Adds the references of vectors that the round has stored to `fresh`, if they are wanted there. All
+    /// puts of the round were begun, and none of another round whose references are not taken yet.
     pub(super) fn take_fresh(&mut self, buffers: &Buffers, fresh: &mut Vec<u64>) -> Result<()> {
         if let (Some(last), Some(memory), Fresh::Host) = (self.last_put, &self.fresh_memory, self.fresh) {
             let at = last as u64 * size_of::<Counts>() as u64 + NEW_REFERENCES_AT;

@@ -3,7 +3,7 @@
 pub use crate::backend::MemorySpace;
 
 use crate::Result;
-use crate::backend::{Rank, RankMemory};
+use crate::backend::{Memory, Rank};
 use crate::layout::rank::Stream;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -134,9 +134,8 @@ pub(super) fn deadline(began: Instant, timeout: Duration) -> Instant {
 
 impl Region {
     /// Region in a rank's memory, which a transport uses in the order of a stream.
-    pub(super) fn of(rank: &dyn Rank, stream: Stream, memory: &RankMemory, offset: u64, bytes: u64) -> Self {
-        memory.check(offset, bytes);
-        Self { address: memory.address + offset, bytes: bytes as usize, place: rank.place(stream) }
+    pub(super) fn of(rank: &dyn Rank, stream: Stream, memory: &Memory, offset: u64, bytes: u64) -> Self {
+        Self { address: memory.at(offset, bytes), bytes: bytes as usize, place: rank.place(stream) }
     }
 }
 

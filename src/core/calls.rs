@@ -44,6 +44,12 @@ impl Calls {
         (self.counts.load(Ordering::SeqCst) >> 32) as u32 == number.wrapping_add(1)
     }
 
+    /// Whether kernels may have references, or put rows: a view was handed out, or a batch was put on a stream.
+    pub(super) fn may_have_kernels(&self) -> bool {
+        // Sequentially consistent, as all accesses of calls: a kernel that is noted before this call begins is seen.
+        self.has_kernels.load(Ordering::SeqCst)
+    }
+
     /// Notes that kernels may have references from now on.
     #[allow(dead_code, reason = "on the host a call has ended when it returns, and has no kernels")]
     pub(crate) fn note_kernels(&self) {

@@ -135,8 +135,8 @@ impl dyn Store {
                 machine.read(*displaced.outcomes, first, outcomes)?;
             }
             let mut full = 0;
-            for at in 0..piece {
-                if outcomes[at] == Outcome::Full as u8 {
+            for (at, outcome) in outcomes.iter().enumerate() {
+                if *outcome == Outcome::Full as u8 {
                     keys.swap(full, at);
                     full += 1;
                 }

@@ -1,11 +1,11 @@
 //! Growth of tables: every vector moves into a larger table.
 
 use super::ending::Ending;
+use super::growth_limit::{Growth, LEAST_GROWTH, WORTH_WHILE};
 use super::relocation::move_by_relocation;
 use super::schedule::nodes_of_next;
-use super::table::{FIND_OR_PUT, RawTable, Sized};
-use super::upsert::Beside;
-use super::within::{Growth, LEAST_GROWTH, WORTH_WHILE};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
+use super::upsert::UpsertTarget;
 use crate::host::zeroed;
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
@@ -82,7 +82,7 @@ impl RawTable {
     /// Returns the room of a table that grows for `offered` vectors, if all are new, below the fill at which it grows. How many
     /// nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too. While it may
     /// grow, fewer vectors are put if nodes would run out otherwise, by the number that the last vectors needed.
-    pub(super) fn room_for(&self, sized: &Sized, offered: usize) -> Result<Room> {
+    pub(super) fn room_for(&self, sized: &TableState, offered: usize) -> Result<Room> {
         // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         let (size, before) = (self.size_of(sized), self.stored_of(sized)?);
@@ -144,7 +144,7 @@ impl RawTable {
         mut batch: HostBatch<'_>,
         mut tally: Tally,
         before: Option<[u64; 2]>,
-        beside: Option<&dyn Beside>,
+        beside: Option<&dyn UpsertTarget>,
         ending: &mut Ending,
     ) -> Result<Tally> {
         // A batch that was stopped has no further outcomes.
@@ -166,7 +166,7 @@ impl RawTable {
         batch: &mut HostBatch<'_>,
         mut tally: Tally,
         before: Option<[u64; 2]>,
-        beside: Option<&dyn Beside>,
+        beside: Option<&dyn UpsertTarget>,
         ending: &mut Ending,
     ) -> Result<Tally> {
         while tally.full > 0 {
@@ -195,7 +195,7 @@ impl RawTable {
         rejected: Rejected,
         batch: &mut HostBatch<'_>,
         tally: Tally,
-        beside: Option<&dyn Beside>,
+        beside: Option<&dyn UpsertTarget>,
     ) -> Result<Tally> {
         let Rejected { positions, words, mut outcomes, mut references, mut new_references, operands } = rejected;
         let mut again = HostBatch {
@@ -319,14 +319,14 @@ impl RawTable {
         sized.store.put_displaced_back()?;
         let larger = match sized.store.grown(&parameters, now.slots, spare)? {
             Some((store, counts)) => {
-                let larger = Sized::of(store, &parameters);
+                let larger = TableState::of(store, &parameters);
                 if counts.full > 0 {
                     return Err(no_slots(&sized, &larger, self.slots_of(&larger), counts.full_nodes)?);
                 }
                 larger
             }
             None => {
-                let larger = Sized::new(&self.device, &parameters)?;
+                let larger = TableState::new(&self.device, &parameters)?;
                 self.move_all(&sized, &larger, now.slots, &|slots| sized.store.rehash_into(&*larger.store, slots))?;
                 larger
             }
@@ -344,7 +344,7 @@ impl RawTable {
     ///
     /// When whole trees were put into the larger table, an exploration of 18 million states from 2^20 slots (anderson.6, 3 words,
     /// a tree table, two threads) took 42 to 43 s of user time. It takes 32 s now, and 28 to 33 s with the right capacity.
-    fn move_roots(&self, sized: &mut Sized, parameters: &Parameters<'_>) -> Result<bool> {
+    fn move_roots(&self, sized: &mut TableState, parameters: &Parameters<'_>) -> Result<bool> {
         let Some(counts) = sized.store.move_roots(parameters, self.slots_of(sized))? else { return Ok(false) };
         if counts.full > 0 {
             let slots = parameters.spec.slots(&self.geometry.of_spec(parameters.spec), parameters.buckets);
@@ -363,8 +363,8 @@ impl RawTable {
     /// full and its slots grow by little or not at all. Keys of a cuckoo table are relocated first.
     pub(crate) fn move_all(
         &self,
-        from: &Sized,
-        to: &Sized,
+        from: &TableState,
+        to: &TableState,
         slots: u64,
         rehash: &dyn Fn(Range<u64>) -> Result<Counts>,
     ) -> Result<()> {
@@ -391,7 +391,7 @@ impl RawTable {
 }
 
 /// The error with the number of vectors of a table that found no slot in another one, which has `slots` slots.
-pub(super) fn no_slots(from: &Sized, to: &Sized, slots: u64, for_nodes: u64) -> Result<Error> {
+pub(super) fn no_slots(from: &TableState, to: &TableState, slots: u64, for_nodes: u64) -> Result<Error> {
     let ([offered, _], [stored, _]) = (from.store.stored()?, to.store.stored()?);
     Ok(Error::TableFull { rejected: offered.saturating_sub(stored), for_nodes, offered, stored, slots, cause: None })
 }

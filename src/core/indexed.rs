@@ -1,17 +1,16 @@
 //! Rows of an indexed table as the host uses them: their number, and how holes among them are closed.
 
 use super::calls::Call;
-use super::lock::{Alone, Shared};
-use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::lock::{Alone, SharedGuard};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
 use crate::layout::generation::Generation;
 use crate::layout::options::Parameters;
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::{Error, Result};
-use std::sync::atomic::Ordering;
 
 impl RawTable {
     /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
-    pub(super) fn begin_call(&self, sized: &Sized) -> Result<Option<Call<'_>>> {
+    pub(super) fn begin_call(&self, sized: &TableState) -> Result<Option<Call<'_>>> {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
@@ -32,18 +31,21 @@ impl RawTable {
             Ok(Some(found)) => found,
             nothing => return (None, nothing.map(drop)),
         };
-        // No value of the numbers that are taken back has been set, so those in memory are zeros; unless a kernel wrote too far.
-        self.arrays.keep(closing.given);
         let (moved, closed) = sized.store.close_holes(&closing);
+        if moved {
+            // The values of the numbers that are taken back are those of rows that have moved. Arrays see this when the guard is
+            // dropped.
+            self.arrays.keep(closing.given);
+        }
         (moved.then(|| (closing, sized.generation)), closed)
     }
 
-    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, Sized>, HoleClosing)>> {
+    fn holes_to_close(&self, call: &Call<'_>, filled: bool) -> Result<Option<(Alone<'_, TableState>, HoleClosing)>> {
         let Some((number, rows)) = call.alone else { return Ok(None) };
         // Another thread that has the table now (or this thread itself, if it holds the table's rows) may keep it for long. Do
         // not wait for it.
         let Some(mut sized) = self.try_sized_exclusively(FIND_OR_PUT) else { return Ok(None) };
-        if !self.calls.is_last(number) || self.calls.has_kernels.load(Ordering::SeqCst) {
+        if !self.calls.is_last(number) || self.calls.may_have_kernels() {
             return Ok(None);
         }
         let mut counts = sized.store.row_counts()?;
@@ -75,7 +77,7 @@ impl RawTable {
 
     /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
     /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
-    pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(Shared<'_, Sized>, u64)> {
+    pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(SharedGuard<'_, TableState>, u64)> {
         // A batch that is under way must not move the rows that are seen here.
         let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively(call) {
@@ -88,11 +90,11 @@ impl RawTable {
         Ok((sized, rows))
     }
 
-    fn dense_rows_of(&self, sized: &Sized, exclusively: bool) -> Result<u64> {
+    fn dense_rows_of(&self, sized: &TableState, exclusively: bool) -> Result<u64> {
         let dense = sized.store.dense();
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
         // While vectors are being put, two numbers that are not read at the same moment may agree by chance.
-        let is_unchanging = exclusively && !self.calls.has_kernels.load(Ordering::SeqCst);
+        let is_unchanging = exclusively && !self.calls.may_have_kernels();
         if dense == given || (is_unchanging && stored == given) {
             return Ok(given);
         }
@@ -101,7 +103,7 @@ impl RawTable {
     }
 
     /// Builds an index of the rows before `last`, of the size given by `parameters`. References are unchanged.
-    pub(super) fn reindex(&self, sized: &mut Sized, parameters: &Parameters<'_>, last: u64) -> Result<()> {
+    pub(super) fn reindex(&self, sized: &mut TableState, parameters: &Parameters<'_>, last: u64) -> Result<()> {
         let counts = sized.store.reindex(parameters, last)?;
         if counts.full > 0 {
             let slots = parameters.slots();
@@ -117,6 +119,7 @@ impl RawTable {
 mod tests {
     use super::*;
     use crate::{Device, IndexedTable, Reference, Request};
+    use std::sync::atomic::Ordering;
 
     /// A table whose rows 0, 1, 3, 4 are 0, 10, 30, 40, and the references to them. Row 2 is a hole that is not a spare.
     fn with_a_hole() -> (IndexedTable, Vec<Reference>) {

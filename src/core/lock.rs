@@ -99,7 +99,7 @@ impl<T> TableLock<T> {
     /// # Errors
     ///
     /// [`Error::SelfDeadlock`] if this thread has it exclusively.
-    pub(crate) fn share(&self, call: &'static str) -> Result<Shared<'_, T>> {
+    pub(crate) fn share(&self, call: &'static str) -> Result<SharedGuard<'_, T>> {
         self.share_if(call, |mode| mode == Mode::Shared)
     }
 
@@ -108,12 +108,12 @@ impl<T> TableLock<T> {
     /// # Panics
     ///
     /// If this thread has an `Alone`, during which no code of a caller runs.
-    pub(crate) fn look(&self) -> Shared<'_, T> {
+    pub(crate) fn look(&self) -> SharedGuard<'_, T> {
         self.share_if("a look at the table", |mode| mode != Mode::Alone).expect("no call looks at a table that it is changing")
     }
 
     #[inline]
-    fn share_if(&self, call: &'static str, is_allowed: impl Fn(Mode) -> bool) -> Result<Shared<'_, T>> {
+    fn share_if(&self, call: &'static str, is_allowed: impl Fn(Mode) -> bool) -> Result<SharedGuard<'_, T>> {
         // In one step for a thread that has no guard of this lock.
         let entered = held(|held| {
             let mut own = held.iter().filter(|guard| guard.lock == self.id).peekable();
@@ -140,7 +140,7 @@ impl<T> TableLock<T> {
                 Ok(_) => {
                     #[cfg(test)]
                     SHARED_SO_FAR.set(SHARED_SO_FAR.get() + 1);
-                    return Ok(Shared { lock: self, call, thread: PhantomData });
+                    return Ok(SharedGuard { lock: self, call, thread: PhantomData });
                 }
                 Err(now) => state = now,
             }
@@ -238,17 +238,17 @@ impl<T> TableLock<T> {
 }
 
 /// The guard of a thread that shares the lock.
-pub(crate) struct Shared<'a, T> {
+pub(crate) struct SharedGuard<'a, T> {
     lock: &'a TableLock<T>,
     call: &'static str,
     /// Not `Send`: see the module.
     thread: PhantomData<*mut ()>,
 }
 
-// SAFETY: the only access that a `&Shared` allows is by `&T`.
-unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
+// SAFETY: the only access that a `&SharedGuard` allows is by `&T`.
+unsafe impl<T: Send + Sync> Sync for SharedGuard<'_, T> {}
 
-impl<T> Deref for Shared<'_, T> {
+impl<T> Deref for SharedGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -257,7 +257,7 @@ impl<T> Deref for Shared<'_, T> {
     }
 }
 
-impl<T> Drop for Shared<'_, T> {
+impl<T> Drop for SharedGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.lock.forget(self.call);
@@ -353,7 +353,7 @@ impl<T> Deref for Frozen<'_, T> {
 impl<T> Drop for Frozen<'_, T> {
     fn drop(&mut self) {
         self.lock.forget(self.call);
-        // Release: as in `drop` of `Shared`.
+        // Release: as in `drop` of `SharedGuard`.
         self.lock.state.fetch_sub(CLOSED | 1, Ordering::Release);
         self.lock.notify();
     }
@@ -378,7 +378,7 @@ mod tests {
         }
         impl<T: ?Sized> Ambiguous<()> for T {}
         impl<T: ?Sized + Send> Ambiguous<u8> for T {}
-        let _ = <Shared<'_, u8> as Ambiguous<_>>::is_not_send;
+        let _ = <SharedGuard<'_, u8> as Ambiguous<_>>::is_not_send;
         let _ = <Alone<'_, u8> as Ambiguous<_>>::is_not_send;
         let _ = <Frozen<'_, u8> as Ambiguous<_>>::is_not_send;
     };
@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn guards_may_be_dropped_while_their_thread_ends() {
         static LOCK: std::sync::LazyLock<TableLock<u64>> = std::sync::LazyLock::new(|| TableLock::new(7));
-        thread_local! { static KEPT: RefCell<Option<Shared<'static, u64>>> = const { RefCell::new(None) }; }
+        thread_local! { static KEPT: RefCell<Option<SharedGuard<'static, u64>>> = const { RefCell::new(None) }; }
         for _ in 0..10 {
             thread::spawn(|| KEPT.with(|kept| *kept.borrow_mut() = Some(LOCK.share("rows").unwrap()))).join().unwrap();
             thread::spawn(|| {

@@ -2,24 +2,29 @@
 
 use crate::Result;
 use crate::backend::Store;
-use crate::layout::Part;
+use crate::layout::TablePart;
 
 impl dyn Store {
     /// Calls `each` with the first `bytes` of a part: pieces of whole blocks of files, in order. Nothing else uses the table.
-    pub(crate) fn read_pieces(&self, part: Part, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn read_pieces(&self, part: TablePart, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         // SAFETY: memory of the table, which the caller has exclusively, or frozen.
         unsafe { self.machine().read_pieces(self.table().part(part), bytes, each) }
     }
 
     /// Copies the bytes of a part from `offset` on. Nothing else uses the table.
-    pub(crate) fn read_at(&self, part: Part, offset: u64, to: &mut [u8]) -> Result<()> {
+    pub(crate) fn read_at(&self, part: TablePart, offset: u64, to: &mut [u8]) -> Result<()> {
         // SAFETY: as in `read_pieces`.
         unsafe { self.machine().read(self.table().part(part), offset, to) }
     }
 
     /// Lets `each` write the first `bytes` of a part: pieces of whole blocks of files, in order.
-    pub(crate) fn fill_pieces(&mut self, part: Part, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
-        if part == Part::Rows {
+    pub(crate) fn fill_pieces(
+        &mut self,
+        part: TablePart,
+        bytes: u64,
+        each: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        if part == TablePart::Rows {
             self.make_rows(bytes)?;
         }
         // SAFETY: memory of the table, which is borrowed exclusively.

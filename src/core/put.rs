@@ -1,13 +1,13 @@
 //! Find-or-put of batches from the host. The common path runs under one guard: check, make room for results, search, report. If
 //! the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] and [`RawTable::retry_rejected`] take over.
 
-use super::batch::{Batch, Buffers, Results};
 use super::ending::Ending;
 use super::growth::Room;
-use super::lock::Shared;
+use super::lock::SharedGuard;
 use super::request::Request;
-use super::table::{FIND_OR_PUT, RawTable, Sized};
-use super::upsert::{Beside, Changes};
+use super::results::{Batch, Buffers, Results};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
+use super::upsert::{Changes, UpsertTarget};
 use crate::layout::generation::Generation;
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Error, Result, Tally};
@@ -15,7 +15,7 @@ use crate::{Error, Result, Tally};
 /// A find-or-put under way.
 struct Put<'a> {
     progress: BatchProgress<'a>,
-    beside: Option<&'a dyn Beside>,
+    beside: Option<&'a dyn UpsertTarget>,
     ending: Ending,
     tally: Tally,
     /// Generation of the references of all vectors but those in `moved`.
@@ -65,10 +65,10 @@ impl RawTable {
             put.ending.end(now.map(|now| results.locate_again(&now, put.moved.new as usize)));
         }
         if let Some(call) = call {
-            // An error leaves holes, and does not affect any outcome.
+            // An error leaves holes, and does not affect any outcome; but values that could not move with their rows are lost.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
             if let Some((closing, generation)) = moved {
-                put.ending.end(beside.map_or(Ok(()), |array| array.rows_moved(&closing)));
+                beside.map_or(Ok(()), |array| array.rows_moved(&closing))?;
                 results.rows_moved(&closing, generation);
             }
             put.ending.end(closed);
@@ -85,7 +85,13 @@ impl RawTable {
     }
 
     /// Puts vectors of a batch at once. `room`: what a table that grows had before.
-    fn put_part(&self, sized: Shared<'_, Sized>, mut part: HostBatch<'_>, room: Option<Room>, put: &mut Put<'_>) -> Result<()> {
+    fn put_part(
+        &self,
+        sized: SharedGuard<'_, TableState>,
+        mut part: HostBatch<'_>,
+        room: Option<Room>,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         if part.vectors.is_empty() {
             return Ok(());
         }
@@ -108,10 +114,16 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// If nothing has been put, or if keys are left without a slot, which no other result mentions. Otherwise the results so far
-    /// are reported with the error.
+    /// If the first part ends with one, or if keys are left without a slot, which no other result mentions. Otherwise the results
+    /// so far are reported with the error.
     #[cold]
-    fn put_in_parts(&self, sized: Shared<'_, Sized>, mut batch: HostBatch<'_>, room: Room, put: &mut Put<'_>) -> Result<()> {
+    fn put_in_parts(
+        &self,
+        sized: SharedGuard<'_, TableState>,
+        mut batch: HostBatch<'_>,
+        room: Room,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         let (spec, count) = (sized.spec, batch.count(sized.spec));
         drop(sized);
         let mut room = Some(room);

@@ -2,9 +2,9 @@
 
 use super::table::RawTable;
 use crate::backend::{Launch, Rank};
+use crate::layout::SearchMode;
 use crate::layout::rank::Stream;
-use crate::layout::view::{BatchView, Counts};
-use crate::layout::{BatchProgress, HostBatch, SearchMode};
+use crate::layout::view::BatchView;
 use crate::{Reference, Result};
 
 /// Name, in errors, of a batch of several ranks, which puts or looks up the vectors that this rank owns.
@@ -17,16 +17,8 @@ impl RawTable {
         self.sized.check_not_held(call)
     }
 
-    /// Searches once for the vectors of a batch, whose words the caller has counted. Neither grows nor relocates; that is up to
-    /// the caller.
-    pub(crate) fn search_once(&self, batch: &mut HostBatch<'_>) -> Result<Counts> {
-        let sized = self.ready(CLUSTER_BATCH)?;
-        let _call = self.begin_call(&sized)?;
-        sized.store.search_batch(sized.generation.tag(), batch, &mut BatchProgress::none())
-    }
-
     /// Enqueues the search of a batch in the memory of the table's machine, on a stream of a rank. References have the table's
-    /// generation.
+    /// generation. Neither grows nor relocates; that is up to the caller.
     ///
     /// # Safety
     ///
@@ -38,8 +30,13 @@ impl RawTable {
         batch: &BatchView,
         launch: Launch,
     ) -> Result<()> {
-        self.calls.note_kernels();
+        let is_gpu = self.device.machine.is_gpu();
+        if is_gpu {
+            self.calls.note_kernels();
+        }
         let sized = self.ready(CLUSTER_BATCH)?;
+        // On the host the search has ended when this returns.
+        let _call = if is_gpu { None } else { self.begin_call(&sized)? };
         let batch = BatchView { tag: sized.generation.tag(), ..*batch };
         // SAFETY: the caller guarantees the contract.
         unsafe { rank.enqueue_search(stream, &*sized.store, search, &batch, launch) }

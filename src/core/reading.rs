@@ -39,11 +39,11 @@ impl dyn Store {
         self.table_mut().set_dense(0);
         // SAFETY: the kernel takes the table only, whose memory is as large as its geometry says. It is borrowed exclusively.
         unsafe { self.launch(Kernel::Clear, self.table().clear_words(), &[])? };
+        *self.table().displaced() = None; // they are cleared, too
         self.machine().finish("clearing a table")?;
         if let Some(rows) = &self.table().rows {
             rows.words().bound = 0;
         }
-        *self.table().displaced() = None; // they are cleared, too
         self.forget();
         Ok(())
     }

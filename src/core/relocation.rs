@@ -2,7 +2,7 @@
 
 use super::ending::Ending;
 use super::growth::Rejected;
-use super::table::{FIND_OR_PUT, RawTable, Sized};
+use super::table::{FIND_OR_PUT, RawTable, TableState};
 use crate::layout::HostBatch;
 use crate::layout::generation::Generation;
 use crate::layout::view::Counts;
@@ -27,7 +27,7 @@ pub(crate) fn another_pass_helps(wanted: u64, found: u64, relocated: u64) -> boo
     !is_little(found, wanted) || relocated > wanted
 }
 
-impl Sized {
+impl TableState {
     /// Slots of the stash of a compact table.
     fn stash_slots(&self) -> u64 {
         self.spec.layout(self.buckets).map_or(0, |layout| layout.stash.slots())
@@ -46,7 +46,7 @@ impl Sized {
 ///
 /// Offers the keys of as many slots at a time as the stash has. So about as many keys are offered again after a pass as it has
 /// made room for.
-pub(super) fn move_by_relocation(to: &Sized, slots: u64, rehash: &dyn Fn(Range<u64>) -> Result<Counts>) -> Result<bool> {
+pub(super) fn move_by_relocation(to: &TableState, slots: u64, rehash: &dyn Fn(Range<u64>) -> Result<Counts>) -> Result<bool> {
     let stash = to.stash_slots();
     let piece = stash.max(LEAST_SLOTS);
     // Different chains in every pass.
@@ -64,7 +64,7 @@ pub(super) fn move_by_relocation(to: &Sized, slots: u64, rehash: &dyn Fn(Range<u
 /// Relocates keys of a cuckoo table and calls `put` again, in turn, until `put` rejects no key. `rejected`: number of keys that
 /// found no slot the last time. Nothing else uses the table. Returns false if relocation frees hardly any more slots.
 pub(super) fn put_by_relocation(
-    table: &Sized,
+    table: &TableState,
     rejected: u64,
     seeds: &mut impl Iterator<Item = u64>,
     put: &mut impl FnMut() -> Result<Counts>,
@@ -97,7 +97,7 @@ impl RawTable {
         // Keys that an earlier relocation left without a slot, when it met an error.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
-        let Sized { store, generation, .. } = &mut *sized;
+        let TableState { store, generation, .. } = &mut *sized;
         store.relocate(next.number(), &mut || *generation = next)
     }
 

@@ -1,5 +1,5 @@
-use super::batch::Buffers;
-use super::table::Sized;
+use super::results::Buffers;
+use super::table::TableState;
 use crate::layout::batch::Callback;
 use crate::{Error, Reference, Result};
 use std::fmt;
@@ -161,7 +161,7 @@ impl<'a> Request<'a> {
 
     /// Returns an error unless every slice has the length that `count` vectors need, and no reference that must be current is
     /// stale.
-    pub(super) fn check(&self, sized: &Sized, count: usize) -> Result<()> {
+    pub(super) fn check(&self, sized: &TableState, count: usize) -> Result<()> {
         let rows = |what, given: Option<usize>, needed: usize| match given {
             Some(given) if given != needed => Err(Error::LengthMismatch { what, given, needed }),
             _ => Ok(()),

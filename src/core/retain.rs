@@ -2,7 +2,7 @@
 
 use super::growth::no_slots;
 use super::relocation::put_by_relocation;
-use super::table::{RawTable, Sized};
+use super::table::{RawTable, TableState};
 use crate::layout::options::Parameters;
 use crate::layout::{BatchProgress, HostBatch, SearchMode};
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ pub(crate) type Keep<'a> = dyn FnMut(&[u32], &mut Vec<bool>) + 'a;
 
 /// A table that will replace another, and the number of vectors that it lacks.
 pub(crate) struct Rebuilt {
-    pub table: Sized,
+    pub table: TableState,
     pub removed: u64,
     /// Indexed tables only: the former numbers of its rows, in order.
     pub numbers: Option<Vec<u64>>,
@@ -34,7 +34,11 @@ impl RawTable {
 
     /// Replaces the table by the result of `rebuild`. Returns the number of vectors removed. If there is no other
     /// table, this one is unchanged. Waits for all work on the machine before.
-    pub(crate) fn replace(&self, call: &'static str, rebuild: impl FnOnce(&Sized) -> Result<Option<Rebuilt>>) -> Result<u64> {
+    pub(crate) fn replace(
+        &self,
+        call: &'static str,
+        rebuild: impl FnOnce(&TableState) -> Result<Option<Rebuilt>>,
+    ) -> Result<u64> {
         let sized = self.sized_exclusively(call)?;
         sized.store.synchronize()?;
         sized.store.put_displaced_back()?;
@@ -48,8 +52,8 @@ impl RawTable {
         Ok(removed)
     }
 
-    pub(crate) fn parameters_of<'a>(&'a self, sized: &Sized) -> Parameters<'a> {
-        let Sized { spec, buckets, node_buckets, .. } = *sized;
+    pub(crate) fn parameters_of<'a>(&'a self, sized: &TableState) -> Parameters<'a> {
+        let TableState { spec, buckets, node_buckets, .. } = *sized;
         Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets }
     }
 
@@ -60,7 +64,7 @@ impl RawTable {
     }
 
     /// Table of the vectors that `keep` selects; none if it selects all.
-    fn kept_vectors(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
+    fn kept_vectors(&self, sized: &TableState, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let (mut flags, mut removed) = (Vec::new(), 0);
         // As long as all stay, there is no other table, which might have no memory, or no slot for one of them.
         let mut pieces = self.pieces(self.slots_of(sized));
@@ -74,7 +78,7 @@ impl RawTable {
             }
         }
         let Some((changed, kept)) = first_changed else { return Ok(None) };
-        let table = Sized::new(&self.device, &self.parameters_of(sized))?;
+        let table = TableState::new(&self.device, &self.parameters_of(sized))?;
         let mut seeds = table.generation.number()..;
         let mut put_all = |words: Vec<u32>| -> Result<()> {
             let mut put = || {
@@ -101,7 +105,7 @@ impl RawTable {
     }
 
     /// Table of the rows that `keep` selects, in their order, without holes; none if it selects all.
-    fn kept_rows(&self, sized: &Sized, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
+    fn kept_rows(&self, sized: &TableState, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let given = sized.store.row_counts()?.given;
         let (mut flags, mut removed) = (Vec::new(), 0);
         let mut numbers = Vec::new();
@@ -114,7 +118,7 @@ impl RawTable {
     }
 
     /// Table of the rows with these numbers, which are stored, in order and without holes.
-    pub(crate) fn rows_only(&self, sized: &Sized, numbers: Vec<u64>, removed: u64) -> Result<Rebuilt> {
+    pub(crate) fn rows_only(&self, sized: &TableState, numbers: Vec<u64>, removed: u64) -> Result<Rebuilt> {
         let parameters = self.parameters_of(sized);
         let mut store = self.device.machine.new_store(&parameters)?;
         let count = numbers.len() as u64;
@@ -125,7 +129,7 @@ impl RawTable {
         }
         store.set_counts(&[count, count, count], &[])?;
         let counts = store.reindex(&parameters, count)?;
-        let table = Sized::of(store, &parameters);
+        let table = TableState::of(store, &parameters);
         if counts.full > 0 {
             return Err(no_slots(sized, &table, self.slots_of(&table), 0)?);
         }

@@ -7,7 +7,7 @@ use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::layout::view::{Counts, RowMove};
-use crate::layout::{Kernel, Part};
+use crate::layout::{Kernel, TablePart};
 use std::ops::Range;
 use std::sync::MutexGuard;
 
@@ -264,7 +264,7 @@ impl dyn Store {
         let unsure = first.max(view.dense);
         let (mut holes, _) = if unsure < last { self.list_holes(unsure..last, last - unsure)? } else { (Vec::new(), 0) };
         let mut vectors = zeroed::<u32>((last - first) as usize * width)?;
-        let words = self.table().part(Part::Rows);
+        let words = self.table().part(TablePart::Rows);
         // SAFETY: memory of the table. A GPU copies rows that are written meanwhile, too, which are holes (determined above).
         unsafe { self.machine().read(words, spec.row_bytes(first), bytemuck::cast_slice_mut(&mut vectors))? };
         holes.sort_unstable();

@@ -1,9 +1,9 @@
 //! A table of any device and key type: it knows words, slots and bytes.
 
 use super::arrays::Arrays;
-use super::batch::{are_seen, references_of};
 use super::calls::Calls;
-use super::lock::{Alone, Shared, TableLock};
+use super::lock::{Alone, SharedGuard, TableLock};
+use super::results::{are_seen, references_of};
 use super::schedule::{NEARLY_FULL, remember};
 use super::stats::Stats;
 use crate::backend::Store;
@@ -27,7 +27,7 @@ pub(crate) struct RawTable {
     pub(crate) options: Options,
     pub(crate) seeds: Seeds,
     pub(super) geometry: Geometry,
-    pub(super) sized: TableLock<Sized>,
+    pub(super) sized: TableLock<TableState>,
     /// Indexed tables only: the calls that may have references to rows.
     pub(crate) calls: Calls,
     /// Indexed tables only: arrays of values for the rows.
@@ -52,7 +52,7 @@ pub(crate) struct Loaded {
 }
 
 /// The part of a table that growth replaces.
-pub(crate) struct Sized {
+pub(crate) struct TableState {
     pub store: Box<dyn Store>,
     /// A larger node table may make compact roots of more bits.
     pub spec: Spec,
@@ -62,7 +62,7 @@ pub(crate) struct Sized {
     pub generation: Generation,
 }
 
-impl Sized {
+impl TableState {
     /// Allocates the empty memory of a table of this size.
     pub(crate) fn new(device: &Device, parameters: &Parameters<'_>) -> Result<Self> {
         Ok(Self::of(device.machine.new_store(parameters)?, parameters))
@@ -121,11 +121,11 @@ impl RawTable {
         let spec = options.spec(device.chunk_bytes(options.claimed_words()), size)?;
         let geometry = device.machine.geometry(spec)?;
         let buckets = size::buckets(&geometry, spec, size.slots)?;
-        let sized = Sized::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
+        let sized = TableState::new(device, &Parameters::new(&options, &seeds, spec, buckets, size)?)?;
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
 
-    pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: Sized) -> Self {
+    pub(crate) fn of_store(device: &Device, options: Options, seeds: Seeds, geometry: Geometry, sized: TableState) -> Self {
         let (device, sized) = (device.clone(), TableLock::new(sized));
         let (calls, arrays) = (Calls::default(), Arrays::default());
         let (cannot_grow_at, memory, counts) = (AtomicU64::new(0), Mutex::new(options.memory), Mutex::default());
@@ -139,18 +139,18 @@ impl RawTable {
     /// Shares the table for the operation `call`. While the guard is held, the table neither grows nor is cleared.
     ///
     /// Returns an error if the calling thread is saving the table, and this is called from its writer.
-    pub(crate) fn sized(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
+    pub(crate) fn sized(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         self.sized.share(call)
     }
 
     /// Shares the table to look at sizes. Allowed even while the calling thread saves it.
-    pub(crate) fn look(&self) -> Shared<'_, Sized> {
+    pub(crate) fn look(&self) -> SharedGuard<'_, TableState> {
         self.sized.look()
     }
 
     /// Shares the table with every key in a slot, to look at slots; otherwise as `sized`.
     #[inline]
-    pub(crate) fn ready(&self, call: &'static str) -> Result<Shared<'_, Sized>> {
+    pub(crate) fn ready(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         loop {
             let sized = self.sized(call)?;
             if !self.options.is_cuckoo() || !sized.store.has_displaced() {
@@ -167,14 +167,14 @@ impl RawTable {
     }
 
     /// Exclusive access, if no thread has the table now.
-    pub(super) fn try_sized_exclusively(&self, call: &'static str) -> Option<Alone<'_, Sized>> {
+    pub(super) fn try_sized_exclusively(&self, call: &'static str) -> Option<Alone<'_, TableState>> {
         self.sized.try_take(call)
     }
 
     /// Exclusive access for the operation `call`. Waits until all other operations are done.
     ///
     /// Returns an error if the calling thread holds the table: it would wait for itself.
-    pub(crate) fn sized_exclusively(&self, call: &'static str) -> Result<Alone<'_, Sized>> {
+    pub(crate) fn sized_exclusively(&self, call: &'static str) -> Result<Alone<'_, TableState>> {
         self.sized.take(call)
     }
 
@@ -183,21 +183,21 @@ impl RawTable {
     }
 
     /// Number of slots of the table.
-    pub(crate) fn slots_of(&self, sized: &Sized) -> u64 {
+    pub(crate) fn slots_of(&self, sized: &TableState) -> u64 {
         sized.spec.slots(&self.geometry_of(sized), sized.buckets)
     }
 
     /// Layout of the table.
-    pub(crate) fn geometry_of(&self, sized: &Sized) -> Geometry {
+    pub(crate) fn geometry_of(&self, sized: &TableState) -> Geometry {
         self.geometry.of_spec(sized.spec)
     }
 
     /// Upper bound (exclusive) of the numbers of references.
-    pub(crate) fn references_of(&self, sized: &Sized) -> u64 {
+    pub(crate) fn references_of(&self, sized: &TableState) -> u64 {
         if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
 
-    pub(super) fn size_of(&self, sized: &Sized) -> Size {
+    pub(super) fn size_of(&self, sized: &TableState) -> Size {
         Size { slots: self.slots_of(sized), nodes: 2 * sized.node_buckets }
     }
 
@@ -209,7 +209,7 @@ impl RawTable {
         self.bytes_of(&self.look())
     }
 
-    pub(crate) fn bytes_of(&self, sized: &Sized) -> u64 {
+    pub(crate) fn bytes_of(&self, sized: &TableState) -> u64 {
         let rows = sized.store.row_bytes();
         let filter = self.options.filter_bytes(self.slots_of(sized));
         sized.spec.bytes(&self.geometry_of(sized), sized.buckets) + node_bytes(sized.node_buckets) + rows + filter
@@ -233,7 +233,7 @@ impl RawTable {
     }
 
     /// As [`stored`](Self::stored), of a table that the caller shares.
-    pub(super) fn stored_of(&self, sized: &Sized) -> Result<[u64; 2]> {
+    pub(super) fn stored_of(&self, sized: &TableState) -> Result<[u64; 2]> {
         let counts = sized.stored()?;
         let Size { slots, nodes } = self.size_of(sized);
         // A full table may have rejected vectors, whose nodes belong to no stored vector.
@@ -265,6 +265,9 @@ impl RawTable {
         }
         if let Some(key_bits) = self.options.key_bits() {
             check_keys(words, key_bits)?;
+        }
+        if let Some(bits) = self.options.last_bits() {
+            check_last_words(words, width, bits)?;
         }
         Ok(words.len() / width)
     }
@@ -306,7 +309,7 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively("clear")?;
-        let Sized { store, generation, .. } = &mut *sized;
+        let TableState { store, generation, .. } = &mut *sized;
         store.clear(&mut || {
             *generation = Generation::next();
             self.arrays.keep(0);
@@ -341,6 +344,15 @@ impl RawTable {
         }
         let (vectors, slots) = sized.store.export(slots)?;
         Ok((vectors, references_of(slots, generation)))
+    }
+}
+
+/// Returns an error if the last word of a vector of `width` words has more than `bits` bits, which are fewer than 32.
+fn check_last_words(words: &[u32], width: usize, bits: u32) -> Result<()> {
+    let mut last = words.chunks_exact(width).map(|vector| vector[width - 1]).enumerate();
+    match last.find(|(_, word)| word >> bits != 0) {
+        None => Ok(()),
+        Some((position, word)) => Err(Error::LastWordTooLarge { word, position, last_bits: bits }),
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
-use super::table::{FIND_OR_PUT, Sized};
-use super::values::{Array, Memory};
+use super::table::{FIND_OR_PUT, TableState};
+use super::values::{Array, ArrayMemory};
 use crate::layout::Upsert;
 use crate::layout::rows::HoleClosing;
 use crate::layout::upsert::{Combine, Number};
@@ -18,13 +18,13 @@ use bytemuck::Pod;
 #[derive(Clone, Copy)]
 pub(crate) struct Changes<'a> {
     pub upsert: Upsert<'a>,
-    pub array: &'a dyn Beside,
+    pub array: &'a dyn UpsertTarget,
 }
 
 /// An array that a batch changes. The caller borrows it exclusively.
-pub(crate) trait Beside {
+pub(crate) trait UpsertTarget {
     /// Makes the values of all numbers that the table can give usable, and what they must be before.
-    fn make_all(&self, sized: &Sized) -> Result<()>;
+    fn make_all(&self, sized: &TableState) -> Result<()>;
 
     /// The batch has put its vectors, and no row has moved since.
     fn put(&self);
@@ -33,8 +33,8 @@ pub(crate) trait Beside {
     fn rows_moved(&self, closing: &HoleClosing) -> Result<()>;
 }
 
-impl<V: Pod> Beside for Array<V> {
-    fn make_all(&self, sized: &Sized) -> Result<()> {
+impl<V: Pod> UpsertTarget for Array<V> {
+    fn make_all(&self, sized: &TableState) -> Result<()> {
         let numbers = self.table.references_of(sized);
         let mut memory = self.open(sized, numbers)?;
         // Whatever happens from now on, any of them may have been written.
@@ -43,10 +43,11 @@ impl<V: Pod> Beside for Array<V> {
     }
 
     fn put(&self) {
-        // While this is held, no number is taken back. If some have been since, or the GPU does not say, all count as written.
+        // While this is held, no number is taken back. All numbers count as written if some have been taken back since, if
+        // kernels on other streams may have given numbers that are not counted yet, or if the GPU does not answer.
         let sized = self.table.look();
         let mut memory = self.lock();
-        let is_as_it_was = *locked(&self.renumbering) == Renumbering::none();
+        let is_as_it_was = *locked(&self.renumbering) == Renumbering::none() && !self.table.calls.may_have_kernels();
         if let (true, Ok([_, given])) = (is_as_it_was, sized.store.stored()) {
             memory.used = memory.used.min(given);
         }
@@ -55,7 +56,7 @@ impl<V: Pod> Beside for Array<V> {
     fn rows_moved(&self, closing: &HoleClosing) -> Result<()> {
         let sized = self.table.sized(FIND_OR_PUT)?;
         let mut memory = self.lock();
-        let Memory { values, used, .. } = &mut *memory;
+        let ArrayMemory { values, used, .. } = &mut *memory;
         let value_bytes = size_of::<V>();
         if let Some(bytes) = values.host_bytes_mut(Self::bytes_of(*used)) {
             for moved in &closing.moves {
@@ -79,6 +80,10 @@ impl<V: Number> Array<V> {
         let is_one = operands.len() == 1;
         if !is_one && operands.len() != count {
             return Err(Error::LengthMismatch { what: "operands", given: operands.len(), needed: count });
+        }
+        // Kernels of the caller's streams may be changing values, by accesses that are not atomic.
+        if self.table.calls.may_have_kernels() {
+            self.table.look().store.synchronize()?;
         }
         let upsert = Upsert::new(operands, is_one, combine, self.lock().values.address());
         self.table.find_or_put(words, request, Some(Changes { upsert, array: self }))

@@ -10,8 +10,8 @@
 //! such a batch.
 
 use super::arrays::{Renumbering, locked};
-use super::lock::Shared;
-use super::table::{RawTable, Sized};
+use super::lock::SharedGuard;
+use super::table::{RawTable, TableState};
 use super::value_memory::ValueMemory;
 use crate::host::zeroed;
 use crate::{Error, Reference, Result};
@@ -25,12 +25,12 @@ const MAX_ALIGNMENT: usize = 4096;
 pub(crate) struct Array<V> {
     pub(crate) table: Arc<RawTable>,
     pub(super) renumbering: Arc<Mutex<Renumbering>>,
-    memory: Mutex<Memory>,
+    memory: Mutex<ArrayMemory>,
     /// Value of a vector until it is set.
     initial: V,
 }
 
-pub(crate) struct Memory {
+pub(crate) struct ArrayMemory {
     pub values: ValueMemory,
     /// Values from this number on have not been written.
     pub used: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Memory {
 
 /// Values as a slice: in the array itself, while the table stays unchanged, or copied from another memory.
 pub(crate) enum Viewed<'a, V> {
-    InPlace { _sized: Shared<'a, Sized>, values: &'a [V] },
+    InPlace { _sized: SharedGuard<'a, TableState>, values: &'a [V] },
     Copied(Vec<V>),
 }
 
@@ -50,7 +50,7 @@ impl<V> Array<V> {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ArrayMemory> {
         locked(&self.memory)
     }
 }
@@ -67,7 +67,7 @@ impl<V: Pod> Array<V> {
         // While the table's lock is held: numbers taken back later are then taken back in this array, too.
         let renumbering = table.arrays.add();
         drop(sized);
-        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(Memory { values, used: 0, filled: 0 }), initial })
+        Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(ArrayMemory { values, used: 0, filled: 0 }), initial })
     }
 
     /// Number of numbers that the table has given.
@@ -85,7 +85,7 @@ impl<V: Pod> Array<V> {
     /// back.
     ///
     /// While slices of `view` exist, no number has changed: they hold the table's lock.
-    pub(crate) fn open(&self, sized: &Sized, numbers: u64) -> Result<MutexGuard<'_, Memory>> {
+    pub(crate) fn open(&self, sized: &TableState, numbers: u64) -> Result<MutexGuard<'_, ArrayMemory>> {
         let mut memory = self.lock();
         // The caller has the table's lock, so no change is added now.
         let mut renumbering = locked(&self.renumbering);
@@ -112,7 +112,7 @@ impl<V: Pod> Array<V> {
     }
 
     /// Sets the values from this number on to the initial one.
-    fn take_back(&self, memory: &mut Memory, kept: u64) -> Result<()> {
+    fn take_back(&self, memory: &mut ArrayMemory, kept: u64) -> Result<()> {
         if kept < memory.used {
             let initial = if self.begins_with_zeros() { &[0] } else { bytemuck::bytes_of(&self.initial) };
             memory.values.fill(Self::bytes_of(kept)..Self::bytes_of(memory.used), initial)?;
@@ -122,7 +122,7 @@ impl<V: Pod> Array<V> {
     }
 
     /// Moves the value with number `from[i]` to number i. Returns the number from which the values are void.
-    fn renumber(&self, memory: &mut Memory, from: &[u64]) -> Result<u64> {
+    fn renumber(&self, memory: &mut ArrayMemory, from: &[u64]) -> Result<u64> {
         let used = memory.used;
         let left = used.min(from.len() as u64);
         // In place, because numbers only decrease.
@@ -260,7 +260,7 @@ impl Places {
 }
 
 /// Copies the values at `references` from the memory of another machine.
-fn gather<V: Pod>(values: &ValueMemory, sized: &Sized, references: &[u64]) -> Result<Vec<V>> {
+fn gather<V: Pod>(values: &ValueMemory, sized: &TableState, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
@@ -273,7 +273,7 @@ fn read<V: Pod>(values: &ValueMemory, count: u64) -> Result<Vec<V>> {
     Ok(copied)
 }
 
-impl Sized {
+impl TableState {
     /// Returns the highest number plus one. Returns an error unless all are references to stored rows.
     fn numbers_of(&self, references: &[Reference]) -> Result<u64> {
         self.check_references(references)?;

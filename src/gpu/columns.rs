@@ -1,8 +1,8 @@
 //! Columns in device memory, which a kernel makes vectors of.
 
 use super::Stream;
-use super::batch::{check_buffer, foreign_owners};
 use super::buffer::{Buffer, BufferMut};
+use super::device_batch::{check_buffer, foreign_owners};
 use crate::backend::cuda::CudaStore;
 use crate::layout::columns::{Column, ColumnsView};
 use crate::{Key, Result, Storage, Table};

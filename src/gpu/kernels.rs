@@ -79,11 +79,11 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Argument for your own kernels that use this table: their `warpset::View`. Its layout is that of the headers, and no part
     /// of the interface.
     ///
-    /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is truncated, and only for
-    /// kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be under
-    /// way, or be launched, during `clear`, growth, `truncate`, `relocate`, `retain` and `save`, nor after an error of `relocate`
-    /// until another call has succeeded. The caller that launches it promises that, by `unsafe`. (Dropping a table waits for all
-    /// work that was submitted to the GPU before.) References that the kernel's threads get are slot numbers
+    /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is cleared or truncated, and
+    /// only for kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be
+    /// under way, or be launched, during `clear`, growth, `truncate`, `relocate`, `retain` and `save`, nor after an error of
+    /// `relocate` until another call has succeeded. The caller that launches it promises that, by `unsafe`. (Dropping a table
+    /// waits for all work that was submitted to the GPU before.) References that the kernel's threads get are slot numbers
     /// ([`reference`](Self::reference)). [`len`](Self::len) counts the vectors that they put by `Table::find_or_put`.
     ///
     /// # Errors
@@ -93,8 +93,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     pub fn kernel_argument(&self) -> Result<S::View> {
         let sized = self.raw.ready("kernel_argument")?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu("kernel_argument"))?;
-        self.raw.calls.note_kernels();
         store.make_all_rows()?;
+        self.raw.calls.note_kernels();
         Ok(store.view().into())
     }
 

@@ -3,18 +3,18 @@
 //! Streams, buffers and modules have types of this module. [`cudarc_0_19`] converts those of `cudarc` 0.19, and re-exports it.
 //! The example `custom_kernel` is a whole search that never leaves the GPU.
 
-pub(crate) mod batch;
 mod buffer;
 mod columns;
 pub mod cudarc_0_19;
 mod device;
+pub(crate) mod device_batch;
+mod device_rows;
+mod device_values;
 mod handles;
 mod kernels;
 mod pinned;
 mod precompile;
 mod retain;
-mod rows;
-mod values;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
@@ -25,12 +25,12 @@ pub use crate::layout::view::Counts;
 pub use crate::layout::view::{
     BatchView, CompactTreeView, CompactView, Geometry, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,
 };
-pub use batch::DeviceBatch;
 pub use buffer::{Buffer, BufferMut, ForeignSlice};
 pub use columns::DeviceColumns;
+pub use device_batch::DeviceBatch;
+pub use device_rows::DeviceRows;
+pub use device_values::DeviceValues;
 pub use handles::{Module, Stream};
 pub use kernels::{HEADERS, Program, compile, definitions, definitions_for, load, write_headers};
 pub use pinned::PinnedVec;
 pub use precompile::Precompile;
-pub use rows::DeviceRows;
-pub use values::DeviceValues;

@@ -6,7 +6,7 @@
 
 use crate::backend::cuda::ahead::Jobs;
 use crate::backend::cuda::chunk_bytes;
-use crate::backend::cuda::nvrtc::{Job, Part};
+use crate::backend::cuda::nvrtc::{Job, KernelSet};
 use crate::{Key, Result, Spec, Storage, TableBuilder};
 
 /// Kernels that background threads compile ahead of use, or find [on disk](crate::host_batches#compilation-and-the-kernel-cache).
@@ -68,7 +68,7 @@ impl Precompile {
     /// there is no CUDA driver. Errors of the compilation are reported by `build`.
     pub fn table<K: Key, S: Storage>(&mut self, builder: &TableBuilder<K, S>, compute_capability: (u32, u32)) -> Result<()> {
         let spec = spec_of(builder, compute_capability)?;
-        self.jobs.begin(&Job::table(spec, Some(Part::Put), compute_capability))
+        self.jobs.begin(&Job::table(spec, Some(KernelSet::Put), compute_capability))
     }
 
     /// Starts to compile your own CUDA C++ for tables of a builder. [`Table::compile`](crate::Table::compile) with the same

@@ -1,15 +1,18 @@
 //! Retaining the vectors that the caller's kernels have marked.
 
-use super::batch::check_buffer;
 use super::buffer::Buffer;
-use crate::backend::cuda::CudaStore;
+use super::device_batch::check_buffer;
+use crate::backend::Region;
+use crate::backend::cuda::Gpu;
 use crate::core::retain::Rebuilt;
-use crate::core::table::{RawTable, Sized};
+use crate::core::table::{RawTable, TableState};
+use crate::host::zeroed;
 use crate::layout::rows::RowCounts;
 use crate::{Key, Result, Storage, Table};
 
 /// Marks in the memory of a GPU: a byte for each slot or row number of a table.
 struct Marks<'a> {
+    gpu: &'a Gpu,
     buffer: &'a dyn Buffer<u8>,
     address: u64,
 }
@@ -73,7 +76,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         let stream = gpu.context().default_stream();
         // The table waits for all work on the GPU before it reads the marks.
         let (address, _read) = marks.device_ptr(&stream);
-        let marks = Marks { buffer: marks, address };
+        let marks = Marks { gpu, buffer: marks, address };
         self.raw.replace(CALL, |sized| match sized.spec.is_indexed() {
             true => marked_rows(&self.raw, sized, &marks),
             false => marked_vectors(&self.raw, sized, &marks),
@@ -82,33 +85,28 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 /// Table of the vectors whose slots are marked; none if all are.
-fn marked_vectors(raw: &RawTable, sized: &Sized, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
-    let from = store_of(sized);
+fn marked_vectors(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let slots = raw.slots_of(sized);
-    check_buffer(from.gpu(), "marks", marks.buffer, slots as usize)?;
-    let table = Sized::new(&raw.device, &raw.parameters_of(sized))?;
+    check_buffer(marks.gpu, "marks", marks.buffer, slots as usize)?;
+    let table = TableState::new(&raw.device, &raw.parameters_of(sized))?;
     // SAFETY: there is a byte for each slot (checked above), which is borrowed.
-    let rehash = |slots| unsafe { from.rehash_marked(store_of(&table), slots, marks.address) };
+    let rehash = |slots| unsafe { sized.store.rehash_marked(&*table.store, slots, marks.address) };
     raw.move_all(sized, &table, slots, &rehash)?;
     let removed = sized.stored()?[0] - table.stored()?[0];
     Ok((removed > 0).then_some(Rebuilt { table, removed, numbers: None }))
 }
 
 /// Table of the rows whose numbers are marked, in their order, without holes; none if all rows are.
-fn marked_rows(raw: &RawTable, sized: &Sized, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
-    let from = store_of(sized);
+fn marked_rows(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let RowCounts { stored, given, .. } = sized.store.row_counts()?;
-    check_buffer(from.gpu(), "marks", marks.buffer, given as usize)?;
+    check_buffer(marks.gpu, "marks", marks.buffer, given as usize)?;
+    let mut flags = zeroed::<u8>(given as usize)?;
     // SAFETY: as many bytes (checked above), which are borrowed.
-    let flags = unsafe { from.read_marks(marks.address, given)? };
+    unsafe { sized.store.machine().read(Region { address: marks.address, bytes: given }, 0, &mut flags)? };
     let mut holes = if stored < given { sized.store.list_holes(sized.store.dense()..given, given)?.0 } else { Vec::new() };
     holes.sort_unstable();
     let mut holes = holes.into_iter().peekable();
     let numbers: Vec<u64> = (0..given).filter(|row| holes.next_if_eq(row).is_none() && flags[*row as usize] != 0).collect();
     let removed = stored - numbers.len() as u64;
     if removed == 0 { Ok(None) } else { raw.rows_only(sized, numbers, removed).map(Some) }
-}
-
-fn store_of(sized: &Sized) -> &CudaStore {
-    CudaStore::of(&*sized.store).expect("a table stays on its machine")
 }

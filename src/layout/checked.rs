@@ -2,6 +2,7 @@
 
 use super::Spec;
 use super::kind::Kind;
+use super::limits::FEWEST_HALF_BITS;
 use super::strategy::Strategy;
 use crate::{Error, Result};
 use std::str::FromStr;
@@ -98,12 +99,22 @@ impl Spec {
     }
 
     /// Number of bits that can be set in the root pair of a tree of `width` words (at least three), if its references address
-    /// `nodes` slots.
-    pub(crate) fn root_bits(width: usize, nodes: u64) -> u32 {
+    /// `nodes` slots, and the last word of a vector has `last_bits` bits.
+    pub(crate) fn root_bits(width: usize, nodes: u64, last_bits: u32) -> u32 {
+        let reference = Self::reference_bits(nodes);
+        reference + if Self::ends_in_word(width) { last_bits } else { reference }
+    }
+
+    /// Bits of a reference in a root, if they number `nodes` slots.
+    pub(crate) fn reference_bits(nodes: u64) -> u32 {
         // The number after the last slot is also a reference, and keys have at least 20 bits.
-        let reference = (u64::BITS - nodes.leading_zeros()).max(10);
-        // The right half is a reference, or (of 2^n + 1 words) the last word.
-        if (width - 1).is_power_of_two() { reference + 32 } else { 2 * reference }
+        (u64::BITS - nodes.leading_zeros()).max(FEWEST_HALF_BITS)
+    }
+
+    /// Whether the right half of the root of a tree of `width` words is the last word: those of 2^n + 1 words. In other trees it
+    /// is a reference.
+    pub(crate) fn ends_in_word(width: usize) -> bool {
+        width > Self::ROOT_WORDS && (width - 1).is_power_of_two()
     }
 }
 

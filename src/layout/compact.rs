@@ -1,5 +1,6 @@
 //! How a compact table is laid out: cuda/warpset/compact/table.cuh says why.
 
+use super::limits::LAST_BITS;
 use super::permutation::{Permutation, inverse_of_odd};
 use super::view::{CompactView, HashView, LevelView};
 
@@ -179,7 +180,7 @@ impl Layout {
             inverses: family.multipliers.map(inverse_of_odd),
             step: family.step,
             bits: self.key_bits,
-            width: 2,
+            last_bits: LAST_BITS,
         };
         CompactView { main: self.main.view(address), stash: self.stash.view(address + self.main.bytes()), hash, stored }
     }

@@ -31,7 +31,7 @@ pub(crate) mod view;
 pub(crate) use batch::{BatchProgress, HostBatch};
 pub(crate) use kernel::Kernel;
 pub(crate) use kind::Kind;
-pub(crate) use part::Part;
+pub(crate) use part::TablePart;
 pub(crate) use reference::Reference;
 pub(crate) use search::SearchMode;
 pub(crate) use spec::Spec;

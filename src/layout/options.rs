@@ -1,7 +1,7 @@
 //! Options that a `TableBuilder` collects, and the parameters of a table of a given size.
 
 use super::kind::Kind;
-use super::limits::MAX_CAPACITY;
+use super::limits::{FEWEST_HALF_BITS, LAST_BITS, MAX_CAPACITY};
 use super::memory::MemoryLimit;
 use super::permutation::Permutation;
 use super::size::{self, Size, Slices, node_bytes, probe_limit};
@@ -38,6 +38,8 @@ pub(crate) struct Options {
     pub strategy: Strategy,
     /// Root tables only. (Bits of a compact root follow from the size of the node table.)
     pub key_bits: u32,
+    /// Tables of trees with compact roots only: bits of the last word of a vector.
+    pub last_bits: u32,
     /// Compact slots only. None: the smallest sufficient number.
     pub slot_bits: Option<u32>,
     /// Root tables only: keys may be relocated.
@@ -63,6 +65,7 @@ impl Options {
             filter: false,
             strategy: Strategy::DEFAULT,
             key_bits: 64,
+            last_bits: LAST_BITS,
             slot_bits: None,
             cuckoo: false,
             memory: MemoryLimit::FREE,
@@ -96,6 +99,12 @@ impl Options {
     /// Bits of keys, if vectors are keys.
     pub(crate) fn key_bits(&self) -> Option<u32> {
         (self.kind == Kind::Root).then_some(self.key_bits)
+    }
+
+    /// Bits of the last word of a vector that a root has room for, if it has not room for all.
+    pub(crate) fn last_bits(&self) -> Option<u32> {
+        let is_of_root = self.kind == Kind::CompactTree && Spec::ends_in_word(self.width);
+        (is_of_root && self.last_bits < LAST_BITS).then_some(self.last_bits)
     }
 
     /// Number of words that a slot is claimed by: those of a vector, or of the root of a tree. The machine determines how many of
@@ -138,7 +147,11 @@ impl Options {
                 if !Spec::tree(width, Strategy::DEFAULT, chunk_bytes)?.is_tree() {
                     return Spec::bucket(width, chunk_bytes);
                 }
-                let key_bits = Spec::root_bits(width, 2 * size::node_buckets(size.nodes)?);
+                if !(FEWEST_HALF_BITS..=LAST_BITS).contains(&self.last_bits) {
+                    let (given, most) = (self.last_bits.into(), LAST_BITS.into());
+                    return Err(Error::OutOfRange { what: "bits of the last word of a vector", given, least: 1, most });
+                }
+                let key_bits = Spec::root_bits(width, 2 * size::node_buckets(size.nodes)?, self.last_bits);
                 Spec::compact_tree(width, key_bits, slot_bits_for(key_bits)?, chunk_bytes)
             }
         }
@@ -261,7 +274,9 @@ impl<'a> Parameters<'a> {
         };
         let compact = || {
             let layout = self.spec.layout(self.buckets).expect("keys fit a table that was given buckets");
-            layout.view(&self.family(self.spec.key_bits), at.slots, at.stored)
+            let mut view = layout.view(&self.family(self.spec.key_bits), at.slots, at.stored);
+            view.hash.last_bits = self.options.last_bits;
+            view
         };
         match self.spec.kind {
             Kind::Bucket => View::new(Kind::Bucket, bucket()),

@@ -2,7 +2,7 @@
 
 /// A part of a table's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TablePart {
     /// Slots for vectors, keys or roots, or the index.
     Slots,
     Nodes,

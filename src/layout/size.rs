@@ -122,6 +122,12 @@ fn slice_buckets(slots_per_bucket: u64) -> u64 {
     SLICE_SLOTS / slots_per_bucket
 }
 
+/// Most vectors of a table with this number of slots that a GPU leaves to find-or-put when the table grows slice by slice, before
+/// it puts all of them so. They are far fewer unless the table is more than 0.95 full, or hashes are equal.
+pub(crate) fn most_left(slots: u64) -> u64 {
+    (slots >> 10).max(1)
+}
+
 /// Number of buckets that are probed by hashing for at least `slots` slots: whole slices, or a prime.
 fn hashed_buckets(slots: u64, slots_per_bucket: u32) -> u64 {
     let primes = prime_buckets(slots.min(LEAST_SLICED), slots_per_bucket);

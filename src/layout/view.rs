@@ -74,8 +74,8 @@ pub struct HashView {
     pub step: u64,
     /// Bits of keys and hashes.
     pub bits: u32,
-    /// Words of the vectors that are keys.
-    pub width: u32,
+    /// Bits of the right half of a root that is a key, if that half is the last word of a vector.
+    pub last_bits: u32,
 }
 
 /// One level of a compact table, the main level or the stash: `warpset::LevelView` of compact/table.cuh.

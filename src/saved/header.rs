@@ -2,9 +2,9 @@
 
 use super::blocks::{CHECKSUM, Sink, Source, stored_bytes};
 use super::slots::SlotLayout;
-use crate::core::table::{RawTable, Sized};
+use crate::core::table::{RawTable, TableState};
 use crate::layout::Kind;
-use crate::layout::limits::MAX_CAPACITY;
+use crate::layout::limits::{FEWEST_HALF_BITS, LAST_BITS, MAX_CAPACITY};
 use crate::layout::options::{Options, Parameters, SeedPair, Seeds};
 use crate::layout::size::{self, MAX_NODES, node_bytes};
 use crate::layout::spec::Spec;
@@ -92,7 +92,7 @@ fn described(kind: Kind, width: Option<usize>) -> String {
 
 impl Header {
     /// Header of a table that nothing else uses.
-    pub(super) fn of(raw: &RawTable, sized: &Sized) -> Result<Self> {
+    pub(super) fn of(raw: &RawTable, sized: &TableState) -> Result<Self> {
         let (options, seeds) = (raw.options, &raw.seeds);
         let mut strategy = [0; 16];
         let name = sized.spec.strategy().to_string();
@@ -131,7 +131,7 @@ impl Header {
             factors: [0; 3],
             step: 0,
         };
-        let Sized { spec, buckets, node_buckets, .. } = *sized;
+        let TableState { spec, buckets, node_buckets, .. } = *sized;
         let fields = fields.with_family(&Parameters { options: &options, seeds, spec, buckets, node_buckets });
         Ok(Self { version: VERSION, fields, seeds: seeds.clone(), options })
     }
@@ -223,7 +223,7 @@ impl Header {
             Kind::Tree => Spec::tree(width, self.options.strategy, chunk_bytes),
             Kind::Root => Spec::compact(key_bits, slot_bits, self.options.cuckoo, chunk_bytes),
             Kind::CompactTree if width <= 2 => bucket,
-            Kind::CompactTree if key_bits != Spec::root_bits(width, 2 * node_buckets) => return None,
+            Kind::CompactTree if key_bits != Spec::root_bits(width, 2 * node_buckets, self.options.last_bits) => return None,
             Kind::CompactTree => Spec::compact_tree(width, key_bits, slot_bits, chunk_bytes),
             Kind::Indexed if ![32, 64].contains(&slot_bits) => return None,
             Kind::Indexed => Spec::indexed(width, slot_bits, chunk_bytes),
@@ -254,12 +254,22 @@ impl Fields {
             dense: kind == Kind::Bucket && flags & DENSE != 0,
             strategy: if kind == Kind::Tree { self.strategy()? } else { defaults.strategy },
             key_bits: if kind == Kind::Root { key_bits } else { defaults.key_bits },
+            last_bits: if kind == Kind::CompactTree { self.last_bits() } else { defaults.last_bits },
             slot_bits: chosen.filter(|_| kind.is_compact()),
             cuckoo: kind == Kind::Root && flags & CUCKOO != 0,
             hash_mask,
             node_hash_mask,
             ..defaults
         })
+    }
+
+    /// Bits of the last word of vectors that roots have room for; all, if they are none of a root.
+    fn last_bits(&self) -> u32 {
+        let of_roots = Spec::ends_in_word(self.width as usize).then(|| {
+            let references = Spec::reference_bits(2u64.saturating_mul(self.node_buckets));
+            self.key_bits.checked_sub(references).filter(|bits| (FEWEST_HALF_BITS..=LAST_BITS).contains(bits))
+        });
+        of_roots.flatten().unwrap_or(LAST_BITS)
     }
 
     /// Adds the constants of the hash family of compact slots.

@@ -46,11 +46,11 @@ pub use file::{Named, NewFile};
 
 use crate::backend::Store;
 use crate::core::growth::GROW_AT_MOST;
-use crate::core::table::{Loaded, RawTable, Sized};
+use crate::core::table::{Loaded, RawTable, TableState};
 use crate::layout::Kind;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::layout::options::{Options, Parameters};
-use crate::layout::part::{BLOCK, Part};
+use crate::layout::part::{BLOCK, TablePart};
 use crate::layout::rows::row_bits;
 use crate::layout::size::Size;
 use crate::{Batch, Device, Error, FileFault, Reference, Request, Result, Spec};
@@ -78,7 +78,7 @@ impl RawTable {
         let mut to = Sink::new(to);
         header.write(&mut to)?;
         for (number, part, bytes) in
-            [(SLOTS, Part::Slots, slot_bytes), (NODES, Part::Nodes, node_bytes), (ROWS, Part::Rows, row_bytes)]
+            [(SLOTS, TablePart::Slots, slot_bytes), (NODES, TablePart::Nodes, node_bytes), (ROWS, TablePart::Rows, row_bytes)]
         {
             let mut block = 0;
             sized.store.read_pieces(part, bytes, &mut |piece| to.blocks(number, &mut block, piece))?;
@@ -127,12 +127,12 @@ impl RawTable {
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets, node_buckets };
         fields.check_family(&parameters).map_err(damaged)?;
         let mut store = device.machine.new_unfilled_store(&parameters)?;
-        from.fill(&mut *store, SLOTS, Part::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
+        from.fill(&mut *store, SLOTS, TablePart::Slots, fields.slot_bytes, |slots, _| match spec.is_indexed() {
             true => check_index(slots, spec, row_bits(spec.rows(&geometry, buckets), fields.slot_bits), fields.given),
             false => Ok(()),
         })?;
         from.fill_nodes(&mut *store, fields.node_bytes)?;
-        from.fill(&mut *store, ROWS, Part::Rows, fields.row_bytes, |_, _| Ok(()))?;
+        from.fill(&mut *store, ROWS, TablePart::Rows, fields.row_bytes, |_, _| Ok(()))?;
         let spares = from.spares(&fields)?;
         store.set_counts(&fields.counts(spec), &spares)?;
         if !spares.is_empty() {
@@ -141,7 +141,7 @@ impl RawTable {
                 return Err(from.damaged(format!("{stored} spare rows that are stored"), fields.spares * 8));
             }
         }
-        let sized = Sized::of(store, &parameters);
+        let sized = TableState::of(store, &parameters);
         let mut raw = Self::of_store(device, options, seeds, geometry, sized);
         let now = raw.look().generation;
         raw.loaded = Some(Loaded { saved: fields.generation, now });
@@ -178,15 +178,15 @@ impl RawTable {
         let parameters = Parameters { options: &options, seeds: &seeds, spec, buckets: roots.buckets, node_buckets };
         let mut store = device.machine.new_unfilled_store(&parameters)?;
         let mut at = 0;
-        store.fill_pieces(Part::Slots, slots.bytes_of(&roots), &mut |piece| {
-            roots.store.read_at(Part::Slots, at, piece)?;
+        store.fill_pieces(TablePart::Slots, slots.bytes_of(&roots), &mut |piece| {
+            roots.store.read_at(TablePart::Slots, at, piece)?;
             at += piece.len() as u64;
             Ok(())
         })?;
         from.fill_nodes(&mut *store, header.fields.node_bytes)?;
         store.set_counts(&header.fields.counts(spec), &[])?;
         let geometry = device.machine.geometry(spec)?;
-        let sized = Sized::of(store, &parameters);
+        let sized = TableState::of(store, &parameters);
         Ok(Self::of_store(device, options, seeds, geometry, sized))
     }
 
@@ -251,7 +251,7 @@ impl<R: Read> Source<R> {
         &mut self,
         store: &mut dyn Store,
         number: u32,
-        part: Part,
+        part: TablePart,
         bytes: u64,
         check: impl Fn(&[u8], u64) -> Result<(), String>,
     ) -> Result<()> {
@@ -265,7 +265,7 @@ impl<R: Read> Source<R> {
 
     /// Reads the nodes of a tree table. The slot behind the last bucket must be EMPTY: its number is the reference of (0, 0).
     fn fill_nodes(&mut self, store: &mut dyn Store, bytes: u64) -> Result<()> {
-        self.fill(store, NODES, Part::Nodes, bytes, |nodes, left| match nodes.last_chunk() {
+        self.fill(store, NODES, TablePart::Nodes, bytes, |nodes, left| match nodes.last_chunk() {
             Some(last) if left == 0 && *last != [0; 8] => {
                 Err(format!("the node slot behind the last bucket holds {:#018x}, and must be EMPTY", u64::from_le_bytes(*last)))
             }

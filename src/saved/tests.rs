@@ -3,9 +3,9 @@
 use super::header::{Header, VERSION};
 use super::slots::{SlotLayout, Vectors};
 use super::*;
-use crate::{BucketTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTable};
+use crate::{BucketTable, CompactTreeTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTable};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use warpset_testing::sizes::sized;
 
 /// Vectors of `width` words that differ in their first words.
@@ -26,7 +26,7 @@ fn read_slots(raw: &RawTable) -> Vec<u32> {
     // Reads pieces of all lengths, so that blocks of slots are cut anywhere.
     sized
         .store
-        .read_pieces(Part::Slots, slot_bytes, &mut |mut piece| {
+        .read_pieces(TablePart::Slots, slot_bytes, &mut |mut piece| {
             while !piece.is_empty() {
                 pieces += 1;
                 let (first, rest) = piece.split_at((pieces * 37 % 400 + 1).min(piece.len()));
@@ -102,7 +102,7 @@ fn saved_as(raw: &RawTable, layout: SlotLayout, version: u32) -> Vec<u8> {
     to.blocks(SLOTS, &mut 0, &memory).unwrap();
     let mut block = 0;
     let node_bytes = header.fields.node_bytes;
-    sized.store.read_pieces(Part::Nodes, node_bytes, &mut |piece| to.blocks(NODES, &mut block, piece)).unwrap();
+    sized.store.read_pieces(TablePart::Nodes, node_bytes, &mut |piece| to.blocks(NODES, &mut block, piece)).unwrap();
     to.finish().unwrap();
     bytes
 }
@@ -289,7 +289,7 @@ fn statistics_end_whatever_the_nodes_are() {
             nodes[last..].copy_from_slice(&7u64.to_le_bytes());
             Ok(())
         };
-        sized.store.fill_pieces(Part::Nodes, bytes, change).unwrap();
+        sized.store.fill_pieces(TablePart::Nodes, bytes, change).unwrap();
         buckets
     };
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -363,4 +363,48 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         }
     }
+}
+
+/// Vectors that have their last word in their root, which has room for some of its bits: they are found, and others refused,
+/// while slots and nodes grow, and when the table is loaded.
+#[test]
+fn last_words_of_few_bits_make_short_roots() {
+    for (width, last_bits) in [(3usize, 10), (3, 13), (5, 31), (9, 17)] {
+        let mask = (1u32 << last_bits) - 1;
+        let vector = |number: u32| {
+            let words = (0..width as u32 - 1).map(move |word| number.wrapping_mul(2 * word + 1) % (50 + 400 * word));
+            words.chain([number.wrapping_mul(0x9e37_79b1) & mask])
+        };
+        let vectors: Vec<u32> =
+            (0..sized(40_000, 25_000, 25_000)).flat_map(vector).chain((0..width as u32 - 1).chain([mask])).collect();
+        let stored = vectors.chunks(width).collect::<HashSet<_>>().len() as u64;
+        let builder = CompactTreeTable::builder(width).capacity(64).nodes(64).grows(true).last_bits(last_bits);
+        let table = builder.clone().build(&Device::cpu_with_threads(2)).unwrap();
+        let of_all_bits = CompactTreeTable::builder(width).capacity(64).nodes(64).build(&Device::cpu()).unwrap();
+        let bits = |table: &CompactTreeTable| table.spec().key_and_slot_bits().unwrap().0;
+        assert_eq!(bits(&table) + 32 - last_bits, bits(&of_all_bits), "{width} words");
+        assert_eq!(table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap().new, stored);
+        let mut file = Vec::new();
+        table.save(&mut file).unwrap();
+        let loaded = CompactTreeTable::load(&Device::cpu_with_threads(2), &file[..]).unwrap();
+        assert_eq!((loaded.spec(), loaded.slots()), (table.spec(), table.slots()));
+        for table in [&table, &loaded] {
+            table.reserve_total(2 * table.slots()).unwrap();
+            table.reserve_nodes(4 * table.node_slots()).unwrap();
+            let places = table.locate_many(&vectors).unwrap().into_iter().flatten().collect::<Vec<_>>();
+            assert!(table.get_many(&places).unwrap() == vectors && table.len().unwrap() == stored, "{width} words");
+            let mut beyond = vectors[..2 * width].to_vec();
+            beyond[2 * width - 1] = mask + 1;
+            let error = table.find_or_put_many(&beyond).unwrap_err();
+            let Error::LastWordTooLarge { word, position: 1, last_bits: of_table } = error else { panic!("{error}") };
+            assert_eq!((word, of_table, table.len().unwrap()), (mask + 1, last_bits, stored));
+        }
+    }
+    for bits in [0, 33] {
+        let error = CompactTreeTable::builder(3).last_bits(bits).build(&Device::cpu()).unwrap_err();
+        assert!(matches!(error, Error::OutOfRange { least: 1, most: 32, .. }), "{error}");
+    }
+    // Other vectors have two references in their roots.
+    let table = CompactTreeTable::builder(4).last_bits(10).build(&Device::cpu()).unwrap();
+    assert_eq!(table.find_or_put_many(&[1, 2, 3, u32::MAX]).unwrap().complete(&table).unwrap().new, 1);
 }

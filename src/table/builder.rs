@@ -1,5 +1,6 @@
 use super::{Bucket, CompactTree, Key, Nodes, Root, Storage, Table, Tree, Words};
 use crate::core::table::RawTable;
+use crate::layout::limits::FEWEST_HALF_BITS;
 use crate::layout::options::Options;
 use crate::{Device, MemoryLimit, Result, Strategy};
 use std::fmt;
@@ -186,11 +187,36 @@ impl<K> TableBuilder<K, CompactTree> {
     /// 0.95, chosen again at each growth.
     ///
     /// A root is two references to nodes. A reference has one bit more than are needed to number the slots of the node table.
-    /// (For vectors of 2^n + 1 words the second half is not a reference but the last word, which has 32 bits.) A root has at
-    /// least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58 bits. The rule for which roots fit a slot
-    /// is that for the keys of a [`RootTable`](crate::RootTable).
+    /// (For vectors of 2^n + 1 words the second half is not a reference but the last word, which has 32 bits or
+    /// [fewer](Self::last_bits).) A root has at least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58
+    /// bits. The rule for which roots fit a slot is that for the keys of a [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.slot_bits = Some(bits);
+        self
+    }
+
+    /// Sets the number of bits of the last word of a vector: 1 to 32. Default: 32. A vector whose last word has more bits is an
+    /// error in a host batch ([`LastWordTooLarge`](crate::Error::LastWordTooLarge)); in device memory it is `Full`.
+    ///
+    /// Vectors of 2^n + 1 words have this word in their roots: fewer bits make roots shorter, so that fewer slots, or smaller
+    /// ones, are enough. (Fewer than 10 count as 10.) For other vectors this option changes nothing. A saved table keeps it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), warpset::Error> {
+    /// use warpset::{CompactTreeTable, Device};
+    ///
+    /// let builder = CompactTreeTable::builder(3).capacity(1 << 20).nodes(4000);
+    /// let all_bits = builder.clone().build(&Device::cpu())?;
+    /// let few_bits = builder.last_bits(12).build(&Device::cpu())?;
+    /// assert_eq!(all_bits.spec().key_and_slot_bits(), Some((12 + 32, 32)));
+    /// assert_eq!(few_bits.spec().key_and_slot_bits(), Some((12 + 12, 16)));
+    /// assert_eq!(few_bits.find_or_put_many(&[1, 2, 4095])?.complete(&few_bits)?.new, 1);
+    /// assert!(few_bits.find_or_put_many(&[1, 2, 4096]).is_err());
+    /// # Ok(()) }
+    /// ```
+    pub fn last_bits(mut self, bits: u32) -> Self {
+        // 0 is refused when the table is built.
+        self.options.last_bits = if bits == 0 { 0 } else { bits.max(FEWEST_HALF_BITS) };
         self
     }
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// References, and the vectors one after another.
-type Part<K> = (Vec<Reference>, Vec<<K as Key>::Element>);
+type IterPart<K> = (Vec<Reference>, Vec<<K as Key>::Element>);
 
 /// Iterator over the vectors of a table; see [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K = Words> {
@@ -56,7 +56,7 @@ impl<K: Key> Iter<'_, K> {
     /// # Errors
     ///
     /// As an item of the iterator: see [`Table::iter`](crate::Table::iter).
-    pub fn next_part(&mut self) -> Option<Result<Part<K>>> {
+    pub fn next_part(&mut self) -> Option<Result<IterPart<K>>> {
         if let Err(error) = self.fetch()? {
             return Some(Err(error));
         }

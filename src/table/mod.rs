@@ -17,9 +17,9 @@ mod storage;
 mod typed;
 mod values;
 
-pub use crate::core::batch::Batch;
-pub use crate::core::batch::Buffers;
 pub use crate::core::request::Request;
+pub use crate::core::results::Batch;
+pub use crate::core::results::Buffers;
 pub use crate::core::stats::Stats;
 pub use builder::TableBuilder;
 pub use columns::Columns;

@@ -1,7 +1,7 @@
 use super::Key;
 use super::key::elements;
-use crate::core::lock::Shared;
-use crate::core::table::{RawTable, Sized};
+use crate::core::lock::SharedGuard;
+use crate::core::table::{RawTable, TableState};
 use crate::{Result, Words};
 use std::fmt;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ pub struct Rows<'a, K: Key = Words> {
 
 enum RowStorage<'a, K: Key> {
     /// Rows in the table's own memory, and the number of rows shown. The guard keeps them unchanged.
-    Table(Shared<'a, Sized>, u64),
+    Table(SharedGuard<'a, TableState>, u64),
     Copied(Vec<K::Element>),
 }
 

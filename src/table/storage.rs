@@ -117,8 +117,9 @@ pub type RootTable = Table<u64, Root>;
 /// of a table like [`RootTable`]. With a node table of 2^22 slots and 2^28 slots or more for roots, roots take 32 bits each,
 /// half of their size in a `TreeTable`; with fewer nodes, or more roots, 16. The table chooses the size
 /// ([`slot_bits`](crate::TableBuilder::slot_bits)). For vectors of 2^n + 1 words the right half of the root is the last word, so
-/// all its 32 bits count. Everything else is as in a [`TreeTable`]: concurrent find-or-put, stable references, incremental
-/// find-or-put. Vectors of one or two words have no nodes, and are stored in a bucket table.
+/// all its bits count: 32, or [fewer](crate::TableBuilder::last_bits). Everything else is as in a [`TreeTable`]: concurrent
+/// find-or-put, stable references, incremental find-or-put. Vectors of one or two words have no nodes, and are stored in a bucket
+/// table.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

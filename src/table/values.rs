@@ -234,7 +234,9 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// Before anything is put: [`LengthMismatch`](Error::LengthMismatch) if the keys are not whole vectors, or there are neither
     /// as many operands as keys nor one. Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and
     /// [`get_many`](Self::get_many): some of the keys may be stored, and their operands combined, so that the values are not
-    /// those of the whole batch. An error after the keys were put is in [`Batch::error`](crate::Batch::error).
+    /// those of the whole batch. On a GPU also [`OutOfMemory`](Error::OutOfMemory) after all keys were put, if values cannot move
+    /// with rows that close holes: these values are lost. Other errors after the keys were put are in
+    /// [`Batch::error`](crate::Batch::error).
     pub fn upsert_many(&mut self, keys: &[K::Element], operands: &[V], combine: Combine) -> Result<Batch>
     where
         V: Number,

@@ -175,7 +175,7 @@ mod headers {
             ("inverses", offset_of!(HashView, inverses)),
             ("step", offset_of!(HashView, step)),
             ("bits", offset_of!(HashView, bits)),
-            ("width", offset_of!(HashView, width)),
+            ("last_bits", offset_of!(HashView, last_bits)),
         ]);
         assert_eq!(fields(header("warpset/compact/permutation.cuh"), "struct HashView {"), (expected, size_of::<HashView>()));
         let expected = named(&[

@@ -341,12 +341,21 @@ pub mod on_gpu {
     use warpset::gpu::DeviceBatch;
     use warpset::gpu::cudarc_0_19::cudarc::driver::{DeviceSlice, LaunchConfig, PushKernelArg};
 
-    tests![kernels_count_by_reference, values_of_kernels_are_taken_back];
+    tests![kernels_count_by_reference, values_of_kernels_are_taken_back, kernels_under_way_while_the_host_adds];
 
     const COUNT: &str = r#"
         extern "C" __global__ void count(const unsigned long long* references, unsigned vectors, unsigned* counts) {
             unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
             if (at < vectors && references[at] != ~0ull) atomicAdd(counts + references[at], 1u);
+        }"#;
+
+    const SPIN: &str = r#"
+        extern "C" __global__ void spin(unsigned rounds, volatile unsigned* sum) {
+            for (unsigned round = 0; round < rounds; ++round) *sum += round;
+        }
+        extern "C" __global__ void count_new(const unsigned long long* references, unsigned vectors, unsigned* counts) {
+            unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+            if (at < vectors) ++counts[references[at]];
         }"#;
 
     /// Puts vectors from device memory, and increments the value of each.
@@ -410,5 +419,44 @@ pub mod on_gpu {
         table.clear().unwrap();
         let references = put(&table, &distinct(width, 0, count));
         assert!(counts.get_many(&references).unwrap() == vec![0; count]);
+    }
+
+    /// A kernel that is still under way when the host adds to other values has counted afterwards, and its values are taken back
+    /// with those of the host.
+    fn kernels_under_way_while_the_host_adds(device: &Device) {
+        let (width, count) = (3, scaled(5000, 300));
+        let table = table(device, width, 8 * count as u64);
+        let mut counts = table.values(0u32).unwrap();
+        let (theirs, ours) = (distinct(width, 0, count), distinct(width, count as u64, 10));
+        let context = table.device().cuda_context().unwrap();
+        let stream = context.new_stream().unwrap();
+        let module = table.compile("spin.cu", SPIN).unwrap();
+        let [spin, count_new] = ["spin", "count_new"].map(|name| module.load_function(name).unwrap());
+        let words = stream.clone_htod(&theirs).unwrap();
+        // All kernels are compiled before.
+        counts.add_many(&ours, &[1]).unwrap().complete(&table).unwrap();
+        let (mut references, mut sum) = (stream.alloc_zeros::<u64>(count).unwrap(), stream.alloc_zeros::<u32>(1).unwrap());
+        let address = counts.device().unwrap().address();
+        stream.synchronize().unwrap();
+        let (number, rounds) = (count as u32, 1u32 << 21);
+        let mut launch = stream.launch_builder(&spin);
+        launch.arg(&rounds).arg(&mut sum);
+        // SAFETY: the kernel's arguments, of its types.
+        unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.unwrap();
+        table.find_or_put_device(&stream, DeviceBatch::new(&words, count).references(&mut references)).unwrap();
+        let mut launch = stream.launch_builder(&count_new);
+        launch.arg(&references).arg(&number).arg(&address);
+        // SAFETY: the kernel's arguments, of its types; all references are of this table, which does not change meanwhile.
+        unsafe { launch.launch(LaunchConfig::for_num_elems(number)) }.unwrap();
+        counts.add_many(&ours, &[1]).unwrap().complete(&table).unwrap();
+        let found = |counts: &Values<warpset::Words, u32>, words: &[u32]| {
+            let references: Vec<Reference> = table.locate_many(words).unwrap().into_iter().map(Option::unwrap).collect();
+            counts.get_many(&references).unwrap()
+        };
+        stream.synchronize().unwrap();
+        assert_eq!((found(&counts, &theirs), found(&counts, &ours)), (vec![1; count], vec![2; 10]));
+        table.clear().unwrap();
+        counts.add_many(&theirs, &[1]).unwrap().complete(&table).unwrap();
+        assert_eq!(found(&counts, &theirs), vec![1; count]);
     }
 }

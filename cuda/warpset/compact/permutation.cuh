@@ -32,7 +32,7 @@ struct HashView {
     u64 inverses[3];     // inverses of the multipliers, modulo 2^64
     u64 step;            // odd
     u32 bits;
-    u32 width;  // words of the vectors that are keys: 2
+    u32 last_bits;  // bits of a root's right half if that is the last word of a vector (tree/table.cuh)
 };
 
 // `static_bits`: the number of bits, or 0: then it is known at run time.

@@ -102,10 +102,14 @@ struct TreeTable {
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
     // Number of bits of the left half in a stored root pair. In a compact root table, that is the bits of a reference: half of
-    // the key, or the key without 32 bits if the right half is a word.
+    // the key, or the key without the bits of the last word if the right half is that word. A word of more bits makes a key of
+    // too many, which is not stored.
     WARPSET_FN constexpr u32 left_bits() const
     {
-        if constexpr (Roots::is_compact) return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;
+        if constexpr (Roots::is_compact) {
+            const u32 bits = roots.hash.bits();
+            return shape().ends_in_word() ? bits - roots.hash.view.last_bits : bits / 2;
+        }
         return 32;
     }
 

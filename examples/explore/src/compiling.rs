@@ -7,6 +7,8 @@ use crate::codegen::on_cpu::{Compiled, CompiledWalks};
 #[cfg(feature = "cuda")]
 use crate::device::DeviceChoice;
 #[cfg(feature = "cuda")]
+use crate::first_table;
+#[cfg(feature = "cuda")]
 use crate::gpu;
 use crate::ir::Model;
 use crate::numbers;
@@ -63,7 +65,7 @@ pub fn compile_ahead(
     let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
     let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
     let table = options.table_of(model.layout.words);
-    let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
@@ -71,9 +73,10 @@ pub fn compile_ahead(
 #[cfg(feature = "cuda")]
 pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let sources = gpu::Sources { timed: options.cycles, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.gpu_time, ..gpu::Sources::new(model, checks) };
     let by_rows = options.table == TableChoice::Indexed;
-    file.write_text(&if by_rows { sources.by_rows() } else { sources.search() })?;
+    let text = if by_rows { sources.by_rows() } else { sources.search() };
+    file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
     if options.json {
         let name = options.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });

@@ -5,6 +5,7 @@ use crate::checks::Violation;
 use crate::coverage::Coverage;
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::export::Exported;
+use crate::first_table;
 use crate::language::Text;
 use crate::liveness::check::{Conclusion, Question};
 use crate::liveness::possible::{Outcome, Possible};
@@ -110,16 +111,20 @@ impl Ending<'_> {
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
         let mut unwritten = Unwritten::default();
         let not_traced = options.trace.as_deref().filter(|_| found_run.is_none());
+        let ending = || match (path, lasso) {
+            (Some(path), _) => checks.describe(&path.violation, model),
+            (None, Some((question, _))) => format!("property violated: {}", question.text),
+            (None, None) => String::new(),
+        };
+        let page = outputs.report.map(|output| {
+            let path = found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending())));
+            (output, path.unwrap_or_default())
+        });
         if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
             let json = || {
                 let run =
                     conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
                 path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
-            };
-            let ending = || match (path, lasso) {
-                (Some(path), _) => checks.describe(&path.violation, model),
-                (None, Some((question, _))) => format!("property violated: {}", question.text),
-                (None, None) => String::new(),
             };
             unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
         }
@@ -142,11 +147,12 @@ impl Ending<'_> {
         let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
         let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
-        let report = Report {
+        let mut report = Report {
             model,
             checks,
             device,
             spec,
+            table_reason: first_table::why(options, &model.layout, spec),
             stats,
             exploration,
             engine,
@@ -172,6 +178,9 @@ impl Ending<'_> {
             surveyed,
             reduction,
         };
+        if let Some((output, path)) = page {
+            report.unwritten.keep(output.write_text(&report.html(&path)));
+        }
         program::print(&if options.json { format!("{}\n", report.json()) } else { report.text(program::prints_colors()) })?;
         report.unwritten.print();
         if let Some(text) = text.filter(|_| options.step) {

@@ -2,19 +2,21 @@
 //!
 //! On a GPU a table with too many slots costs little, and growth costs much: explorations that began with 2^20 slots took 3 to 23
 //! times as long as with the right number, those with 16 times as many slots as states 1.1 to 1.4 times (H200; at.6, peterson.6,
-//! anderson.6). So the table begins with as many slots as a share of the free memory holds, at most [`MOST_SLOTS`] and at most
-//! about the number of possible states. On a CPU memory costs time when it is first touched. So the table begins small, within
-//! `--memory`, and grows.
+//! anderson.6). So the table begins with as many slots as `--memory` holds, or a share of the free memory and then at most
+//! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
+//! table begins small, within `--memory`, and grows.
 
 use crate::ir::Layout;
 use crate::memory;
-use crate::options::{Options, TableChoice};
+use crate::numbers;
+use crate::options::{KEY_WORDS, Options, TableChoice};
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
-use warpset::Device;
+use std::fmt;
+use warpset::{Device, Spec};
 
-/// Maximum number of initial slots on a GPU. H200, `explore anderson.6.dve` (18 million states): 0.029 s with this number, 0.025
-/// s with a capacity that suits the model.
+/// Maximum number of initial slots on a GPU without `--memory`. H200, `explore anderson.6.dve` (18 million states): 0.029 s with
+/// this number, 0.025 s with a capacity that suits the model.
 const MOST_SLOTS: u64 = 1 << 29;
 
 /// Initial slots on a CPU; and the fewest on a GPU that is short of memory.
@@ -44,6 +46,31 @@ const NODE: u64 = 8;
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
+/// States that a search on a GPU lists beside its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// All states: on ranks, and to look for accepting cycles.
+    All,
+    /// The references of two levels: an eighth of all at first.
+    Levels,
+}
+
+impl Listed {
+    /// Bytes for each slot of the table.
+    fn bytes_a_slot(self) -> u64 {
+        match self {
+            Self::All => 8,
+            Self::Levels => 1,
+        }
+    }
+}
+
+/// Most nodes of a first table. References to nodes have 32 bits.
+const MOST_NODES: u64 = (1 << 32) - (1 << 16);
+
+/// A node table has at most this many slots more than it is asked for: the number of its buckets is a prime.
+const MORE_NODES: u64 = 1 << 10;
+
 /// Slots for vectors, and slots for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -51,13 +78,25 @@ pub struct Size {
     pub nodes: u64,
 }
 
-/// The kind that the options choose, or the best one for states of `words` words. `any`: the search permits tables that only
-/// searches of states can use.
+/// Error of a search that filled `--memory`: it begins again in a table whose slots take fewer bytes.
+#[derive(Debug)]
+pub struct NeedsSmaller;
+
+impl fmt::Display for NeedsSmaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("--memory is too little for the states in this table")
+    }
+}
+
+impl std::error::Error for NeedsSmaller {}
+
+/// The kind that the options choose, or the best one for states of this layout. `any`: the search is of states, in one table.
 ///
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Result<TableKind> {
+pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
+    let words = layout.words;
     ensure_may_have_nodes(options)?;
     if options.parents {
         let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
@@ -74,8 +113,26 @@ pub fn kind(options: &Options, words: usize, device: &Device, any: bool) -> Resu
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words)).saturating_add(more(kind)) <= bytes;
+    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words, Listed::All)).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
+}
+
+/// The kind whose slots take fewer bytes than those of `kind`, for a search that begins again when it has filled `--memory`.
+/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back.
+///
+/// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
+/// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
+pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return None };
+    let writes = options.export.is_some() || options.record.is_some() || options.checkpoint.is_some();
+    if writes || options.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
+        return None;
+    }
+    match layout.words {
+        1 => None,
+        KEY_WORDS => keys_fit(layout.end, 4, bytes / 4).then_some(TableKind::Compact),
+        _ => Some(TableKind::TreeCompact),
+    }
 }
 
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
@@ -90,8 +147,8 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 }
 
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
-/// the memory.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64) -> Result<Size> {
+/// the memory. `listed`: what the search lists if it runs on a GPU.
+pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -101,7 +158,9 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            slots_on_gpu((bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words)), kind, layout)
+            let most = if options.memory.is_some() { u64::MAX } else { MOST_SLOTS };
+            let bytes = (bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words));
+            slots_on_gpu(bytes, kind, layout, listed, most)
         }
         None => {
             let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
@@ -112,15 +171,106 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
         Some(nodes) => nodes,
         // A given --capacity applies to nodes, too.
         None if options.capacity.is_some() => slots,
-        None => (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)),
+        None => nodes_beside(slots),
     };
     Ok(Size { slots, nodes })
 }
 
-fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout) -> u64 {
+/// Why the table of a search has another kind than the one that `--table` names, or which one `auto` has chosen. `spec`: of that
+/// table. `None` if it is the named one.
+pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
+    let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
+    match options.table {
+        TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
+            Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
+        }
+        TableChoice::Compact if spec.is_tree() => {
+            Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
+        }
+        TableChoice::Auto if options.resume.is_some() => Some("the checkpoint's".into()),
+        TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
+        TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
+        TableChoice::Auto if spec.is_compact() => Some("auto: a table with larger slots had filled --memory".into()),
+        TableChoice::Auto if spec.is_tree() && options.nodes.is_some() => Some("auto: --nodes is given".into()),
+        TableChoice::Auto if spec.is_tree() => Some("auto: states of 8 words or more".into()),
+        TableChoice::Auto if is_bucket => Some("auto: states of fewer than 8 words".into()),
+        TableChoice::Auto => Some("auto".into()),
+        _ => None,
+    }
+}
+
+/// A comment on the bytes that a state of this layout takes in each kind of table, of a slot and what belongs to it.
+#[cfg(feature = "cuda")]
+pub fn bytes_by_table(layout: &Layout) -> String {
+    let words = layout.words as u64;
+    // Numbers of slots from which on slots of keys are narrower.
+    let from = |slot: u64| (10..=36).map(|log2| 1u64 << log2).find(|slots| keys_fit(layout.end, slot, *slots));
+    let keys: Vec<String> =
+        [2, 4].into_iter().filter_map(|slot| Some(format!("{slot} from 2^{} slots on, ", from(slot)?.ilog2()))).collect();
+    let nodes = words.saturating_sub(2);
+    let trees = |roots: &str| match nodes {
+        0 => "as bucket: states of 1 or 2 words have no trees".to_string(),
+        _ => format!("{roots} for a root, and up to {} of {NODE}, shared", numbers::counted(nodes, "node")),
+    };
+    let padded = slot_bytes(TableKind::Bucket, layout.words);
+    let bucket = if padded > 4 * words { format!(", {padded} where slots are padded") } else { String::new() };
+    let compact = match layout.words {
+        ..=KEY_WORDS => format!("{}else 8", keys.concat()),
+        _ => "as tree-compact: states have more than 64 bits".to_string(),
+    };
+    let indexed = format!("{} for a row, and 4 of the index, or 8 from 2^24 slots on", 4 * words);
+    let rows = [
+        (TableKind::Bucket, format!("{}{bucket}", 4 * words)),
+        (TableKind::Tree, trees("8")),
+        (TableKind::TreeCompact, trees("2, 4 or 8")),
+        (TableKind::Compact, compact),
+        (TableKind::Indexed, indexed),
+    ];
+    let used = format!("{}, {} bits in use", numbers::counted(words, "word"), layout.bits);
+    let rows = rows.map(|(kind, bytes)| format!("//   {:<14}{bytes}\n", kind.name()));
+    format!("// Bytes of a state ({used}) by --table; slots can be filled to 0.95:\n//\n{}\n", rows.concat())
+}
+
+/// Slots that fit `bytes` with their lists, at most `most`.
+fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
-    (bytes / bytes_a_slot(kind, layout.words)).min(MOST_SLOTS).min(states.max(64)).max(1)
+    let slots = |of_slot: u64| (bytes / of_slot).min(most).min(states.max(64)).max(1);
+    match kind {
+        TableKind::Compact => {
+            let of_slots = [2, 4].map(|slot| (slot, slots(slot + listed.bytes_a_slot())));
+            let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
+            narrow.map_or_else(|| slots(KEY + listed.bytes_a_slot()), |(_, slots)| slots)
+        }
+        // Slots of 4 bytes, unless roots have too many bits for them.
+        TableKind::TreeCompact if has_trees(kind, layout.words) => {
+            let narrow = slots(bytes_a_slot(kind, layout.words, listed));
+            let fit = keys_fit(root_bits(layout, nodes_beside(narrow) + MORE_NODES), 4, narrow);
+            if fit { narrow } else { slots(bytes_a_slot(TableKind::Tree, layout.words, listed)) }
+        }
+        _ => slots(bytes_a_slot(kind, layout.words, listed)),
+    }
+}
+
+/// Nodes beside this many slots, if neither is chosen.
+fn nodes_beside(slots: u64) -> u64 {
+    (slots / SLOTS_A_NODE).max(FEWEST_SLOTS.min(slots)).min(MOST_NODES)
+}
+
+/// Bits of the root of a state in a tree with this many nodes (`TableBuilder::slot_bits` has the rule).
+fn root_bits(layout: &Layout, nodes: u64) -> u32 {
+    let reference = (u64::BITS - nodes.leading_zeros()).max(10);
+    let ends_in_word = (layout.words - 1).is_power_of_two();
+    (if ends_in_word { reference + layout.last_bits() } else { 2 * reference }).max(20)
+}
+
+/// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
+fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
+    /// Bytes of a bucket.
+    const BUCKET: u64 = 64;
+    const FUNCTIONS: u128 = 3;
+    let buckets = (slots * slot_bytes).div_ceil(BUCKET).max(16);
+    FUNCTIONS * (1u128 << key_bits).div_ceil(buckets.into()) <= 1 << (8 * slot_bytes)
 }
 
 /// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.
@@ -136,7 +286,7 @@ fn slots_on_cpu(bytes: u64, nodes: Option<u64>, kind: TableKind, words: usize) -
         None => (0, NODE),
     };
     // The fewer slots a compact table has, the more bits of a key each of them stores, up to 64.
-    let of_key = if has_trees(kind, words) { KEY } else { slot_bytes(kind, words) };
+    let of_key = if has_trees(kind, words) || kind == TableKind::Compact { KEY } else { slot_bytes(kind, words) };
     let of_bytes = |bytes: u64| bytes.saturating_sub(of_nodes) / (of_key + of_slot);
     let slots = |waiting: u64| of_bytes(bytes - bytes / waiting);
     // A table that is small against the memory can grow to nearly all of it.
@@ -153,11 +303,9 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
 }
 
 /// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
-fn bytes_a_slot(kind: TableKind, words: usize) -> u64 {
-    // Bytes of an entry in the list of states found.
-    const REFERENCE: u64 = 8;
+fn bytes_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
-    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { REFERENCE }
+    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { listed.bytes_a_slot() }
 }
 
 /// Bytes of a slot alone.
@@ -167,6 +315,7 @@ fn slot_bytes(kind: TableKind, words: usize) -> u64 {
     match kind {
         // A row and a slot of the index; large tables have index slots of 8 bytes.
         TableKind::Indexed => words as u64 * 4 + 8 + PARENT,
+        TableKind::Compact => KEY,
         // States of 1 or 2 words are stored without trees.
         _ if words <= 2 => words as u64 * 4,
         TableKind::Tree => 8,
@@ -186,22 +335,33 @@ mod tests {
     use super::*;
 
     fn layout(words: usize, bits: u32) -> Layout {
-        Layout { words, bits, locations: Vec::new(), variables: Vec::new() }
+        Layout { words, bits, end: bits, ..Layout::default() }
     }
 
     #[test]
     fn tables_are_as_large_as_is_useful() {
-        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits));
+        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits), Listed::All, MOST_SLOTS);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
         assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(13 << 20, TableKind::TreeCompact, 20, 600), 1 << 20);
         assert_eq!(slots(16 << 20, TableKind::TreeCompact, 2, 64), 1 << 20);
         assert_eq!(slots(20 << 20, TableKind::Indexed, 2, 64), 1 << 20);
+        // Keys of 54 bits fit slots of 4 bytes if there are 2^27.6 or more, those of 64 bits do not.
+        assert_eq!(slots(12 << 28, TableKind::Compact, 2, 54), 1 << 28);
+        assert_eq!(slots(12 << 20, TableKind::Compact, 2, 54), (12 << 20) / 16);
+        assert_eq!(slots(1 << 40, TableKind::Compact, 2, 64), MOST_SLOTS);
         // At most 2^10 states are possible.
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 10), 1280);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 1, 0), 64);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
+        // Lists of two levels leave more to the table.
+        let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (24 << 30) / 9);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (24 << 30) / 5);
+        // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
+        let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
+        assert_eq!([trees(10), trees(29)], [(24 << 30) / 6, (24 << 30) / 10]);
     }
 
     #[test]
@@ -228,7 +388,7 @@ mod tests {
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
             let options = Options::parsed(arguments).unwrap();
-            kind(&options, words, &Device::cpu(), true).map_err(|error| error.to_string())
+            kind(&options, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
@@ -243,7 +403,8 @@ mod tests {
     fn an_indexed_table_is_taken_where_only_that_fits() {
         let chosen = |words, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
-            [true, false].map(|any| kind(&options, words, &Device::cpu(), any).map_err(|error| error.to_string()))
+            let layout = layout(words, 32 * words as u32);
+            [true, false].map(|any| kind(&options, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];
         // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
@@ -258,5 +419,55 @@ mod tests {
         assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
         assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn bytes_of_every_table_are_known() {
+        let of = |words, bits| bytes_by_table(&layout(words, bits));
+        assert!(of(2, 54).contains("  compact       4 from 2^28 slots on, else 8\n"), "{}", of(2, 54));
+        assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
+        assert!(of(2, 64).contains("  compact       else 8\n"), "{}", of(2, 64));
+        assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
+        assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
+        assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn full_memory_asks_for_smaller_slots() {
+        let chosen = |words, bits, arguments: &[&str]| {
+            let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
+            let layout = layout(words, bits);
+            let first = kind(&options, &layout, &Device::cpu(), true).unwrap();
+            (first, smaller(&options, &layout, first))
+        };
+        let memory = ["--memory", "512MiB"];
+        assert_eq!(chosen(3, 72, &memory), (TableKind::Bucket, Some(TableKind::TreeCompact)));
+        assert_eq!(chosen(9, 280, &memory), (TableKind::Tree, Some(TableKind::TreeCompact)));
+        assert_eq!(chosen(2, 48, &memory), (TableKind::Bucket, Some(TableKind::Compact)));
+        // Slots of keys are no smaller than states; memory has no limit; the table is named; or something has been written.
+        assert_eq!(chosen(2, 64, &memory), (TableKind::Bucket, None));
+        assert_eq!(chosen(1, 32, &memory), (TableKind::Bucket, None));
+        assert_eq!(chosen(3, 72, &[]), (TableKind::Bucket, None));
+        for more in [["--table", "bucket"], ["--capacity", "1000"], ["--record", "file"], ["--checkpoint", "file"]] {
+            assert_eq!(chosen(3, 72, &[&memory[..], &more].concat()), (TableKind::Bucket, None), "{more:?}");
+        }
+    }
+
+    /// The bits of roots are computed as the library does.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn bits_of_roots_are_those_of_the_table() {
+        for (words, end) in [(3, 74), (4, 128), (5, 140), (7, 224)] {
+            let layout = layout(words, end);
+            for nodes in [1000u64, 1 << 14, 30_000] {
+                let builder = warpset::CompactTreeTable::builder(words).capacity(64).nodes(nodes).last_bits(layout.last_bits());
+                let table = builder.build(&Device::cpu_with_threads(1)).unwrap();
+                let bits = table.spec().key_and_slot_bits().unwrap().0;
+                assert_eq!(bits, root_bits(&layout, table.node_slots()));
+                assert!((nodes..nodes + MORE_NODES).contains(&table.node_slots()), "{nodes}");
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 53] = [
+const USES: [(&str, &str); 56] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
@@ -56,12 +56,14 @@ const USES: [(&str, &str); 53] = [
     ("reduce", "u------"),
     ("dependencies", "----u--"),
     ("trace", "u-uu---"),
+    ("report", "u------"),
     ("step", "uu-----"),
     ("simulate", "--u----"),
     ("seed", "--u----"),
     ("unreached", "u------"),
     ("coverage", "u------"),
     ("device", "u.uu..."),
+    ("workers", "u.uu..."),
     ("table", "u--u-u-"),
     ("parents", "u------"),
     ("engine", "u-uu---"),
@@ -70,7 +72,7 @@ const USES: [(&str, &str); 53] = [
     // One process is what all jobs need.
     ("ranks", "u......"),
     ("rendezvous", "u------"),
-    ("cycles", "u----u-"),
+    ("gpu_time", "u----u-"),
     ("capacity", "u--u---"),
     ("nodes", "u--u---"),
     ("memory", "u--u---"),
@@ -80,6 +82,7 @@ const USES: [(&str, &str); 53] = [
     ("resume", "u------"),
     ("timeout", "uuuuuuu"),
     ("max_states", "u--u---"),
+    ("max_depth", "u------"),
     ("export", "u------"),
     ("project", "u------"),
     ("record", "u------"),
@@ -90,7 +93,10 @@ const USES: [(&str, &str); 53] = [
 ];
 
 /// Options of a search that contradict the first one of the row, and why.
-const CONTRADICT: [(&str, &[&str], &str); 15] = [
+const CONTRADICT: [(&str, &[&str], &str); 18] = [
+    ("workers", &["device"], "both name the device"),
+    ("max_depth", &["ltl", "buchi", "ef", "livelock"], "a verdict about runs needs all states"),
+    ("max_depth", &["checkpoint", "resume"], "a depth ends a search between two levels, and a saved one goes on within a level"),
     ("ltl", &["buchi", "ef", "livelock", "no_property"], "a search has one property of runs"),
     ("buchi", &["ef", "livelock", "no_property"], "a search has one property of runs"),
     ("ef", &["livelock", "fair"], "a search has one question about where states lead"),
@@ -100,22 +106,22 @@ const CONTRADICT: [(&str, &[&str], &str); 15] = [
     ("goal", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
     (
         "reduce",
-        &["ltl", "buchi", "ef", "livelock", "fair", "export", "record", "cycles", "unreached", "coverage"],
+        &["ltl", "buchi", "ef", "livelock", "fair", "export", "record", "gpu_time", "unreached", "coverage"],
         "a reduced search leaves states and steps out",
     ),
     ("parents", &["ltl", "buchi", "ef", "livelock", "export", "resume", "nodes"], "parents are kept in an indexed table"),
     (
         "checkpoint",
-        &["ltl", "buchi", "ef", "livelock", "record", "export", "cycles"],
+        &["ltl", "buchi", "ef", "livelock", "record", "export", "gpu_time"],
         "a checkpoint has the table and the waiting states only",
     ),
     (
         "resume",
-        &["ltl", "buchi", "ef", "livelock", "record", "export", "cycles", "capacity", "nodes"],
+        &["ltl", "buchi", "ef", "livelock", "record", "export", "gpu_time", "capacity", "nodes"],
         "the table of the checkpoint is all that a resumed search has",
     ),
-    ("export", &["record", "cycles"], "one engine cannot do both"),
-    ("record", &["cycles"], "one engine cannot do both"),
+    ("export", &["record", "gpu_time"], "one engine cannot do both"),
+    ("record", &["gpu_time"], "one engine cannot do both"),
     (
         "local_ranks",
         &[
@@ -128,7 +134,7 @@ const CONTRADICT: [(&str, &[&str], &str); 15] = [
             "coverage",
             "unreached",
             "export",
-            "cycles",
+            "gpu_time",
             "parents",
             "checkpoint",
             "resume",
@@ -229,14 +235,14 @@ mod tests {
             "interleave" | "project" => "A",
             "const" => "N=1",
             "invariant" | "goal" | "ltl" | "ef" | "livelock" => "-1 <= x",
-            "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "checkpoint_every"
-            | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",
+            "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "max_depth" | "workers"
+            | "checkpoint_every" | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",
             "fair" => "weak",
             "reduce" | "table" | "engine" | "progress" => "auto",
             "device" => "cpu",
             "generate" => "man",
-            "buchi" | "emit_buchi" | "properties" | "dependencies" | "trace" | "coverage" | "checkpoint" | "resume"
-            | "export" | "record" | "emit" | "rendezvous" => "file",
+            "buchi" | "emit_buchi" | "properties" | "dependencies" | "trace" | "report" | "coverage" | "checkpoint"
+            | "resume" | "export" | "record" | "emit" | "rendezvous" => "file",
             _ => "",
         };
         let required = match option {

@@ -15,6 +15,7 @@ use crate::program::with_negative_numbers;
 use crate::simulate::requested;
 use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use std::ffi::OsString;
@@ -108,12 +109,9 @@ pub struct Options {
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(2..=31))]
     pub token_bits: Option<u32>,
 
-    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
-    #[arg(long, help_heading = "Checks")]
-    pub strict: bool,
-
     /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
-    /// step `end -> end {}`. Without this option deadlocks are only counted.
+    /// step `end -> end {}`. Without this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is
+    /// given.)
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
@@ -170,6 +168,10 @@ pub struct Options {
     #[arg(long, help_heading = "Checks")]
     pub keep_going: bool,
 
+    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
+    #[arg(long, help_heading = "Checks")]
+    pub strict: bool,
+
     /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
     /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
     /// asked. Counts are those of the reduced search.
@@ -185,6 +187,11 @@ pub struct Options {
     /// nothing is written, and an earlier file stays as it was.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub trace: Option<PathBuf>,
+
+    /// Write the report as one page of HTML that opens without a network: verdicts, the path with its states and message chart,
+    /// and the figures of the run.
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    pub report: Option<PathBuf>,
 
     /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
     /// that it finds can be followed. Without one, there is no search.
@@ -222,8 +229,14 @@ pub struct Options {
     #[arg(long, default_value = "best", help_heading = "Table")]
     pub device: DeviceChoice,
 
-    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. It is indexed if
-    /// --parents is given, or if the table of --capacity fits the memory with an index but not in buckets.
+    /// Number of CPU threads that search: short for --device cpu:N.
+    #[arg(long, value_name = "N", help_heading = "Table")]
+    pub workers: Option<u32>,
+
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If the states fill
+    /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
+    /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
+    /// buckets.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 
@@ -266,12 +279,12 @@ pub struct Options {
 
     /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
     /// few percent.
-    #[arg(long, help_heading = "Limits and output")]
-    pub cycles: bool,
+    #[arg(long, alias = "cycles", help_heading = "Limits and output")]
+    pub gpu_time: bool,
 
     /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
-    /// 2^29, or fewer to fit a quarter of its free memory (or --memory) with the list of states, or the states that the model can
-    /// have]
+    /// as many as fit --memory with the list of states, without --memory 2^29, or fewer to fit a quarter of its free memory; and
+    /// at most the states that the model can have]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
     pub capacity: Option<u64>,
 
@@ -325,6 +338,10 @@ pub struct Options {
     /// Stop after the round in which the number of states reaches this one [default: no limit]
     #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
     pub max_states: Option<u64>,
+
+    /// Stop when all states that at most this number of steps reach are checked [default: no limit]
+    #[arg(long, value_name = "STEPS", value_parser = parse_count, help_heading = "Limits and output")]
+    pub max_depth: Option<u64>,
 
     /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
     /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
@@ -390,6 +407,9 @@ fn expression(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
+/// Most words of a state that is a key of a compact table.
+pub const KEY_WORDS: usize = 2;
+
 /// How states are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableChoice {
@@ -400,6 +420,9 @@ pub enum TableChoice {
     Tree,
     /// Trees with compact roots: 4 bytes, or 2 if there are few nodes (--nodes).
     TreeCompact,
+    /// States of up to 64 bits as keys. Slots hold the bits that their place does not imply: 2, 4 or 8 bytes, the fewer the more
+    /// slots there are. Wider states as tree-compact.
+    Compact,
     /// Whole states in discovery order, with an index; only for searches of states. When the table grows, only its index is
     /// rebuilt.
     Indexed,
@@ -445,6 +468,11 @@ impl Options {
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
         jobs::ensure_go_together(&mut command, &options.given)?;
+        if let Some(workers) = options.workers {
+            let device = format!("cpu:{workers}").parse();
+            options.device =
+                device.map_err(|why| command.error(ErrorKind::ValueValidation, format!("--workers {workers}: {why}")))?;
+        }
         Ok(options)
     }
 
@@ -501,7 +529,10 @@ impl Options {
     /// The kind of table for states of `words` words.
     pub fn table_of(&self, words: usize) -> TableKind {
         let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
-        self.table.kind().unwrap_or(best)
+        match self.table.kind() {
+            Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
+            kind => kind.unwrap_or(best),
+        }
     }
 
     /// Whether a requested feature needs an engine by threads, on any device.
@@ -519,7 +550,7 @@ impl Options {
             let counts = self.coverage.is_some() || self.unreached;
             ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
             ensure!(self.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
-            ensure!(!self.cycles, "--cycles cannot be combined with ranks: it needs --engine gpu in one table");
+            ensure!(!self.gpu_time, "--gpu-time cannot be combined with ranks: it needs --engine gpu in one table");
             let keeps = self.checkpoint.is_some() || self.resume.is_some();
             ensure!(!self.parents, "--parents cannot be combined with ranks: it needs a search in one table");
             ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
@@ -546,7 +577,7 @@ impl Options {
             ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
             ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
         } else {
-            ensure!(!self.cycles, "--cycles needs --engine gpu: only the engine on the GPU measures its time");
+            ensure!(!self.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
         }
         Ok(engine)
     }
@@ -560,6 +591,7 @@ impl TableChoice {
             Self::Bucket => Some(TableKind::Bucket),
             Self::Tree => Some(TableKind::Tree),
             Self::TreeCompact => Some(TableKind::TreeCompact),
+            Self::Compact => Some(TableKind::Compact),
             Self::Indexed => Some(TableKind::Indexed),
         }
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Outputs {
     pub trace: Option<Output>,
+    pub report: Option<Output>,
     pub record: Option<Output>,
     pub emit: Option<Output>,
     pub export: Option<Output>,
@@ -29,6 +30,7 @@ impl Outputs {
             Ok::<_, Error>(output)
         };
         let trace = open("--trace", &options.trace)?;
+        let report = open("--report", &options.report)?;
         let mut record = open("--record", &options.record)?;
         let emit = open("--emit", &options.emit)?;
         let export = open("--export", &options.export)?;
@@ -37,10 +39,10 @@ impl Outputs {
         let dependencies = open("--dependencies", &options.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoint {
-            let all = [&trace, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
+            let all = [&trace, &report, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, record, emit, export, emit_buchi, coverage, dependencies };
+        let outputs = Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies };
         let all = outputs.all();
         if let Some(path) = &options.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -53,8 +55,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        let Self { trace, record, emit, export, emit_buchi, coverage, dependencies } = self;
-        [trace, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
+        let Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies } = self;
+        [trace, report, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.

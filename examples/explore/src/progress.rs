@@ -1,16 +1,18 @@
 //! Progress messages on standard error.
 
 use crate::exploration::{Counts, Limits, Lists};
-use crate::numbers::counted;
 use crate::options::ProgressWhen;
 use crate::program;
-use indicatif::{HumanBytes, HumanCount, HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{FormattedDuration, HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use warpset::{Storage, VectorTable};
 
 /// Shortest time after which a terminal shows progress.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time over which the rate is measured.
+const SPAN: Duration = Duration::from_secs(3);
 
 /// Interval between permanent lines.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,8 +27,8 @@ pub struct ProgressLine {
     next: Mutex<Instant>,
     /// Limits of the search, if the progress is that of one.
     limits: Option<Limits>,
-    /// The last estimate of the number of states that the memory holds, and the slots of the table then.
-    estimate: Mutex<(u64, u64)>,
+    /// The rate, and where its next measurement begins.
+    rate: Mutex<Rate>,
 }
 
 impl ProgressLine {
@@ -34,8 +36,8 @@ impl ProgressLine {
         let line = ProgressBar::hidden();
         line.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
         let started = Instant::now();
-        let (next, estimate) = (Mutex::new(started), Mutex::default());
-        Self { line, started, when, shown: Once::new(), next, limits: None, estimate }
+        let (next, rate) = (Mutex::new(started), Mutex::default());
+        Self { line, started, when, shown: Once::new(), next, limits: None, rate }
     }
 
     /// Shows the share of these limits, too.
@@ -46,25 +48,11 @@ impl ProgressLine {
 
     /// Shows the counts of an exploration.
     pub fn set<S: Storage>(&self, counts: &Counts, table: &VectorTable<S>) {
-        let rate = HumanFloatCount((counts.states as f64 / self.started.elapsed().as_secs_f64()).round());
-        let (states, waiting) = (counted(counts.states, "state"), HumanCount(counts.waiting));
-        let (bytes, fill) = (table.bytes(), 100.0 * counts.states as f64 / table.slots() as f64);
-        let (memory, level) = (HumanBytes(bytes), counts.levels.saturating_sub(1));
-        let lists = 2 * counts.waiting * 4 * table.width() as u64;
-        let share = self.share(bytes, lists, table).unwrap_or_default();
-        self.say(&format!("{states}, level {level} with {waiting} left, {rate} states/s, {memory}{share}, {fill:.0} % full"));
-    }
-
-    /// Share of the memory limit that the table and lists of states take, and the number of states that the limit permits.
-    /// `None` without a limit, or if the device cannot say.
-    fn share<S: Storage>(&self, bytes: u64, lists: u64, table: &VectorTable<S>) -> Option<String> {
-        let limits = self.limits.filter(|limits| limits.bytes < u64::MAX)?;
-        let mut estimate = self.estimate.lock().expect("no thread panics while it has the lock");
-        if estimate.1 != table.slots() {
-            *estimate = (table.vectors_within(limits.of_table(table, beside(table, lists)).ok()?).ok()?, table.slots());
-        }
-        let (share, room) = (100.0 * (bytes + lists) as f64 / limits.bytes as f64, HumanCount(estimate.0));
-        Some(format!(" of {} ({share:.0} %, room for {room} states)", HumanBytes(limits.bytes)))
+        let elapsed = self.started.elapsed();
+        let rate = self.rate.lock().expect("no thread panics while it has the lock").at(elapsed, counts.states);
+        let bytes = table.bytes() + 2 * counts.waiting * 4 * table.width() as u64;
+        let most = self.limits.map(|limits| limits.bytes).filter(|most| *most < u64::MAX);
+        self.say(&line(elapsed, counts.states, counts.levels.saturating_sub(1), rate, bytes, most));
     }
 
     /// Shows the current activity and its duration so far.
@@ -96,5 +84,61 @@ pub fn beside<S: Storage>(table: &VectorTable<S>, bytes: u64) -> Lists {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.line.finish_and_clear();
+    }
+}
+
+/// States a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// Beginning of the measurement: the time since the start, and the states then.
+    since: (Duration, u64),
+    /// The last rate that was measured over [`SPAN`].
+    measured: Option<f64>,
+}
+
+impl Rate {
+    /// The rate of the last seconds; until they have passed, the mean since the start.
+    fn at(&mut self, elapsed: Duration, states: u64) -> u64 {
+        let (begun, before) = self.since;
+        let span = elapsed.saturating_sub(begun);
+        let rate = states.saturating_sub(before) as f64 / span.as_secs_f64().max(0.001);
+        if span >= SPAN {
+            *self = Self { since: (elapsed, states), measured: Some(rate) };
+        }
+        self.measured.unwrap_or(rate) as u64
+    }
+}
+
+/// The line of a search, in 80 columns. `most`: limit of the bytes.
+fn line(elapsed: Duration, states: u64, level: u64, rate: u64, bytes: u64, most: Option<u64>) -> String {
+    let memory = match most {
+        Some(most) => format!("memory {:.0} %", 100.0 * bytes as f64 / most.max(1) as f64),
+        None => HumanBytes(bytes).to_string(),
+    };
+    let [states, level, rate] = [states, level, rate].map(HumanCount);
+    format!("{}: {states} states, level {level}, {rate}/s, {memory}", FormattedDuration(elapsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_at_most_80_columns() {
+        let of = |most| line(Duration::from_secs(99 * 3600), 99_999_999_999, 9_999_999, 999_999_999, 99 << 30, most);
+        for (most, end) in [(None, "99.00 GiB"), (Some(99 << 30), "memory 100 %")] {
+            let text = of(most);
+            assert!(text.len() <= 80 && text.contains("99,999,999,999 states, level 9,999,999, 999,999,999/s, "), "{text}");
+            assert!(text.ends_with(end), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let mut rate = Rate::default();
+        let mut at = |seconds, states| rate.at(Duration::from_secs(seconds), states);
+        assert_eq!([at(1, 1000), at(2, 1000), at(4, 4000)], [1000, 500, 1000]);
+        // Nothing is measured before the next three seconds have passed.
+        assert_eq!([at(5, 4001), at(7, 4003), at(14, 4073)], [1000, 1, 10]);
     }
 }

@@ -9,11 +9,11 @@ use crate::compiling::emit;
 use crate::encodings;
 use crate::escaping;
 use crate::exit;
-use crate::first_table;
+use crate::first_table::{self, Listed, NeedsSmaller};
 use crate::ir::Source;
 use crate::jobs;
 use crate::language::Text;
-use crate::options::Options;
+use crate::options::{KEY_WORDS, Options, TableChoice};
 use crate::outputs::Outputs;
 use crate::program::{self, Ended};
 use crate::properties::Properties;
@@ -28,7 +28,7 @@ use crate::task::Task;
 use crate::warnings::Warnings;
 use anyhow::{Context, Result, ensure};
 use std::time::Instant;
-use warpset::{Bucket, CompactTree, Indexed, Tree, VectorTable};
+use warpset::{Bucket, CompactTree, Indexed, Root, Spec, Tree, VectorTable};
 
 /// Why searches with questions about runs cannot be saved.
 const NOT_OF_RUNS: &str =
@@ -38,37 +38,59 @@ const NOT_OF_RUNS: &str =
 const NOT_RESUMED: &str = "warning: --resume: a place gets more tokens than the states of the checkpoint have room for: the \
                            search begins from the start\n";
 
+/// Message of a search that begins again with slots of fewer bytes.
+const SMALLER: &str = "note: the states fill --memory, so the search begins again in a table with smaller slots, which takes \
+                       more time (--table names another)\n";
+
 /// Explores a model that was read, and prints the results. A net whose place needs more bits than it had is explored again with
-/// more; `open` opens the files before each time. With `properties`: answers those of their round and prints nothing.
+/// more, and states that do not fit `--memory` in a table with smaller slots; `open` opens the files before each time. With
+/// `properties`: answers those of their round and prints nothing.
 pub fn search(
     options: &Options,
     plan: &RankPlan,
     text: &mut Text,
     mut open: impl FnMut() -> Result<Outputs>,
-    start: Instant,
+    mut start: Instant,
     properties: Option<&Properties>,
 ) -> Result<u8> {
-    let mut warns = properties.is_none_or(|properties| properties.is_first_round);
+    let mut again = Attempt { warns: properties.is_none_or(|properties| properties.is_first_round), is_smaller: false };
     if let Some(path) = &options.resume {
         encodings::of_checkpoint(text, path)?;
     }
     let from_start = Options { resume: None, ..options.clone() };
     let mut options = options;
     loop {
-        match attempt(options, plan, text, open()?, start, properties, warns) {
+        match attempt(options, plan, text, open()?, start, properties, again) {
             Ok(code) => return Ok(code),
+            Err(error) if error.is::<NeedsSmaller>() => {
+                if !options.json {
+                    program::print_warning(SMALLER);
+                }
+                // The report has the times of the last search.
+                (start, again) = (Instant::now(), Attempt { warns: false, is_smaller: true });
+                continue;
+            }
             Err(error) => encodings::widen(text, plan, error)?,
         }
         if options.resume.is_some() {
             program::print_warning(NOT_RESUMED);
         }
         // The states of a checkpoint have the fields that were too small.
-        (options, warns) = (&from_start, false);
+        options = &from_start;
+        again.warns = false;
     }
 }
 
-/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing. `warns`: prints the warnings
-/// of the model, which no attempt before did.
+/// Differences of a search that begins again.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// Prints the warnings of the model, which no attempt before did.
+    warns: bool,
+    /// Takes a table whose slots have fewer bytes than those of the first one.
+    is_smaller: bool,
+}
+
+/// One exploration for [`search`]; with `properties`, answers those of its round and prints nothing.
 fn attempt(
     options: &Options,
     plan: &RankPlan,
@@ -76,7 +98,7 @@ fn attempt(
     outputs: Outputs,
     start: Instant,
     properties: Option<&Properties>,
-    warns: bool,
+    Attempt { warns, is_smaller }: Attempt,
 ) -> Result<u8> {
     let mut warnings = Warnings::default();
     warnings.add(&text.model().source, text.warnings(), options.severity(), program::has_colors());
@@ -93,6 +115,12 @@ fn attempt(
     };
     if warns {
         print_warnings(&warnings, options.strict)?;
+    }
+    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
+    let may_be_keys = opened.as_ref().map_or(options.table == TableChoice::Compact, Opened::has_keys);
+    if may_be_keys && text.model().layout.words < KEY_WORDS {
+        // Keys have two words, and all states of the search as many.
+        text.model_mut().layout.words = KEY_WORDS;
     }
     if let Some(file) = outputs.emit {
         return emit(options, text.model(), &checks, file);
@@ -140,17 +168,25 @@ fn attempt(
     let words = model.layout.words;
     let is_about_runs = question.is_some() || possible.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
-    let kind = first_table::kind(options, words, &device, of_states)?;
+    let has_depth = options.max_depth.is_some();
+    ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
+    let kind = first_table::kind(options, &model.layout, &device, of_states)?;
+    let smaller = first_table::smaller(options, &model.layout, kind).filter(|_| of_states && properties.is_none());
+    let (kind, may_be_smaller) = if is_smaller { (smaller.unwrap_or(kind), false) } else { (kind, smaller.is_some()) };
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,
-        None => first_table::size(options, kind, &model.layout, &device, 1)?,
+        None => {
+            let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
+            first_table::size(options, kind, &model.layout, &device, 1, listed)?
+        }
     };
     let is_kept = options.checkpoint.is_some() || options.resume.is_some();
     let identity = is_kept.then(|| Identity::of(model, &checks, stubborn));
     ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
-    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
     let table = match (&identity, &opened) {
-        (Some(identity), Some(opened)) => opened.table_of(identity, words, options.table.kind())?,
+        (Some(identity), Some(opened)) => {
+            opened.table_of(identity, words, options.table.kind().map(|_| options.table_of(words)))?
+        }
         _ => kind,
     };
     // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
@@ -177,11 +213,19 @@ fn attempt(
         checkpoints,
         opened,
         reduction,
+        may_be_smaller,
     };
     match table {
         TableKind::Tree => task.explore(VectorTable::<Tree>::builder(words).nodes(size.nodes), size, time),
         TableKind::Indexed => task.explore(VectorTable::<Indexed>::builder(words), size, time),
-        TableKind::TreeCompact => task.explore(VectorTable::<CompactTree>::builder(words).nodes(size.nodes), size, time),
+        TableKind::TreeCompact => {
+            let builder = VectorTable::<CompactTree>::builder(words).nodes(size.nodes);
+            task.explore(builder.last_bits(model.layout.last_bits()), size, time)
+        }
+        TableKind::Compact => {
+            let bits = model.layout.end.max(*Spec::KEY_BITS.start());
+            task.explore(VectorTable::<Root>::builder(words).key_bits(bits), size, time)
+        }
         TableKind::Bucket => task.explore(VectorTable::<Bucket>::builder(words), size, time),
     }
 }

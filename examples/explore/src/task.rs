@@ -7,9 +7,9 @@ use crate::coverage::Coverage;
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
 use crate::engine;
-use crate::exploration::{Counts, Limits, memory_for};
+use crate::exploration::{Counts, End, Limits, memory_for};
 use crate::export::{Export, Form};
-use crate::first_table::Size;
+use crate::first_table::{NeedsSmaller, Size};
 #[cfg(feature = "cuda")]
 use crate::gpu;
 use crate::interpreter::Interpreter;
@@ -64,6 +64,8 @@ pub struct Task<'a> {
     /// The search to resume.
     pub opened: Option<Opened>,
     pub reduction: Option<Reduction<'a>>,
+    /// Whether the search ends with [`NeedsSmaller`] if it fills the memory.
+    pub may_be_smaller: bool,
 }
 
 impl Task<'_> {
@@ -128,6 +130,7 @@ impl Task<'_> {
             known: resumed.as_ref().map(|resumed| resumed.counts.states),
             resumed,
             reduction: self.reduction.as_ref(),
+            may_be_smaller: self.may_be_smaller,
         };
         let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
         if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
@@ -147,7 +150,7 @@ impl Task<'_> {
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let sources = gpu::Sources { timed: options.cycles, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
+                let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
                 let new = || gpu::GpuEngine::new(table, interpreted, sources, watched, resumes, most_bytes);
                 let engine = match stubborn {
                     None => Some(new()?),
@@ -190,8 +193,10 @@ fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
     let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    // States at the greatest depth are still expanded, since this is how they are checked.
+    let levels = options.max_depth.map_or(u64::MAX, |depth| depth.saturating_add(1));
     let is_reserved = options.memory.is_some();
-    Limits { states, levels: u64::MAX, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
+    Limits { states, levels, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
 }
 
 /// An exploration and the data for its report.
@@ -211,6 +216,7 @@ struct Run<'a> {
     /// Number of states that a resumed search had found before.
     known: Option<u64>,
     reduction: Option<&'a Reduction<'a>>,
+    may_be_smaller: bool,
 }
 
 impl Run<'_> {
@@ -256,6 +262,9 @@ impl Run<'_> {
             })?
         };
         time.explore = start.elapsed();
+        if self.may_be_smaller && exploration.end == End::Memory && exploration.found.is_none() {
+            return Err(NeedsSmaller.into());
+        }
         // A limit of time or a signal may have ended the exploration: its states are still evaluated, within a grace period.
         let limits = limits.of_evaluation();
         let model = interpreted.interpreter.model();

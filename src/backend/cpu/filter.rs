@@ -32,7 +32,7 @@
 //!
 //! `clear` has the table alone, and growth fills a table that no other thread has yet.
 
-use super::memory::map;
+use super::system_memory::map;
 use crate::Result;
 use memmap2::MmapMut;
 use std::sync::atomic::{AtomicU64, Ordering};

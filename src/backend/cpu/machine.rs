@@ -2,9 +2,9 @@
 
 use super::cas_width::chunk_bytes;
 use super::kernels::{CpuView, geometry, run};
-use super::memory::{check_memory, free_memory, name, new_memory};
 use super::reserved::Reserved;
 use super::store::CpuStore;
+use super::system_memory::{check_memory, free_memory, name, new_memory};
 use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
 use crate::host::fill_repeatedly;
 use crate::layout::limits::MAX_THREADS;
@@ -202,7 +202,7 @@ impl Machine for CpuMachine {
 
     #[cfg(feature = "cluster")]
     fn new_rank(&self) -> Result<Box<dyn crate::backend::Rank>> {
-        Ok(Box::new(super::rank::CpuRank::new(self.threads)))
+        Ok(Box::new(super::rank::CpuRank::new(*self)))
     }
 }
 

@@ -18,13 +18,13 @@ mod filter;
 mod growth;
 mod kernels;
 mod machine;
-mod memory;
 #[cfg(feature = "cluster")]
 mod rank;
 mod rehash;
 mod reserved;
 mod roots;
 mod store;
+mod system_memory;
 mod threads;
 mod trees;
 

@@ -5,9 +5,9 @@
 
 use super::growth::{Growing, fill, is_filled_in_order};
 use super::kernels::{CpuView, export, geometry};
-use super::memory::new_memory;
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
+use super::system_memory::new_memory;
 use crate::backend::Machine as _;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::view::Counts;

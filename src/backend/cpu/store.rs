@@ -6,7 +6,7 @@ use super::kernels::{CpuView, export, geometry, run, warpset_cpu_find, warpset_c
 use super::machine::{CpuMachine, PIECE};
 use super::rehash::rehash;
 use super::threads::on_threads;
-use crate::backend::{Machine, SearchBatch, Store, TableMemory};
+use crate::backend::{Machine, Store, TableMemory};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
 use crate::layout::view::{BatchView, Counts, UpsertView};
@@ -195,13 +195,26 @@ impl Store for CpuStore {
         self.move_roots_alone(parameters, slots)
     }
 
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
+        let mut counts = Counts::default();
+        let whole = batch_view(batch, self.spec, tag, &mut counts);
+        let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
+        // SAFETY:
+        // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
+        //   or masks (RawTable checks or sizes them);
+        // - `counts` outlives the search.
+        // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
+        unsafe { self.search(batch.search, &whole, upsert, progress) };
+        Ok(counts)
+    }
+
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()> {
         // SAFETY: the caller guarantees the buffers.
         unsafe { self.search(search, batch, None, &mut BatchProgress::none()) };
         Ok(())
     }
 
-    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
+    fn rehash_by_threads(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Option<Counts>> {
         let larger = Self::of(larger).expect("a table stays on its machine");
         let table = CpuView::with_filter(larger.spec, &larger.view, larger.filter.as_ref());
         let export = |slots: Range<u64>, vectors: &mut [u32]| {
@@ -214,22 +227,7 @@ impl Store for CpuStore {
             // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
             unsafe { Self::search_by_this_thread(SearchMode::FindOrPut, &table, &batch, None) };
         };
-        rehash(self.machine.threads, slots, self.spec.width(), export, put)
-    }
-}
-
-impl SearchBatch for CpuStore {
-    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
-        let mut counts = Counts::default();
-        let whole = batch_view(batch, self.spec, tag, &mut counts);
-        let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
-        // SAFETY:
-        // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
-        //   or masks (RawTable checks or sizes them);
-        // - `counts` outlives the search.
-        // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
-        unsafe { self.search(batch.search, &whole, upsert, progress) };
-        Ok(counts)
+        rehash(self.machine.threads, slots, self.spec.width(), export, put).map(Some)
     }
 }
 

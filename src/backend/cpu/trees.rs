@@ -3,9 +3,9 @@
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
 use super::kernels::{CpuView, export, geometry, warpset_cpu_count_tree_lists, warpset_cpu_move_trees};
-use super::memory::{check_memory, map};
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
+use super::system_memory::{check_memory, map};
 use crate::layout::options::Parameters;
 use crate::layout::view::Counts;
 use crate::{Result, Spec};
@@ -68,7 +68,7 @@ mod tests {
     //!   spare memory (also `tests/suite/growth.rs`).
 
     use super::*;
-    use crate::layout::Part;
+    use crate::layout::TablePart;
     use crate::layout::size::Size;
     use crate::{CompactTreeTable, Device, Error, Reference, Storage, Strategy, TableBuilder, TreeTable, Words};
     use proptest::prelude::*;
@@ -168,7 +168,7 @@ mod tests {
             table.find_or_put_many(&vectors(width, 3000, 9)).unwrap().complete(&table).unwrap();
             let pairs: Vec<u64> = {
                 let sized = table.raw.look();
-                let nodes = sized.store.table().part(Part::Nodes);
+                let nodes = sized.store.table().part(TablePart::Nodes);
                 let mut all = vec![0u64; nodes.bytes as usize / 8];
                 // SAFETY: memory of the table, which nothing writes.
                 unsafe { sized.store.machine().load(nodes, 0, &mut all).unwrap() };

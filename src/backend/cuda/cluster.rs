@@ -1,22 +1,24 @@
 //! GPU side of a rank of a cluster: its kernels, and copies between ranks of one process.
 
-use super::memory::{DeviceMemory, PinnedMemory};
+use super::device_memory::PinnedMemory;
+use super::machine::CudaMachine;
 use super::nvrtc::Job;
-use super::store::{CudaStore, argument};
-use super::{Current, Gpu, cuda, pass, undisturbed};
+use super::store::CudaStore;
+use super::{Current, cuda, pass, undisturbed};
 use crate::Result;
-use crate::backend::{GpuStream, Launch, MemorySpace, Rank, RankMemory, Store};
+use crate::backend::{GpuStream, Launch, Machine, Memory, MemorySpace, Rank, Store};
 use crate::layout::SearchMode;
-use crate::layout::rank::{ABI, Kernel, PartitionView, ROUNDS, StampView, Stream};
+use crate::layout::rank::{ABI, Kernel, ROUNDS, Stream};
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::collections::BTreeSet;
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 /// Kernels and streams of a rank. If kernels of a round and of another stream are ready at the same time, those of the round run
 /// first, because they are short, and other ranks wait for their results.
 pub(crate) struct CudaRank {
-    gpu: Arc<Gpu>,
+    machine: CudaMachine,
     streams: [Arc<CudaStream>; ROUNDS + 1],
     /// By stream: event after the work that another stream must wait for.
     passed: [CudaEvent; ROUNDS + 1],
@@ -47,7 +49,8 @@ fn number(stream: Stream) -> usize {
 }
 
 impl CudaRank {
-    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+    pub(super) fn new(machine: &CudaMachine) -> Result<Self> {
+        let gpu = machine.gpu();
         let _current = gpu.bind()?;
         let module = gpu.load(&Job::cluster(gpu.compute_capability()))?;
         let mut sizes = [0u8; size_of_val(&ABI)];
@@ -73,124 +76,91 @@ impl CudaRank {
         }
         let passed = passed.try_into().unwrap_or_else(|_| unreachable!("one for each"));
         let few = Mutex::new(PinnedMemory::new(gpu, FEW)?);
-        Ok(Self { gpu: gpu.clone(), streams, passed, kernels, few })
+        Ok(Self { machine: machine.clone(), streams, passed, kernels, few })
     }
 
     fn stream(&self, stream: Stream) -> &Arc<CudaStream> {
         &self.streams[number(stream)]
     }
 
-    /// Enqueues a kernel of one argument for `items` items. Each thread handles several.
-    ///
-    /// # Safety
-    ///
-    /// The argument is the kernel's view. The memory that it points to has the size given there, and stays until the stream has
-    /// passed the kernel.
-    unsafe fn run<T>(&self, stream: Stream, kernel: Kernel, view: &T, items: u64) -> Result<()> {
-        let launch = (self.gpu.blocks_for(items.div_ceil(8)), 256, 0);
-        let stream = self.stream(stream).cu_stream();
-        // SAFETY: this is the kernel's one argument; the caller guarantees the rest.
-        unsafe { self.gpu.launch(&self.kernels[kernel as usize], launch, stream, &mut [argument(view)]) }
+    fn cu_stream(&self, stream: Stream) -> sys::CUstream {
+        self.stream(stream).cu_stream()
     }
-
-    fn wait(&self, stream: Stream, what: &'static str) -> Result<()> {
-        self.gpu.wait(self.stream(stream), what)
-    }
-}
-
-fn device_memory(memory: &RankMemory) -> &DeviceMemory {
-    memory.owner.downcast_ref().expect("memory is of its rank")
 }
 
 impl Rank for CudaRank {
-    fn is_host(&self) -> bool {
-        false
+    fn machine(&self) -> &dyn Machine {
+        &self.machine
     }
 
     fn place(&self, stream: Stream) -> MemorySpace {
         MemorySpace::Gpu(GpuStream(self.stream(stream).clone()))
     }
 
-    fn allocate(&self, bytes: u64) -> Result<RankMemory> {
-        let memory = DeviceMemory::new(&self.gpu, bytes)?;
-        Ok(RankMemory { address: memory.address(), bytes, owner: Box::new(memory) })
+    fn write_bytes(&self, stream: Stream, memory: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
+        // SAFETY: memory of this GPU. The data is pageable, so it has been copied when the call returns; or it is waited for
+        // (`write_and_wait`).
+        unsafe { self.machine.write_async(**memory, offset, data, self.cu_stream(stream)) }
     }
 
-    fn write_bytes(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()> {
-        memory.check(offset, data.len() as u64);
-        // SAFETY: pageable, so it has been copied when the call returns; or waited for (`write_bytes_and_wait`).
-        unsafe { device_memory(memory).write_async(offset as usize, data, self.stream(stream).cu_stream()) }
-    }
-
-    fn write_bytes_and_wait(&self, stream: Stream, memory: &mut RankMemory, offset: u64, data: &[u8]) -> Result<()> {
-        self.write_bytes(stream, memory, offset, data)?;
-        self.wait(stream, "copying to the GPU")
-    }
-
-    fn read_bytes(&self, stream: Stream, memory: &RankMemory, offset: u64, data: &mut [u8]) -> Result<()> {
-        memory.check(offset, data.len() as u64);
-        let (memory, bytes, cu_stream) = (device_memory(memory), data.len(), self.stream(stream).cu_stream());
-        if bytes > FEW {
-            // SAFETY: waited for in the next statement.
-            unsafe { memory.read_async(offset as usize, data, cu_stream)? };
+    fn read_bytes(&self, stream: Stream, memory: &Memory, offset: u64, data: &mut [u8]) -> Result<()> {
+        if data.len() > FEW {
+            // SAFETY: memory of this GPU; waited for in the next statement.
+            unsafe { self.machine.read_async(**memory, offset, data, self.cu_stream(stream))? };
             return self.wait(stream, "copying from the GPU");
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let part = few.part::<u8>(0, bytes);
-        // SAFETY: waited for in the next statement, before another thread can have the lock. If that wait fails, so does every
-        // later operation on this GPU.
-        unsafe { memory.read_async(offset as usize, part, cu_stream)? };
+        let part = few.part::<u8>(0, data.len());
+        // SAFETY: as above, before another thread can have the lock. If that wait fails, so does every later operation on this
+        // GPU.
+        unsafe { self.machine.read_async(**memory, offset, part, self.cu_stream(stream))? };
         self.wait(stream, "copying from the GPU")?;
         data.copy_from_slice(part);
         Ok(())
     }
 
-    fn fill(&self, stream: Stream, memory: &mut RankMemory, bytes: u64, byte: u8) -> Result<()> {
-        memory.check(0, bytes);
-        pass("filling memory")?;
-        let _current = self.gpu.bind()?;
-        // SAFETY: within the allocation (checked), whose `drop` waits for the stream.
-        unsafe { result::memset_d8_async(memory.address, byte, bytes as usize, self.stream(stream).cu_stream()) }
-            .map_err(cuda("filling memory"))
+    fn fill(&self, stream: Stream, memory: &mut Memory, bytes: u64, byte: u8) -> Result<()> {
+        // SAFETY: memory of this GPU, whose owner waits for the stream when it is dropped.
+        unsafe { self.machine.fill_async(**memory, 0..bytes, byte, self.cu_stream(stream)) }
     }
 
-    fn copy_number(&self, stream: Stream, memory: &mut RankMemory, from: u64, to: u64) -> Result<()> {
-        memory.check(from, 8);
-        memory.check(to, 8);
+    fn copy_number(&self, stream: Stream, memory: &mut Memory, from: u64, to: u64) -> Result<()> {
+        let (from, to) = (memory.at(from, 8), memory.at(to, 8));
         pass("copying a number")?;
-        let _current = self.gpu.bind()?;
-        let (to, from) = (memory.address + to, memory.address + from);
+        let _current = self.machine.gpu().bind()?;
         // SAFETY: within the allocation (checked), whose `drop` waits for the stream.
-        unsafe { result::memcpy_dtod_async(to, from, 8, self.stream(stream).cu_stream()) }.map_err(cuda("copying a number"))
+        unsafe { result::memcpy_dtod_async(to, from, 8, self.cu_stream(stream)) }.map_err(cuda("copying a number"))
     }
 
     fn order(&self, stream: Stream, after: Stream) -> Result<()> {
         pass("ordering rounds")?;
-        let _current = self.gpu.bind()?;
+        let _current = self.machine.gpu().bind()?;
         let event = self.passed[number(after)].cu_event();
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
         // records of the event do not change it.
         unsafe {
-            result::event::record(event, self.stream(after).cu_stream()).map_err(cuda("ordering rounds"))?;
-            result::stream::wait_event(self.stream(stream).cu_stream(), event, flags).map_err(cuda("ordering rounds"))
+            result::event::record(event, self.cu_stream(after)).map_err(cuda("ordering rounds"))?;
+            result::stream::wait_event(self.cu_stream(stream), event, flags).map_err(cuda("ordering rounds"))
         }
+    }
+
+    fn wait(&self, stream: Stream, what: &'static str) -> Result<()> {
+        self.machine.gpu().wait(self.stream(stream), what)
     }
 
     /// Waits even if a stream has met an error.
     fn synchronize(&self) -> Result<()> {
-        let waited = self.streams.each_ref().map(|stream| self.gpu.wait(stream, "waiting for a round"));
+        let waited = self.streams.each_ref().map(|stream| self.machine.gpu().wait(stream, "waiting for a round"));
         waited.into_iter().collect()
     }
 
-    unsafe fn partition(&self, stream: Stream, kernel: Kernel, view: &PartitionView) -> Result<()> {
-        // SAFETY: the caller guarantees the contract.
-        unsafe { self.run(stream, kernel, view, view.count) }
-    }
-
-    unsafe fn stamps(&self, stream: Stream, kernel: Kernel, view: &StampView) -> Result<()> {
-        // SAFETY: the caller guarantees the contract.
-        unsafe { self.run(stream, kernel, view, view.count) }
+    /// Each thread handles several items.
+    unsafe fn launch(&self, stream: Stream, kernel: Kernel, view: *const c_void, items: u64) -> Result<()> {
+        let gpu = self.machine.gpu();
+        let launch = (gpu.blocks_for(items.div_ceil(8)), 256, 0);
+        // SAFETY: this is the kernel's one argument, which a launch copies. The caller guarantees the rest.
+        unsafe { gpu.launch(&self.kernels[kernel as usize], launch, self.cu_stream(stream), &mut [view.cast_mut()]) }
     }
 
     unsafe fn enqueue_search(
@@ -203,7 +173,7 @@ impl Rank for CudaRank {
     ) -> Result<()> {
         let store = CudaStore::of(store).expect("a table stays on its machine");
         // SAFETY: the caller guarantees the contract.
-        unsafe { store.enqueue(search, batch, self.stream(stream).cu_stream(), launch) }
+        unsafe { store.enqueue(search, batch, self.cu_stream(stream), launch) }
     }
 }
 

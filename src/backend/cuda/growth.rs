@@ -2,16 +2,15 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/growth.cuh.
 
+use super::cuda;
 use super::store::{CudaStore, argument, view_argument};
-use super::{cuda, pass};
-use crate::Result;
-use crate::backend::{Launch, Machine, Store};
+use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
-use crate::layout::size::Slices;
+use crate::layout::size::{self, Slices};
 use crate::layout::view::{BatchView, Counts};
 use crate::layout::{Kernel, Kind};
-use cudarc::driver::sys;
+use crate::{Error, Result};
 
 /// Threads of a block.
 const THREADS: u32 = 1024;
@@ -19,9 +18,14 @@ const THREADS: u32 = 1024;
 /// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.
 const MOST_SLICES: u64 = 4;
 
-/// Of the vectors of a table, which part may be left before all are put by find-or-put. They are far fewer unless the table is
-/// more than 0.95 full, or hashes are equal.
-const LEFT: u64 = 1 << 10;
+/// What was made, or `None` if there was no memory for it.
+fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Ok(made) => Ok(Some(made)),
+        Err(Error::OutOfMemory { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// How the blocks share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,8 @@ impl Plan {
 }
 
 impl CudaStore {
-    /// [`Store::grown`], of tables that have slices before and afterwards.
+    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
+    /// short, or too many vectors are left.
     pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
         let geometry = self.kernels.geometry;
         let slices_of = |slots: u64| {
@@ -69,16 +74,14 @@ impl CudaStore {
         let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), gpu.shared_bytes);
         let parts = then.div_ceil(plan.slices_a_part);
         let kernel = self.kernels.grow(gpu)?;
-        let capacity = (slots / LEFT).max(1);
         let machine: &dyn Machine = &self.machine;
-        let (left, count) = (machine.allocate(capacity * 8)?, machine.allocate_zeroed(8)?);
+        let capacity = size::most_left(slots);
+        // Find-or-put of all vectors needs less memory besides the tables.
+        let Some(left) = unless_short(machine.allocate(capacity * 8))? else { return Ok(None) };
+        let count = machine.allocate_zeroed(8)?;
         let shared = plan.shared_bytes as u32;
         let blocks = {
             let _current = gpu.bind()?;
-            pass("asking for shared memory")?;
-            kernel
-                .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-                .map_err(cuda("asking for shared memory"))?;
             kernel
                 .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared as usize, None)
                 .map_err(cuda("asking for the occupancy"))?
@@ -100,17 +103,12 @@ impl CudaStore {
         let mut found = [0u64];
         // SAFETY: memory of this GPU; the copy waits for the kernel.
         unsafe { machine.load(*count, 0, &mut found)? };
-        let [found] = found;
         let counts = match found {
-            0 => Counts::default(),
-            _ if found <= capacity => self.put_slots(&larger, left.address, found)?,
-            _ => {
-                // SAFETY: the kernel takes the table only, which nothing else uses.
-                unsafe { machine.launch(Kernel::Clear, &[larger.argument()], larger.clear_words(), &[])? };
-                self.rehash_into(&larger, 0..slots)?
-            }
+            [0] => Some(Counts::default()),
+            [found] if found <= capacity => unless_short(self.put_slots(&larger, left.address, found))?,
+            _ => None,
         };
-        Ok(Some((larger, counts)))
+        Ok(counts.map(|counts| (larger, counts)))
     }
 
     /// Puts the vectors in the slots that a list on the GPU has into `larger`. Returns the counts.

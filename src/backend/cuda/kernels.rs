@@ -1,7 +1,7 @@
 //! The library's kernels, compiled for a spec and loaded.
 //!
-//! The kernels are split into several programs, the parts. A part is compiled when one of its kernels is first used: a model
-//! checker that puts states by its own kernel needs only the first part. Each part parses the headers again, which takes 40 ms.
+//! The kernels are split into sets, each a program of its own. A set is compiled when one of its kernels is first used: a model
+//! checker that puts states by its own kernel needs only the first set. Each program parses the headers again, which takes 40 ms.
 //! Milliseconds that NVRTC 13 takes on one core of a Xeon, for compute capability 9.0:
 //!
 //! | kernels | put | incremental | find | read | relocate | all in one program |
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Kernels of cuda/table_kernels.cu that are compiled together, by their number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum KernelSet {
     /// Kernels that every table needs: clear, find-or-put.
     Put = 1,
     /// Incremental find-or-put.
@@ -80,14 +80,20 @@ impl SearchKernel {
     fn load(module: &Arc<CudaModule>, name: &str, geometry: &Geometry) -> Result<Self> {
         let function = function(module, name)?;
         let shared = geometry.search_scratch_bytes;
-        function
-            .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-            .map_err(cuda("asking for shared memory"))?;
+        allow_shared(&function, shared)?;
         let resident_blocks = function
             .occupancy_max_active_blocks_per_multiprocessor(geometry.search_threads, shared as usize, None)
             .map_err(cuda("asking for the occupancy"))?;
         Ok(Self { function, resident_blocks: resident_blocks.max(1) })
     }
+}
+
+/// Blocks of the kernel may be launched with this number of bytes of dynamic shared memory.
+fn allow_shared(function: &CudaFunction, bytes: u32) -> Result<()> {
+    pass("asking for shared memory")?;
+    function
+        .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        .map_err(cuda("asking for shared memory"))
 }
 
 fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction> {
@@ -125,8 +131,8 @@ impl Spec {
 }
 
 impl Gpu {
-    fn table_kernels(&self, spec: Spec, part: Part) -> Result<Arc<CudaModule>> {
-        self.load(&Job::table(spec, Some(part), self.compute_capability()))
+    fn table_kernels(&self, spec: Spec, set: KernelSet) -> Result<Arc<CudaModule>> {
+        self.load(&Job::table(spec, Some(set), self.compute_capability()))
     }
 
     /// Compiles a program for this GPU, or finds it compiled on disk, and loads it.
@@ -150,7 +156,7 @@ impl Kernels {
 
     pub(super) fn load(gpu: &Gpu, spec: Spec) -> Result<Self> {
         let _current = gpu.bind()?;
-        let module = gpu.table_kernels(spec, Part::Put)?;
+        let module = gpu.table_kernels(spec, KernelSet::Put)?;
         let geometry = Self::read_geometry(gpu, &module, spec)?;
         Ok(Self {
             spec,
@@ -173,45 +179,51 @@ impl Kernels {
     /// Only for a table that gains by knowing parents.
     pub(super) fn find_or_put_incremental(&self, gpu: &Gpu) -> Result<&SearchKernel> {
         first_time(gpu, &self.find_or_put_incremental, || {
-            let module = gpu.table_kernels(self.spec, Part::Incremental)?;
+            let module = gpu.table_kernels(self.spec, KernelSet::Incremental)?;
             SearchKernel::load(&module, "warpset_find_or_put_incremental", &self.geometry)
         })
     }
 
     pub(super) fn find(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(gpu, &self.find, || self.load_search(gpu, Part::Find, "warpset_find"))
+        first_time(gpu, &self.find, || self.load_search(gpu, KernelSet::Find, "warpset_find"))
     }
 
     /// Only for ranks of several GPUs.
     pub(super) fn find_or_put_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(gpu, &self.find_or_put_received, || self.load_search(gpu, Part::PutReceived, "warpset_find_or_put_received"))
+        first_time(gpu, &self.find_or_put_received, || {
+            self.load_search(gpu, KernelSet::PutReceived, "warpset_find_or_put_received")
+        })
     }
 
     /// Only for ranks of several GPUs.
     pub(super) fn find_received(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(gpu, &self.find_received, || self.load_search(gpu, Part::FindReceived, "warpset_find_received"))
+        first_time(gpu, &self.find_received, || self.load_search(gpu, KernelSet::FindReceived, "warpset_find_received"))
     }
 
     /// Indexed tables only.
     pub(super) fn upsert(&self, gpu: &Gpu) -> Result<&SearchKernel> {
-        first_time(gpu, &self.upsert, || self.load_search(gpu, Part::Upsert, "warpset_upsert"))
+        first_time(gpu, &self.upsert, || self.load_search(gpu, KernelSet::Upsert, "warpset_upsert"))
     }
 
     pub(super) fn gather_columns(&self, gpu: &Gpu) -> Result<&CudaFunction> {
         first_time(gpu, &self.gather_columns, || {
-            function(&gpu.table_kernels(self.spec, Part::Columns)?, "warpset_gather_columns")
+            function(&gpu.table_kernels(self.spec, KernelSet::Columns)?, "warpset_gather_columns")
         })
     }
 
-    /// Bucket tables only.
+    /// Bucket tables only. A block may have all shared memory that there is. (Set once: tables of one spec may grow at once.)
     pub(super) fn grow(&self, gpu: &Gpu) -> Result<&CudaFunction> {
-        first_time(gpu, &self.grow, || function(&gpu.table_kernels(self.spec, Part::Grow)?, "warpset_grow"))
+        first_time(gpu, &self.grow, || {
+            let function = function(&gpu.table_kernels(self.spec, KernelSet::Grow)?, "warpset_grow")?;
+            allow_shared(&function, gpu.shared_bytes as u32)?;
+            Ok(function)
+        })
     }
 
-    /// Loads a search kernel of another part than [`Part::Put`]. If it uses the batch's workspace, it has at most the resident
-    /// blocks of find-or-put, for which the workspace is sized.
-    fn load_search(&self, gpu: &Gpu, part: Part, name: &str) -> Result<SearchKernel> {
-        let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, part)?, name, &self.geometry)?;
+    /// Loads a search kernel of another set than [`KernelSet::Put`]. If it uses the batch's workspace, it has at most the
+    /// resident blocks of find-or-put, for which the workspace is sized.
+    fn load_search(&self, gpu: &Gpu, set: KernelSet, name: &str) -> Result<SearchKernel> {
+        let kernel = SearchKernel::load(&gpu.table_kernels(self.spec, set)?, name, &self.geometry)?;
         let resident_blocks = match self.geometry.search_workspace_bytes {
             0 => kernel.resident_blocks,
             _ => kernel.resident_blocks.min(self.find_or_put.resident_blocks),
@@ -219,20 +231,20 @@ impl Kernels {
         Ok(SearchKernel { resident_blocks, ..kernel })
     }
 
-    /// A kernel that is no search. Its part is compiled at the first request.
+    /// A kernel that is no search. Its set is compiled at the first request.
     pub(super) fn function(&self, gpu: &Gpu, kernel: Kernel) -> Result<CudaFunction> {
-        let (part, module) = match kernel {
+        let (set, module) = match kernel {
             Kernel::Clear => return Ok(self.clear.clone()),
-            Kernel::Get | Kernel::Export | Kernel::Measure => (Part::Read, &self.read),
-            Kernel::Relocate => (Part::Relocate, &self.relocate),
+            Kernel::Get | Kernel::Export | Kernel::Measure => (KernelSet::Read, &self.read),
+            Kernel::Relocate => (KernelSet::Relocate, &self.relocate),
             Kernel::Rebuild
             | Kernel::ListHoles
             | Kernel::MoveRows
             | Kernel::CountUnstored
             | Kernel::GatherValues
-            | Kernel::ScatterValues => (Part::Rows, &self.rows),
+            | Kernel::ScatterValues => (KernelSet::Rows, &self.rows),
         };
-        let module = first_time(gpu, module, || gpu.table_kernels(self.spec, part))?;
+        let module = first_time(gpu, module, || gpu.table_kernels(self.spec, set))?;
         let _current = gpu.bind()?;
         function(module, kernel.name().to_str().expect("names are ASCII"))
     }

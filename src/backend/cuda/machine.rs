@@ -1,9 +1,9 @@
 //! A GPU as a machine.
 
+use super::device_memory::{DeviceMemory, PinnedMemory};
 use super::gpu::gpu_count;
-use super::memory::{DeviceMemory, PinnedMemory};
+use super::gpu_state::GpuState;
 use super::reserved::ReservedMemory;
-use super::shared::Shared;
 use super::store::{CudaStore, argument, view_argument};
 use super::{Current, Gpu, chunk_bytes, cuda, nvrtc, pass};
 use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
@@ -11,7 +11,7 @@ use crate::layout::options::Parameters;
 use crate::layout::view::{Geometry, View};
 use crate::layout::{Kernel, Spec};
 use crate::{Error, Result};
-use cudarc::driver::{CudaContext, result};
+use cudarc::driver::{CudaContext, result, sys};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 /// One GPU, through one context. Work that is waited for is on the stream of [`Gpu`].
 #[derive(Clone)]
 pub(crate) struct CudaMachine {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<GpuState>,
 }
 
 /// Number of cells for spare rows: more than a GPU has lanes at once.
@@ -33,8 +33,8 @@ const SPARE_CELLS: u32 = 1 << 18;
 const FILL_BYTES: usize = 8 << 20;
 
 /// The GPU with this number. The whole process shares it, so that kernels are compiled once.
-fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
-    static OPEN: OnceLock<Mutex<HashMap<usize, Arc<Shared>>>> = OnceLock::new();
+fn shared_of(ordinal: usize) -> Result<Arc<GpuState>> {
+    static OPEN: OnceLock<Mutex<HashMap<usize, Arc<GpuState>>>> = OnceLock::new();
     let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(shared) = open.get(&ordinal) {
         return Ok(shared.clone());
@@ -50,14 +50,14 @@ fn shared_of(ordinal: usize) -> Result<Arc<Shared>> {
         CudaContext::new(ordinal).map_err(cuda("making a context"))
     });
     nvrtc::ensure_present()?;
-    let shared = Arc::new(Shared::new(Gpu::new(context?)?));
+    let shared = Arc::new(GpuState::new(Gpu::new(context?)?));
     open.insert(ordinal, shared.clone());
     Ok(shared)
 }
 
 /// The GPU of a context: the one of `open`, if the context is from there; otherwise a separate one, as long as it is used.
-fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<Shared>> {
-    static OTHERS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<GpuState>> {
+    static OTHERS: Mutex<Vec<Weak<GpuState>>> = Mutex::new(Vec::new());
     let common = shared_of(context.ordinal())?;
     if Arc::ptr_eq(&common.gpu.context, &context) {
         return Ok(common);
@@ -67,7 +67,7 @@ fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<Shared>> {
     if let Some(shared) = others.iter().filter_map(Weak::upgrade).find(|shared| Arc::ptr_eq(&shared.gpu.context, &context)) {
         return Ok(shared);
     }
-    let shared = Arc::new(Shared::new(Gpu::new(context)?));
+    let shared = Arc::new(GpuState::new(Gpu::new(context)?));
     others.push(Arc::downgrade(&shared));
     Ok(shared)
 }
@@ -98,30 +98,49 @@ impl CudaMachine {
         self.gpu().wait(&self.gpu().stream, what)
     }
 
-    /// Enqueues a copy of the bytes of a region from `offset` on.
+    /// The stream of work that is waited for.
+    pub(super) fn stream(&self) -> sys::CUstream {
+        self.gpu().stream.cu_stream()
+    }
+
+    /// Enqueues a copy of the bytes of a region from `offset` on, on a stream.
     ///
     /// # Safety
     ///
     /// The region is memory of this GPU. `to` must not be used or freed before the stream has passed this point.
-    pub(super) unsafe fn read_async(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()> {
+    pub(super) unsafe fn read_async(&self, region: Region, offset: u64, to: &mut [u8], stream: sys::CUstream) -> Result<()> {
         let from = region.at(offset, to.len() as u64);
         pass("copying from the GPU")?;
         let _current = self.gpu().bind()?;
         // SAFETY: within the region (checked). The caller guarantees the rest.
-        unsafe { result::memcpy_dtoh_async(to, from, self.gpu().stream.cu_stream()) }.map_err(cuda("copying from the GPU"))
+        unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(cuda("copying from the GPU"))
     }
 
-    /// Enqueues a copy to the bytes of a region from `offset` on. Pageable `from` is copied before the call returns.
+    /// Enqueues a copy to the bytes of a region from `offset` on, on a stream. Pageable `from` is copied before the call returns.
     ///
     /// # Safety
     ///
     /// The region is memory of this GPU. Pinned `from` must not be changed or freed before the stream has passed this point.
-    pub(super) unsafe fn write_async(&self, region: Region, offset: u64, from: &[u8]) -> Result<()> {
+    pub(super) unsafe fn write_async(&self, region: Region, offset: u64, from: &[u8], stream: sys::CUstream) -> Result<()> {
         let to = region.at(offset, from.len() as u64);
         pass("copying to the GPU")?;
         let _current = self.gpu().bind()?;
         // SAFETY: within the region (checked). The caller guarantees the rest.
-        unsafe { result::memcpy_htod_async(to, from, self.gpu().stream.cu_stream()) }.map_err(cuda("copying to the GPU"))
+        unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(cuda("copying to the GPU"))
+    }
+
+    /// Enqueues the setting of bytes of a region, on a stream.
+    ///
+    /// # Safety
+    ///
+    /// The region is memory of this GPU, and stays until the stream has passed this point.
+    pub(super) unsafe fn fill_async(&self, region: Region, bytes: Range<u64>, byte: u8, stream: sys::CUstream) -> Result<()> {
+        let count = bytes.end - bytes.start;
+        let to = region.at(bytes.start, count);
+        pass("filling memory")?;
+        let _current = self.gpu().bind()?;
+        // SAFETY: within the region (checked). The caller guarantees the rest.
+        unsafe { result::memset_d8_async(to, byte, count as usize, stream) }.map_err(cuda("filling memory"))
     }
 }
 
@@ -162,10 +181,6 @@ impl Machine for CudaMachine {
         Ok(Box::new(CudaStore::new(self, parameters)?))
     }
 
-    fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
-        self.new_store(parameters)
-    }
-
     fn spare_cells(&self) -> u32 {
         SPARE_CELLS
     }
@@ -203,7 +218,7 @@ impl Machine for CudaMachine {
             return Ok(());
         }
         // SAFETY: waited for in the next statement. The caller guarantees the region.
-        unsafe { self.read_async(region, offset, to)? };
+        unsafe { self.read_async(region, offset, to, self.stream())? };
         self.wait("copying from the GPU")
     }
 
@@ -217,28 +232,23 @@ impl Machine for CudaMachine {
             return Ok(());
         }
         // SAFETY: waited for in the next statement. The caller guarantees the region.
-        unsafe { self.write_async(region, offset, from)? };
+        unsafe { self.write_async(region, offset, from, self.stream())? };
         self.wait("copying to the GPU")
     }
 
     unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()> {
-        let count = (bytes.end - bytes.start) as usize;
-        let to = region.at(bytes.start, count as u64);
         if let [byte] = value {
-            pass("filling memory")?;
-            let _current = self.gpu().bind()?;
-            // SAFETY: within the region (checked), which outlives the stream's work on it (waited for below).
-            unsafe { result::memset_d8_async(to, *byte, count, self.gpu().stream.cu_stream()) }
-                .map_err(cuda("filling memory"))?;
+            // SAFETY: waited for in the next statement. The caller guarantees the region.
+            unsafe { self.fill_async(region, bytes, *byte, self.stream())? };
             return self.wait("filling memory");
         }
         // From the host, in pieces.
         let whole = (FILL_BYTES / value.len()).max(1) * value.len();
-        let piece: Vec<u8> = value.iter().copied().cycle().take(whole.min(count)).collect();
+        let piece: Vec<u8> = value.iter().copied().cycle().take(whole.min((bytes.end - bytes.start) as usize)).collect();
         for first in bytes.clone().step_by(whole) {
             let len = piece.len().min((bytes.end - first) as usize);
             // SAFETY: pageable memory, so it has been copied when the call returns. The caller guarantees the region.
-            unsafe { self.write_async(region, first, &piece[..len])? };
+            unsafe { self.write_async(region, first, &piece[..len], self.stream())? };
         }
         self.wait("filling memory")
     }
@@ -264,7 +274,7 @@ impl Machine for CudaMachine {
         let mut arguments: Vec<*mut c_void> = views.chain(arguments.iter().map(argument)).collect();
         // SAFETY: the caller guarantees the contract. A parameter of 32 bits is copied from the low half of its number: GPUs and
         // their hosts are little-endian.
-        unsafe { gpu.launch(&function, (gpu.blocks_for(items), 256, 0), gpu.stream.cu_stream(), &mut arguments) }
+        unsafe { gpu.launch(&function, (gpu.blocks_for(items), 256, 0), self.stream(), &mut arguments) }
     }
 
     fn finish(&self, what: &'static str) -> Result<()> {
@@ -281,7 +291,7 @@ impl Machine for CudaMachine {
 
     #[cfg(feature = "cluster")]
     fn new_rank(&self) -> Result<Box<dyn crate::backend::Rank>> {
-        Ok(Box::new(super::cluster::CudaRank::new(&self.shared.gpu)?))
+        Ok(Box::new(super::cluster::CudaRank::new(self)?))
     }
 }
 

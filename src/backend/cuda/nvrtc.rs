@@ -1,7 +1,7 @@
 //! Compiling CUDA C++ at run time, with warpset's headers.
 
 use super::cache::Cache;
-pub(crate) use super::kernels::Part;
+pub(crate) use super::kernels::KernelSet;
 use super::library;
 use crate::host::digest;
 use crate::{Error, Result, Spec};
@@ -70,8 +70,8 @@ pub(crate) struct Job<'a> {
     pub(super) source: &'a str,
     spec: Spec,
     capability: (u32, u32),
-    /// The part that the program is, if it is one of a table's kernels.
-    part: Option<Part>,
+    /// The set of a table's kernels that this is, if it is one.
+    set: Option<KernelSet>,
 }
 
 /// The macros that `table.cuh` needs for tables of a spec, as options of a compiler.
@@ -96,13 +96,13 @@ pub(crate) fn definitions(spec: Spec) -> Vec<String> {
 impl<'a> Job<'a> {
     /// Job for a user's source.
     pub(crate) fn new(name: &'a str, source: &'a str, spec: Spec, capability: (u32, u32)) -> Self {
-        Self { name, source, spec, capability, part: None }
+        Self { name, source, spec, capability, set: None }
     }
 
-    /// Job for the kernels of a table: one part, or all without `part`.
-    pub(crate) fn table(spec: Spec, part: Option<Part>, capability: (u32, u32)) -> Self {
+    /// Job for the kernels of a table: one set, or all without `set`.
+    pub(crate) fn table(spec: Spec, set: Option<KernelSet>, capability: (u32, u32)) -> Self {
         let (name, source) = TABLE_KERNELS;
-        Self { name, source, spec, capability, part }
+        Self { name, source, spec, capability, set }
     }
 
     /// Job for the kernels of a rank of a cluster. They do not depend on a spec, so all tables share them.
@@ -110,13 +110,13 @@ impl<'a> Job<'a> {
     pub(crate) fn cluster(capability: (u32, u32)) -> Job<'static> {
         let (name, source) = CLUSTER_KERNELS;
         let spec = Spec::bucket(1, 8).expect("the width is supported");
-        Job { name, source, spec, capability, part: None }
+        Job { name, source, spec, capability, set: None }
     }
 
     /// Job with another name and source, and otherwise equal.
     pub(super) fn with_texts<'b>(&self, name: &'b str, source: &'b str) -> Job<'b> {
-        let Self { spec, capability, part, .. } = *self;
-        Job { name, source, spec, capability, part }
+        let Self { spec, capability, set, .. } = *self;
+        Job { name, source, spec, capability, set }
     }
 
     fn options(&self, architecture: &str) -> Vec<String> {
@@ -127,7 +127,7 @@ impl<'a> Job<'a> {
             // NVRTC takes a lambda without annotation for host code, also inside a device function.
             "--device-as-default-execution-space".into(),
         ];
-        let part = self.part.map(|part| format!("-DWARPSET_PART={}", part as u32));
+        let part = self.set.map(|set| format!("-DWARPSET_PART={}", set as u32));
         options.into_iter().chain(definitions(self.spec)).chain(part).collect()
     }
 
@@ -501,7 +501,7 @@ mod tests {
         }
         let scratch = Scratch::new();
         let (cache, of_next_driver) = (cache(&scratch, 13000), cache(&scratch, 13010));
-        let put = Job::table(Spec::bucket(1, 16).unwrap(), Some(Part::Put), CAPABILITY);
+        let put = Job::table(Spec::bucket(1, 16).unwrap(), Some(KernelSet::Put), CAPABILITY);
         let image = compile(&put, Some(&cache)).unwrap();
         assert_eq!(image, compile(&put, None).unwrap());
         assert_eq!(image, compile(&put, Some(&cache)).unwrap());
@@ -510,9 +510,9 @@ mod tests {
         // Other programs are not taken from there.
         let own = |name, source| Job::new(name, source, put.spec, CAPABILITY);
         let others = [
-            (Job::table(put.spec, Some(Part::Find), CAPABILITY), &cache),
-            (Job::table(Spec::bucket(2, 16).unwrap(), Some(Part::Put), CAPABILITY), &cache),
-            (Job::table(put.spec, Some(Part::Put), (8, 0)), &cache),
+            (Job::table(put.spec, Some(KernelSet::Find), CAPABILITY), &cache),
+            (Job::table(Spec::bucket(2, 16).unwrap(), Some(KernelSet::Put), CAPABILITY), &cache),
+            (Job::table(put.spec, Some(KernelSet::Put), (8, 0)), &cache),
             (put, &of_next_driver),
             (own("own.cu", "__global__ void a() {}"), &cache),
             (own("own.cu", "__global__ void b() {}"), &cache),
@@ -539,25 +539,25 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, Part); 18] = [
-            ("warpset_clear", Part::Put),
-            ("warpset_find_or_put", Part::Put),
-            ("warpset_find_or_put_incremental", Part::Incremental),
-            ("warpset_find", Part::Find),
-            ("warpset_get", Part::Read),
-            ("warpset_export", Part::Read),
-            ("warpset_measure", Part::Read),
-            ("warpset_relocate", Part::Relocate),
-            ("warpset_rebuild", Part::Rows),
-            ("warpset_list_holes", Part::Rows),
-            ("warpset_move_rows", Part::Rows),
-            ("warpset_count_unstored", Part::Rows),
-            ("warpset_gather_values", Part::Rows),
-            ("warpset_scatter_values", Part::Rows),
-            ("warpset_find_or_put_received", Part::PutReceived),
-            ("warpset_find_received", Part::FindReceived),
-            ("warpset_upsert", Part::Upsert),
-            ("warpset_grow", Part::Grow),
+        const KERNELS: [(&str, KernelSet); 18] = [
+            ("warpset_clear", KernelSet::Put),
+            ("warpset_find_or_put", KernelSet::Put),
+            ("warpset_find_or_put_incremental", KernelSet::Incremental),
+            ("warpset_find", KernelSet::Find),
+            ("warpset_get", KernelSet::Read),
+            ("warpset_export", KernelSet::Read),
+            ("warpset_measure", KernelSet::Read),
+            ("warpset_relocate", KernelSet::Relocate),
+            ("warpset_rebuild", KernelSet::Rows),
+            ("warpset_list_holes", KernelSet::Rows),
+            ("warpset_move_rows", KernelSet::Rows),
+            ("warpset_count_unstored", KernelSet::Rows),
+            ("warpset_gather_values", KernelSet::Rows),
+            ("warpset_scatter_values", KernelSet::Rows),
+            ("warpset_find_or_put_received", KernelSet::PutReceived),
+            ("warpset_find_received", KernelSet::FindReceived),
+            ("warpset_upsert", KernelSet::Upsert),
+            ("warpset_grow", KernelSet::Grow),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -568,22 +568,22 @@ mod tests {
         ];
         for spec in specs {
             let parts = [
-                Part::Put,
-                Part::Incremental,
-                Part::Find,
-                Part::Read,
-                Part::Relocate,
-                Part::Rows,
-                Part::PutReceived,
-                Part::FindReceived,
-                Part::Upsert,
-                Part::Grow,
+                KernelSet::Put,
+                KernelSet::Incremental,
+                KernelSet::Find,
+                KernelSet::Read,
+                KernelSet::Relocate,
+                KernelSet::Rows,
+                KernelSet::PutReceived,
+                KernelSet::FindReceived,
+                KernelSet::Upsert,
+                KernelSet::Grow,
             ];
             let parts = parts.into_iter().filter(|part| match part {
-                Part::Incremental => spec.is_incremental(),
-                Part::Relocate => spec.is_cuckoo(),
-                Part::Rows | Part::Upsert => spec.is_indexed(),
-                Part::Grow => spec.kind == crate::layout::Kind::Bucket,
+                KernelSet::Incremental => spec.is_incremental(),
+                KernelSet::Relocate => spec.is_cuckoo(),
+                KernelSet::Rows | KernelSet::Upsert => spec.is_indexed(),
+                KernelSet::Grow => spec.kind == crate::layout::Kind::Bucket,
                 _ => true,
             });
             for part in parts {

@@ -1,8 +1,8 @@
 //! The memory of a table as pieces in pinned memory, for files. While a piece is copied, the one before is written, or the next
 //! one is read.
 
+use super::device_memory::PinnedMemory;
 use super::machine::CudaMachine;
-use super::memory::PinnedMemory;
 use crate::Result;
 use crate::backend::Region;
 use crate::layout::part::BLOCK;
@@ -18,7 +18,7 @@ impl Drop for SynchronizeOnDrop<'_> {
     fn drop(&mut self) {
         if let Ok(_current) = self.0.gpu().bind() {
             // SAFETY: the GPU's own stream, which lives as long as it. An error shows again at the next use of the GPU.
-            let _ = unsafe { result::stream::synchronize(self.0.gpu().stream.cu_stream()) };
+            let _ = unsafe { result::stream::synchronize(self.0.stream()) };
         }
     }
 }
@@ -45,12 +45,12 @@ impl CudaMachine {
         let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
         // SAFETY: waited for before it is read; `_synchronize` waits before it is freed. The caller guarantees the region.
-        unsafe { self.read_async(region, 0, now.part(0, longest))? };
+        unsafe { self.read_async(region, 0, now.part(0, longest), self.stream())? };
         for (_, len) in pieces(bytes) {
             self.wait("reading a table")?;
             if let Some((offset, len)) = coming.next() {
                 // SAFETY: as above; its previous content was used in the round before.
-                unsafe { self.read_async(region, offset, next.part(0, len))? };
+                unsafe { self.read_async(region, offset, next.part(0, len), self.stream())? };
             }
             each(now.slice(0, len))?;
             std::mem::swap(&mut now, &mut next);
@@ -79,7 +79,7 @@ impl CudaMachine {
             self.wait("loading a table")?;
             // SAFETY: written again only after the wait of the next round; `_synchronize` waits before it is freed. The caller
             // guarantees the region.
-            unsafe { self.write_async(region, offset, piece)? };
+            unsafe { self.write_async(region, offset, piece, self.stream())? };
             std::mem::swap(&mut now, &mut next);
         }
         self.wait("loading a table")

@@ -1,6 +1,6 @@
 //! The buffers of a GPU for host batches, the *stages*: made when a batch needs them, and kept for later ones.
 
-use super::memory::{DeviceMemory, PinnedMemory};
+use super::device_memory::{DeviceMemory, PinnedMemory};
 use super::{Current, Gpu};
 use crate::layout::HostBatch;
 use crate::layout::view::Counts;

@@ -16,7 +16,7 @@ use super::Gpu;
 use super::copies::{Copy, copy_all};
 use super::stages::{Parts, Stage, Taken};
 use super::store::CudaStore;
-use crate::backend::{Launch, SearchBatch};
+use crate::backend::Launch;
 use crate::host::Workers;
 use crate::layout::batch::rows;
 use crate::layout::view::{BatchView, Counts};
@@ -70,9 +70,14 @@ struct Finished {
     counts: Counts,
 }
 
-impl SearchBatch for CudaStore {
+impl CudaStore {
     /// Works segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
-    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
+    pub(super) fn search_in_segments(
+        &self,
+        tag: u64,
+        batch: &mut HostBatch<'_>,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<Counts> {
         let spec = self.spec;
         let count = batch.count(spec);
         let mut taken = Taken::new(self.gpu(), &self.machine.shared.stages, count, spec, batch)?;

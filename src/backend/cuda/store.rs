@@ -4,17 +4,17 @@ use super::Gpu;
 use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
-use crate::backend::{Launch, Machine, Memory, Store, TableMemory, Waves};
-use crate::layout::Kernel;
+use crate::Result;
+use crate::backend::{Launch, Machine, Store, TableMemory, Waves};
 use crate::layout::columns::ColumnsView;
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
 use crate::layout::view::{BatchView, Counts, View};
-use crate::{Error, Result};
+use crate::layout::{BatchProgress, HostBatch, Kernel};
 use cudarc::driver::{result, sys};
 use std::any::Any;
 use std::ffi::c_void;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 pub(crate) struct CudaStore {
@@ -44,9 +44,6 @@ pub(super) fn argument<T>(argument: &T) -> *mut c_void {
 pub(super) fn view_argument(view: &View) -> *mut c_void {
     view.argument().as_ptr().cast_mut().cast()
 }
-
-/// Smallest number of slots that a table is read in at a time if memory is short.
-const FEWEST_SLOTS: u64 = 1 << 12;
 
 /// Number of blocks of a search, as a multiple of the blocks that fit the GPU at the same time.
 fn waves_of_blocks(waves: Waves) -> u64 {
@@ -98,7 +95,7 @@ impl CudaStore {
     }
 
     pub(super) fn stream(&self) -> sys::CUstream {
-        self.gpu().stream.cu_stream()
+        self.machine.stream()
     }
 
     /// Enqueues the search of a batch in device memory.
@@ -183,67 +180,6 @@ impl CudaStore {
             (SearchMode::FindOrPut | SearchMode::FindOrPutLeavingHoles | SearchMode::PutBack, false) => Ok(&kernels.find_or_put),
         }
     }
-
-    /// Copies the vectors stored in `slots` to `vectors`, and waits. Returns their number. `marks`: address of a byte for each
-    /// slot of the table, by which only the slots whose byte is not 0 are copied; or 0. `cursor` is memory for a number.
-    fn export_to(&self, slots: &Range<u64>, marks: u64, cursor: &Memory, vectors: &Memory) -> Result<u64> {
-        let mut count = [0u64];
-        // SAFETY: the arguments of the kernel; the caller's buffers have room for all of `slots`; waited for by `load`.
-        unsafe {
-            self.machine.fill(**cursor, 0..8, &[0])?;
-            let arguments = [slots.start, slots.end, vectors.address, 0, cursor.address, marks];
-            self.machine.launch(Kernel::Export, &[self.argument()], slots.end - slots.start, &arguments)?;
-            self.machine.load(**cursor, 0, &mut count)?;
-        }
-        Ok(count[0])
-    }
-
-    /// Rehashes the vectors in a range of slots into `larger`, a piece at a time through a buffer on the GPU. Waits for all work
-    /// on the GPU first. `marks`: address of a byte for each slot of the table, by which only the vectors whose byte is not 0 are
-    /// rehashed; or 0.
-    ///
-    /// # Safety
-    ///
-    /// Unless `marks` is 0, these bytes are there, in memory of this GPU, and nothing writes them meanwhile.
-    pub(crate) unsafe fn rehash_marked(&self, larger: &Self, slots: Range<u64>, marks: u64) -> Result<Counts> {
-        self.gpu().synchronize()?;
-        let (vectors, piece) = self.buffer_for(slots.end - slots.start)?;
-        let machine: &dyn Machine = &self.machine;
-        let cursor = machine.allocate(8)?;
-        let counts = machine.allocate_zeroed(size_of::<Counts>() as u64)?;
-        for first in slots.clone().step_by(piece as usize) {
-            let batch = BatchView {
-                vectors: vectors.address,
-                count: self.export_to(&(first..slots.end.min(first + piece)), marks, &cursor, &vectors)?,
-                counts: counts.address,
-                ..BatchView::default()
-            };
-            if batch.count > 0 {
-                // SAFETY: the buffers have room for the batch and outlive the stream's work (waited for below); allocations are
-                // aligned to 256 bytes; both tables are borrowed.
-                unsafe { larger.enqueue(SearchMode::FindOrPut, &batch, self.stream(), Launch::default())? };
-            }
-        }
-        let mut sums = Counts::default();
-        // SAFETY: only the searches before use it, for which the copy waits.
-        unsafe { machine.read(*counts, 0, bytemuck::bytes_of_mut(&mut sums))? };
-        Ok(sums)
-    }
-
-    /// Allocates memory for the vectors of some of `slots` slots, and returns their number: as many as fit 256 MiB, or fewer if
-    /// memory is short. (In pieces of 64 MiB, each with an allocation of its own, the growth of a table of 42 million slots of 8
-    /// words took 8.2 ms on an H200 instead of 7.8 ms: `cargo bench --bench growth`.)
-    fn buffer_for(&self, slots: u64) -> Result<(Memory, u64)> {
-        let bytes_a_slot = self.spec.width() as u64 * 4;
-        let mut piece = ((256 << 20) / bytes_a_slot).min(slots);
-        loop {
-            match self.machine.allocate(piece * bytes_a_slot) {
-                Ok(memory) => return Ok((memory, piece)),
-                Err(Error::OutOfMemory { .. }) if piece > FEWEST_SLOTS => piece = (piece / 4).max(FEWEST_SLOTS),
-                Err(error) => return Err(error),
-            }
-        }
-    }
 }
 
 impl Drop for CudaStore {
@@ -292,6 +228,10 @@ impl Store for CudaStore {
         }
     }
 
+    fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {
+        self.search_in_segments(tag, batch, progress)
+    }
+
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()> {
         // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
@@ -301,11 +241,5 @@ impl Store for CudaStore {
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         let grown = self.grown_by_slices(parameters, slots)?;
         Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)))
-    }
-
-    fn rehash_into(&self, larger: &dyn Store, slots: Range<u64>) -> Result<Counts> {
-        let larger = Self::of(larger).expect("a table stays on its machine");
-        // SAFETY: there are no marks.
-        unsafe { self.rehash_marked(larger, slots, 0) }
     }
 }

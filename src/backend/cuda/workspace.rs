@@ -1,6 +1,6 @@
 //! Device memory that the search kernels of one table use as workspace, one launch at a time.
 
-use super::memory::DeviceMemory;
+use super::device_memory::DeviceMemory;
 use super::{Gpu, cuda, undisturbed};
 use crate::Result;
 use cudarc::driver::{CudaEvent, result, sys};

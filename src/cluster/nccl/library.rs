@@ -1,7 +1,7 @@
 //! NCCL, loaded when it is first used: the functions that are needed here, with the signatures of nccl.h, unchanged since 2.14.
 
 use crate::{Error, Result};
-use libloading::os::unix::{Library as Shared, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library as DynamicLibrary, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -60,7 +60,7 @@ pub(super) struct Nccl {
     error_string: unsafe extern "C" fn(Answer) -> *const c_char,
     last_error: Option<unsafe extern "C" fn(Comm) -> *const c_char>,
     /// Library that the functions belong to.
-    _library: Shared,
+    _library: DynamicLibrary,
 }
 
 impl Nccl {
@@ -88,7 +88,7 @@ impl Nccl {
     fn load(name: &Path) -> Result<Self> {
         let missing = |_| Error::LibraryNotFound { library: "NCCL", searched: vec![name.display().to_string()] };
         // SAFETY: NCCL's initialisers have no preconditions. Another library of that name would itself be at fault.
-        let library = unsafe { Shared::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
+        let library = unsafe { DynamicLibrary::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(missing)?;
         /// Loads a function, with the type of the field that it is stored in.
         macro_rules! function {
             ($name:literal) => {

@@ -5,7 +5,7 @@ mod library;
 use super::rendezvous::Rendezvous;
 use super::transport::{MemorySpace, Region, Transport};
 use crate::backend::GpuStream;
-use crate::backend::cuda::memory::DeviceMemory;
+use crate::backend::cuda::device_memory::DeviceMemory;
 use crate::backend::cuda::{Gpu, cuda, new_event};
 use crate::{Device, Error, Result};
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};

@@ -153,6 +153,7 @@ struct Warp {
     }
     static u32 any(u32 bits) { return __reduce_or_sync(~0u, bits); }
     static void sync() { __syncwarp(); }
+    static void converge() { __syncwarp(); }
     static u8* scratch(u32 bytes) { return warpset_device::dynamic_shared() + threadIdx.x / 32 * bytes; }
 };
 

@@ -185,7 +185,7 @@ impl Layout {
         };
         let stash = slots + self.levels[0].buckets * BUCKET_BYTES;
         let (multipliers, inverses) = (self.multipliers, self.multipliers.map(inverse));
-        let hash = HashView { multipliers, inverses, step: self.step, bits: self.key_bits, width: 2 };
+        let hash = HashView { multipliers, inverses, step: self.step, bits: self.key_bits, last_bits: 32 };
         CompactView { main: level(0, slots), stash: level(1, stash), hash, stored }
     }
 }

@@ -330,6 +330,7 @@ struct Warp {
     static u32 shuffle(u32 value, u32) { return value; }
     static u64 shuffle(u64 value, u32) { return value; }
     static void sync() {}
+    static void converge() {}
     static u8* scratch(u32) { return nullptr; }  // only warps of several lanes stage vectors
 };
 

@@ -327,6 +327,9 @@ struct Warp {
     }
     // Orders the scratch memory of this warp between its lanes.
     WARPSET_FN static void sync() { __syncwarp(); }
+    // Keeps the compiler from moving what comes after it before what comes before. No lane may rely on it to order memory: the
+    // simulator orders none here, so that it notices if a `sync` is missing.
+    WARPSET_FN static void converge() { __syncwarp(); }
     // This warp's part of the block's dynamic shared memory, 16-byte aligned; `bytes` is a multiple of 16.
     WARPSET_FN static u8* scratch(u32 bytes)
     {

@@ -282,6 +282,8 @@ struct Warp {
         return bits;
     }
     static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncWarp, ~0u, 0, 0, site); }
+    // Orders no memory: see the GPU's.
+    static void converge(Site site = Site::here()) { ballot(false, site); }
     static u8* scratch(u32 bytes)
     {
         const simt::Identity* me = simt::warpset_simt_identity();

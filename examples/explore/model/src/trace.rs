@@ -3,7 +3,8 @@
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 use crate::ir::ids::RuleId;
-use crate::ir::{Action, Model, Process, Span, TransitionId};
+use crate::ir::{Action, Model, Process, Span, TransitionId, Variable};
+use crate::terms::Term;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -123,17 +124,63 @@ pub fn lines_of(model: &Model) -> String {
     }
 }
 
-/// One line for the step's transitions and one for its changes, if any. `None`: no step is possible.
+/// One line for the step's transitions, one for the statement of each, and one for its changes, if any. `None`: no step is
+/// possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
-    let moves = step.map(|step| describe_step(model, step));
-    let changes = changes_text(model, from, to);
+    let moves = step.map(|step| describe(model, step, |id| describe_sent(model, id, from)));
     let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
-    std::iter::once(moves).chain(Some(changes).filter(|changes| !changes.is_empty())).collect()
+    let of_step = step.into_iter().flat_map(|step| match step {
+        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| statement(model, id)).collect(),
+        Step::Firing(_) | Step::Rule(_) => Vec::new(),
+    });
+    let more = of_step.chain([changes_text(model, from, to)]).filter(|line| !line.is_empty());
+    std::iter::once(moves).chain(more).collect()
+}
+
+/// The statement of a transition on one line, without its locations; empty if the text has none.
+pub fn statement(model: &Model, id: TransitionId) -> String {
+    let span = model.transitions[id].span;
+    if span.line == 0 {
+        return String::new();
+    }
+    let text = model.source.in_one_line(span);
+    let inside = text.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}')).filter(|_| text.contains("->"));
+    escaping::line(inside.unwrap_or(&text).trim()).into()
 }
 
 /// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
 pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
-    list(changes(model, from, to).into_iter().map(|(name, old, new)| format!("{}: {old} -> {new}", escaping::line(&name))))
+    let pairs = values_text(model, from).into_iter().zip(values_text(model, to));
+    let changed = pairs.filter(|((_, old), (_, new))| old != new);
+    list(changed.map(|((name, old), (_, new))| format!("{}: {old} -> {new}", escaping::line(&name))))
+}
+
+/// Names and values of all variables as text. A buffered channel is one variable, with its messages from the oldest:
+/// `[(1, 3)]`.
+fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
+    let global = |name: &str| model.variables.iter().position(|of| of.process.is_none() && of.name == name);
+    let values = variables(model, state).into_iter().filter_map(|(name, value)| {
+        // The arrays of a channel's values have names that no variable of a text can have.
+        let channel = name.strip_suffix(".length").filter(|_| global(&name).is_some());
+        if let Some(messages) = channel.and_then(|channel| messages(model, state, channel, value as usize)) {
+            return Some((name[..name.len() - ".length".len()].to_string(), messages));
+        }
+        let is_message = name.rsplit_once('[').is_some_and(|(array, _)| array.ends_with(']') && global(array).is_some());
+        (!is_message).then(|| (name, value.to_string()))
+    });
+    values.collect()
+}
+
+/// The messages of a buffered channel; `None` if it has no arrays for their values.
+fn messages(model: &Model, state: &[u32], channel: &str, count: usize) -> Option<String> {
+    let prefix = format!("{channel}[");
+    let is_field = |of: &Variable| of.process.is_none() && of.is_array && of.name.starts_with(&prefix);
+    let fields: Vec<_> = (0..model.variables.len()).filter(|variable| is_field(&model.variables[*variable])).collect();
+    let message = |place: usize| {
+        let values: Vec<_> = fields.iter().map(|field| model.value(state, *field, place).to_string()).collect();
+        if let [value] = &values[..] { value.clone() } else { format!("({})", values.join(", ")) }
+    };
+    (!fields.is_empty()).then(|| format!("[{}]", list((0..count).map(message))))
 }
 
 pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
@@ -150,10 +197,12 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
 
 /// Describes a step in words, on one line: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
+    describe(model, step, |id| describe_transition(model, id))
+}
+
+fn describe(model: &Model, step: Step, of_transition: impl Fn(TransitionId) -> String) -> String {
     match step {
-        Step::Transition { id, receiver } => {
-            transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
-        }
+        Step::Transition { id, receiver } => transitions(id, receiver).map(of_transition).collect::<Vec<_>>().join(", with "),
         Step::Firing(id) => escaping::line(model.firing_name(id)).into(),
         Step::Rule(rule) => {
             let label = escaping::line(model.rule_label(rule));
@@ -183,6 +232,18 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
 /// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
 pub fn describe_transition(model: &Model, id: TransitionId) -> String {
     describe_at(model, id, &model.transitions[id].span.line.to_string())
+}
+
+/// As [`describe_transition`], with the values that it sends in a state: `sends answer(4)`.
+fn describe_sent(model: &Model, id: TransitionId, state: &[u32]) -> String {
+    let transition = &model.transitions[id];
+    let text = describe_transition(model, id);
+    let Action::Send { channel, values } = &transition.action else { return text };
+    let sent: Result<Vec<_>, _> = values.iter().map(|value| Term::of(value, model).value(model, state)).collect();
+    let Some(sent) = sent.ok().filter(|sent| !sent.is_empty()) else { return text };
+    let name = &model.channels[*channel].name;
+    let with_values = format!("sends {name}({})", list(sent.iter().map(i32::to_string)));
+    text.replace(&format!("sends on {name}"), &with_values)
 }
 
 /// Descriptions of all transitions, as [`describe_transition`]; with the column if several would have the same description.
@@ -250,7 +311,7 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 /// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
-    let variables = variables(model, state).into_iter().filter(|(_, value)| *value != 0);
+    let variables = values_text(model, state).into_iter().filter(|(_, value)| value != "0" && value != "[]");
     let text = list(locations.chain(variables.map(|(name, value)| format!("{} = {value}", escaping::line(&name)))));
     if text.is_empty() { "all variables are 0".into() } else { text }
 }

@@ -11,12 +11,14 @@ pub enum TableKind {
     Tree,
     /// As `Tree`, with compact roots.
     TreeCompact,
+    /// States of up to 64 bits as keys. A slot holds the bits of a key that its bucket does not determine.
+    Compact,
     /// Whole states in discovery order, behind an index.
     Indexed,
 }
 
 impl TableKind {
-    const ALL: [Self; 4] = [Self::Bucket, Self::Tree, Self::TreeCompact, Self::Indexed];
+    const ALL: [Self; 5] = [Self::Bucket, Self::Tree, Self::TreeCompact, Self::Compact, Self::Indexed];
 
     /// The name in checkpoints and on the command line.
     pub fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl TableKind {
             Self::Bucket => "bucket",
             Self::Tree => "tree",
             Self::TreeCompact => "tree-compact",
+            Self::Compact => "compact",
             Self::Indexed => "indexed",
         }
     }

@@ -9,7 +9,7 @@ use crate::ir::expression::Binary;
 use crate::ir::{Action, Expression, MessageField, Model, TransitionId, VariableId};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
-use warpset_model::trace::{changes_text, state_text};
+use warpset_model::trace::{self, changes_text, state_text};
 use warpset_support::escaping;
 
 /// A chart, independent of its form.
@@ -205,12 +205,9 @@ fn statement(model: &Model, id: TransitionId, is_named: bool) -> Option<String> 
     if transition.span.line == 0 {
         return None;
     }
-    let text = model.source.in_one_line(transition.span);
-    // The ends of a transition are in its lane.
-    let inner =
-        text.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}')).filter(|_| text.contains("->")).unwrap_or(&text);
     let name = if is_named { format!("{}, ", model.processes[transition.process].name) } else { String::new() };
-    Some(escaping::line(format!("{name}line {}: {}", transition.span.line, inner.trim()).trim_end_matches([':', ' '])).into())
+    let text = format!("{}line {}: {}", escaping::line(&name), transition.span.line, trace::statement(model, id));
+    Some(text.trim_end_matches([':', ' ']).into())
 }
 
 fn moved(model: &Model, id: TransitionId) -> String {

@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+pub mod html;
 pub mod net;
 pub mod runs;
 pub mod verdicts;
@@ -37,6 +38,8 @@ pub struct Report<'a> {
     pub checks: &'a Checks,
     pub device: &'a Device,
     pub spec: Spec,
+    /// Why the table has its kind, if `--table` does not name that kind.
+    pub table_reason: Option<String>,
     pub stats: Stats,
     pub exploration: &'a Exploration,
     /// How successors are computed.
@@ -183,6 +186,7 @@ impl Report<'_> {
             "seconds_path": time.path.as_secs_f64(),
             "seconds_survey": time.survey.as_secs_f64(),
             "table": self.spec.to_string(),
+            "table_reason": self.table_reason,
             "device": self.devices(),
             "engine": self.engine,
             "ranks": self.ranks.as_ref().map(ranks_json),
@@ -192,6 +196,7 @@ impl Report<'_> {
             "bytes_lists": self.exploration.list_bytes,
             "bytes_per_state": stats.bytes_per_vector(),
             "memory": self.memory,
+            "memory_lacks": self.memory_lacks(),
             "states_in_memory": self.states_in_memory,
             "memory_for_twice": self.memory_needed(),
             "fill": stats.fill(),
@@ -241,7 +246,7 @@ impl Report<'_> {
             End::Complete => "completely".into(),
             End::Violation | End::Observer => "until a finding".into(),
             End::States => format!("in part: stopped at --max-states, {waiting}"),
-            End::Levels => "in part: stopped at a level".into(),
+            End::Levels => "in part: stopped at --max-depth; the states of the next level are found, but not checked".into(),
             End::Stopped(Stop::Interrupted) => format!("in part: INTERRUPTED, {waiting}"),
             End::Stopped(Stop::Time(most)) => format!("in part: stopped after --timeout {} s, {waiting}", most.as_secs_f64()),
             End::Memory => format!("in part: {}, {waiting}", self.memory_text()),
@@ -261,10 +266,33 @@ impl Report<'_> {
         let (taken, lists, fill) = (HumanBytes(stats.bytes), HumanBytes(lists), 100.0 * stats.fill());
         let of_nodes = 100.0 * stats.nodes as f64 / stats.node_slots.max(1) as f64;
         let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
+        let lack = match self.memory_lacks() {
+            Some(part @ ("slots" | "nodes")) => format!("; its {part} were full"),
+            Some(_) => "; the lists had no room for more".into(),
+            None => String::new(),
+        };
         // Lists may have been longest while the table was smaller.
         format!(
-            "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to {lists}{needed}"
+            "{at}, where the table takes {taken} and is {fill:.0} % full{nodes}, beside lists of states of up to \
+             {lists}{lack}{needed}"
         )
+    }
+
+    /// The part that had no room for more states, if memory ended the search in one table: `slots`, `nodes` or `lists`.
+    fn memory_lacks(&self) -> Option<&'static str> {
+        /// Fill from which a part can have rejected states: slots of keys that have one place each may be full at 0.8.
+        const FULL: f64 = 0.75;
+        let ended = self.exploration.end == End::Memory && self.ranks.is_none();
+        let of_nodes = self.stats.nodes as f64 / self.stats.node_slots.max(1) as f64;
+        let fill = self.stats.fill();
+        let part = if of_nodes >= FULL && of_nodes > fill {
+            "nodes"
+        } else if fill >= FULL {
+            "slots"
+        } else {
+            "lists"
+        };
+        ended.then_some(part)
     }
 
     /// Bytes that twice as many states need; for few states at least twice the limit.
@@ -283,6 +311,12 @@ impl Report<'_> {
         })
     }
 
+    /// The table and, if `--table` does not name its kind, why it is of that kind.
+    fn table_text(&self) -> String {
+        let why = self.table_reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        format!("{}{why}", self.spec)
+    }
+
     /// Whether the search has so few states that figures for each of them would mostly be those of an empty table.
     fn is_small(&self) -> bool {
         self.counts().states < FEW_STATES_FOR_RATES
@@ -298,15 +332,15 @@ impl Report<'_> {
         self.ranks.as_ref().map_or_else(|| self.device.to_string(), |ranks| ranks.devices.clone())
     }
 
-    /// The report for people, with colours if it goes to a terminal that has them.
-    pub fn text(&self, has_colors: bool) -> String {
+    /// The figures: names and values. An empty name stands between groups.
+    fn rows(&self) -> Vec<(&'static str, String)> {
         let (counts, stats, time) = (self.counts(), &self.stats, &self.time);
         let count = |number| HumanCount(number).to_string();
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         let mut rows = vec![
             ("model", format!("{} ({} per state)", self.model.source.name, counted(self.model.layout.words as u64, "word"))),
             ("device", format!("{}, {}", self.devices(), self.engine)),
-            ("table", self.spec.to_string()),
+            ("table", self.table_text()),
             ("", String::new()),
             ("states", self.states_text()),
             ("transitions", count(counts.transitions)),
@@ -413,7 +447,13 @@ impl Report<'_> {
             rows.push(("", String::new()));
             rows.extend(runs::rows_of_outcome(possible, outcome));
         }
+        rows
+    }
+
+    /// The report for people, with colours if it goes to a terminal that has them.
+    pub fn text(&self, has_colors: bool) -> String {
         let line = |(name, value): &(&str, String)| format!("{name:<18} {}\n", escaping::line(value));
+        let rows = self.rows();
         let lines = rows.iter().map(|row| if row.0.is_empty() { "\n".into() } else { line(row) });
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
@@ -503,7 +543,7 @@ fn end_word(end: End) -> &'static str {
         End::Complete => "complete",
         End::Violation => "found",
         End::States => "max-states",
-        End::Levels => "levels",
+        End::Levels => "max-depth",
         End::Memory => "memory",
         End::Stopped(Stop::Interrupted) => "interrupted",
         End::Stopped(Stop::Time(_)) => "timeout",

@@ -82,7 +82,8 @@ impl Check {
         (format!("{word}{known}"), color)
     }
 
-    fn line(&self, is_complete: bool, has_colors: bool) -> String {
+    /// The line of the text.
+    pub(super) fn line(&self, is_complete: bool, has_colors: bool) -> String {
         let (verdict, color) = self.verdict(is_complete);
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
@@ -99,7 +100,7 @@ pub fn why(end: End) -> String {
     match end {
         End::Complete => "the search ended before there was a verdict".into(),
         End::Violation | End::Observer => "the search ended at a finding".into(),
-        End::Levels => "stopped at a level".into(),
+        End::Levels => "stopped at --max-depth".into(),
         End::States => "stopped at --max-states".into(),
         End::Memory => "no more memory (--memory)".into(),
         End::Stopped(Stop::Interrupted) => "interrupted".into(),

@@ -2,7 +2,7 @@
 
 use super::launch::{Environment, Process, Wanted, process};
 use crate::device::DeviceChoice;
-use crate::first_table::{self, Size};
+use crate::first_table::{self, Listed, Size};
 use crate::in_process::{OfAnother, devices_of, first_error, on_all};
 use crate::ir::Layout;
 use crate::options::Options;
@@ -152,7 +152,8 @@ impl RankSet {
     pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.members, |rank| {
-            let size = |sharing| first_table::size(options, options.table_of(layout.words), layout, &rank.device, sharing);
+            let size =
+                |sharing| first_table::size(options, options.table_of(layout.words), layout, &rank.device, sharing, Listed::All);
             // All ranks together get the slots that one table would have, if they have memory for them.
             let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {

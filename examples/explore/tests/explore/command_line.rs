@@ -11,8 +11,11 @@ pub fn options_that_would_do_nothing_are_refused() {
     for (arguments, part) in [
         (&["--engine", "gpu", "--record", "x.npz"][..], if cfg!(feature = "cuda") { "--record needs" } else { "`cuda` is off" }),
         (&["--engine", "gpu"], if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" }),
-        (&["--cycles"], "--cycles needs --engine gpu"),
-        (&["--engine", "compiled", "--cycles"], "--cycles needs --engine gpu"),
+        (&["--cycles"], "--gpu-time needs --engine gpu"), // its earlier name
+        (&["--workers", "2"], "'--workers <N>' cannot be used with '--device"),
+        (&["--max-depth", "3", "--ltl", "G P_0.critical"], "'--max-depth <STEPS>' cannot be used with '--ltl"),
+        (&["--gpu-time"], "--gpu-time needs --engine gpu"),
+        (&["--engine", "compiled", "--gpu-time"], "--gpu-time needs --engine gpu"),
         (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed cannot be combined with a property"),
         (&["--table", "tree", "--parents"], "--parents needs --table indexed"),
         (&["--local-ranks", "2", "--parents"], "'--local-ranks <RANKS>' cannot be used with '--parents'"),
@@ -50,7 +53,7 @@ pub fn outputs_are_written_or_refused() {
         &["--local-ranks", "2", "--goal", "x == 3"],
         &["--reduce", "deadlocks", "--deadlock"],
         &["--parents", "--goal", "x == 3"],
-        &["--cycles"],
+        &["--gpu-time"],
         &["--record", "JOB"],
         &["--export", "JOB.aut"],
         &["--checkpoint", "JOB"],

@@ -63,6 +63,16 @@ pub fn names_cannot_control_a_terminal() {
         let texts: Vec<_> = document.descendants().filter_map(|node| node.text()).collect();
         assert!(texts.iter().any(|text| text.contains(shown)), "{svg}");
         assert!(clean("x.txt").contains(shown));
+        let (code, _) = printed(&path, &["--goal", asks, "--report", &file("x.html"), "--unreached"]);
+        let page = clean("x.html");
+        let (of_type, page) = page.split_once('\n').unwrap();
+        let document = roxmltree::Document::parse(page).unwrap_or_else(|error| panic!("{error}: {page}"));
+        assert!(
+            code == Some(1)
+                && of_type == "<!DOCTYPE html>"
+                && document.descendants().any(|of| of.text().is_some_and(|text| text.contains(shown))),
+            "{page}"
+        );
         let (code, _) = printed(&path, &["--goal", asks, "--export", &file("x.dot"), "--unreached"]);
         assert!(code == Some(1) && clean("x.dot").contains(&shown.replace('\\', "\\\\")));
         for output in [["--export", "x.aut"], ["--dependencies", "x.tsv"], ["--emit", "x.cu"]] {

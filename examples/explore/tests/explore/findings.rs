@@ -70,6 +70,25 @@ process Q { state s; init s; trans s -> s { effect x = 1 - x; }; } system async;
     );
 }
 
+/// A step shows its statement, the values that a rendezvous passes on, and queues as lists of messages.
+pub fn steps_show_statements_values_and_queues() {
+    let text = String::from_utf8(explore(&model("mailbox"), ["--goal", "Consumer.expected[1] == 1"]).stdout).unwrap();
+    for part in [
+        "  1. P_1: work -> work (line 20)\n       guard next < 4; sync box!{1, next}; effect next = next + 1;\n       box: [] -> [(1, 0)], ",
+        "(line 31)\n       sync box?{from, number};\n       box: [(1, 0)] -> [], Consumer.from: 0 -> 1\n",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let answers = "channel answer, jobs; byte got; \
+                   process P { byte n = 3; state a, b; init a; trans a -> b { sync answer!n + 1; }; } \
+                   process Q { state a, b; init a; trans a -> b { sync answer?got; }; } system async;";
+    let (_folder, path) = written(answers);
+    let text = String::from_utf8(explore(&path, ["--goal", "got == 4"]).stdout).unwrap();
+    let step = "1. P: a -> b (line 1, sends answer(4)), with Q: a -> b (line 1, receives on answer)\n       \
+                sync answer!n + 1;\n       sync answer?got;\n       got: 0 -> 4\n";
+    assert!(text.contains(step), "{text}");
+}
+
 pub fn what_holds_is_not_reported(place: TableOnDevice) {
     for (name, arguments) in [
         ("peterson", &["--deadlock", "--invariant", EXCLUSION, "--goal", "P_0.critical and P_1.critical"][..]),
@@ -196,14 +215,14 @@ pub fn what_was_found_is_reported_without_a_path_too() {
 
 pub fn cycles_are_measured(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
-    let (code, report) = place.json(&path, &["--cycles"]);
+    let (code, report) = place.json(&path, &["--gpu-time"]);
     assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
     for name in ["fetching", "generating", "caching", "putting", "waiting"] {
         assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
     }
     // Levels that found the table full are repeated.
     assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
-    let output = explore_on(place.device, &path, ["--cycles", "--table", place.table]);
+    let output = explore_on(place.device, &path, ["--gpu-time", "--table", place.table]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("the table alone was not measured: too few states"), "{text}");
 }

@@ -135,9 +135,9 @@ pub fn exported_state_spaces_are_models() {
         let mut texts = Vec::new();
         for (number, table) in TABLES.iter().enumerate() {
             let out = folder.path().join(format!("{number}.aut"));
-            let device = ["cpu:1", "cpu:2", "cpu:3", "cpu:4"][number];
+            let device = format!("cpu:{}", number + 1);
             let arguments = ["--table", table, "--capacity", "64", "--export", out.to_str().unwrap()];
-            let (code, report) = json_on(device, &path, &arguments);
+            let (code, report) = json_on(&device, &path, &arguments);
             let (code_again, again) = json(&out, &[]);
             assert_eq!((code, counts(&report)), (code_again, counts(&again)), "{}", path.display());
             assert_eq!(counts(&report), counts(&json(&path, &[]).1), "{}", path.display());

@@ -12,7 +12,9 @@ pub fn limits_stop_it(place: TableOnDevice) {
     let (code, report) = place.json(&path, &["--max-states", "10k"]);
     assert_eq!((code, &report["complete"], report["end"].as_str()), (Some(3), &Value::Bool(false), Some("max-states")));
     assert!((10_000..29_791).contains(&counts(&report)[0]));
-    let (code, report) = place.json(&path, &["--memory", "100k", "--capacity", "1000"]);
+    // Keys of 15 bits take 2 bytes a slot: all of them may fit 100 kB.
+    let memory = if place.table == "compact" && !place.is_gpu() { "40k" } else { "100k" };
+    let (code, report) = place.json(&path, &["--memory", memory, "--capacity", "1000"]);
     assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")));
     // A GPU maps rows of an indexed table in pages of 2 MiB: there is no memory for one page.
     let least = if place.is_gpu() && place.table == "indexed" { 1 } else { 1000 };
@@ -24,6 +26,23 @@ pub fn limits_stop_it(place: TableOnDevice) {
     assert_eq!(report["path"]["length"].as_u64(), Some(60));
 }
 
+/// States at the greatest depth are checked, and no deeper one is.
+pub fn a_depth_limits_it(place: TableOnDevice) {
+    let (_folder, path) = written(COUNTERS);
+    let goal = ["--goal", "a == 30 and b == 30"];
+    for (depth, code, end, verdict) in [("60", 1, "found", "reached"), ("59", 3, "max-depth", "not-decided")] {
+        let (found, report) = place.json(&path, &[&goal[..], &["--max-depth", depth]].concat());
+        let seen = (found, report["end"].as_str(), report["checks"][0]["verdict"].as_str());
+        assert_eq!(seen, (Some(code), Some(end), Some(verdict)), "{report}");
+    }
+    let (code, report) = place.json(&path, &["--max-depth", "2"]);
+    // Depths 0 to 3 of three counters have 1 + 3 + 6 + 10 states.
+    assert_eq!((code, counts(&report)[0]), (Some(3), 20), "{report}");
+    let output = explore_on(place.device, &path, ["--max-depth", "2", "--table", place.table]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("stopped at --max-depth; the states of the next level are found, but not checked"), "{text}");
+}
+
 pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let (code, report) = place.json(&path, &["--memory", "1k", "--capacity", "1000"]);
@@ -31,6 +50,27 @@ pub fn too_little_memory_ends_it_at_once(place: TableOnDevice) {
     let arguments = ["--memory", "1k", "--capacity", "1000", "--table", place.table];
     let text = String::from_utf8(explore_on(place.device, &path, arguments).stdout).unwrap();
     assert!(text.contains("1 state of the last level and all later levels not expanded"), "{text}");
+}
+
+/// If the states of two words fill --memory in buckets, the search begins again in a table of keys, with a note.
+pub fn full_memory_begins_again_with_smaller_slots() {
+    // 31^3 states after the first, in 34 bits.
+    let text = "byte a, b, c, p = 0, q = 0, r = 0; process P { state s, t; init s; trans \
+                s -> t { effect p = 255, q = 255, r = 3; }, t -> t { guard a < 30; effect a = a + 1; }, \
+                t -> t { guard b < 30; effect b = b + 1; }, t -> t { guard c < 30; effect c = c + 1; }; } system async;";
+    let (_folder, path) = written(text);
+    for device in ["cpu:1", "cpu:2"] {
+        let (code, report) = json_on(device, &path, &["--memory", "150k", "--table", "bucket"]);
+        assert_eq!((code, report["end"].as_str(), &report["table_reason"]), (Some(3), Some("memory"), &Value::Null));
+        let (code, report) = json_on(device, &path, &["--memory", "150k"]);
+        let why = "auto: a table with larger slots had filled --memory";
+        assert_eq!((code, counts(&report)[0], report["table_reason"].as_str()), (Some(0), 29_792, Some(why)), "{report}");
+        let output = explore_on(device, &path, ["--memory", "150k"]);
+        assert!(String::from_utf8(output.stderr).unwrap().contains("note: the states fill --memory, so the search begins again"));
+        // A finding is reported.
+        let (code, report) = json_on(device, &path, &["--memory", "150k", "--goal", "a + b + c == 20"]);
+        assert_eq!((code, report["checks"][0]["verdict"].as_str()), (Some(1), Some("reached")), "{report}");
+    }
 }
 
 /// Without a given size, the first table on a CPU stays within --memory; and messages about memory give the amounts.
@@ -47,6 +87,9 @@ pub fn first_tables_fit_their_memory() {
             ("1k", "1000", "stopped at --memory 1000 B, where the table takes "),
             ("100k", "10000", "stopped at --memory 97.66 KiB, where "),
         ] {
+            // As keys, all states fit: 2 bytes each.
+            let memory = if table == "compact" && memory == "100k" { "50k" } else { memory };
+            let text = if memory == "50k" { "stopped at --memory 48.83 KiB, where " } else { text };
             let output = explore(&counters, ["--table", table, "--memory", memory, "--capacity", capacity]);
             let report = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.code() == Some(3) && report.contains(text), "{table}: {report}");
@@ -70,6 +113,7 @@ pub fn small_limits_are_filled() {
         for limit in [150_000, 220_000, 300_000u64] {
             let (code, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")), "{report}");
+            assert_eq!(report["memory_lacks"], "slots", "{report}");
             let least = limit as f64 / f64::from(bytes_of_state) * 0.9 * 0.95;
             let states = counts(&report)[0];
             assert!(states as f64 >= least, "{table}, {limit} bytes: {states} states, not {least:.0}");
@@ -80,6 +124,7 @@ pub fn small_limits_are_filled() {
             let (_, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!(report["end"].as_str(), Some("memory"), "{report}");
             assert!(counts(&report)[0] * 30 > limit, "{table}: {report}");
+            assert!(["slots", "nodes"].map(Value::from).contains(&report["memory_lacks"]), "{table}: {report}");
         }
     }
 }
@@ -325,4 +370,60 @@ pub fn factors_of_growth_leave_room_for_lists(place: TableOnDevice) {
     let output = command.arg(path).args(arguments).env("WARPSET_SIMULATED_MEMORY", "6M").output().expect("the checker starts");
     let report = only_object(&output);
     assert_eq!((&report["end"], &report["states"]), (&Value::from("complete"), &Value::from(100_000)), "{output:?}");
+}
+
+/// Explores on a GPU of one multiprocessor, if it is simulated: its blocks leave little room in the list of states.
+fn on_small_gpu(place: TableOnDevice, path: &Path, options: &[&str]) -> Value {
+    let arguments = ["--device", place.device, "--table", place.table, "--engine", "gpu", "--json"];
+    let mut command = Command::new(EXPLORE);
+    let output = command.arg(path).args(arguments).args(options).env("WARPSET_SIMULATED_MULTIPROCESSORS", "1").output();
+    only_object(&output.expect("the checker starts"))
+}
+
+/// The list has room for a fraction of the states. A path to the last level needs several passes, also if the memory has room for
+/// nothing but the table and the list of the first.
+pub fn finished_levels_leave_the_list(place: TableOnDevice) {
+    // Levels are ranges of rows in an indexed table.
+    if place.table == "indexed" {
+        return;
+    }
+    let (_folder, path) = written(COUNTERS);
+    let options = ["--capacity", "40000", "--keep-going", "--goal", "a == 30 and b == 30 and c == 30"];
+    let free = on_small_gpu(place, &path, &options);
+    let number = |report: &Value, name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let (table, lists) = (number(&free, "bytes"), number(&free, "bytes_lists"));
+    if std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+        assert!(lists < 8 * 29_791 / 3, "{lists} bytes of lists: {free}");
+    }
+    let memory = (table + lists).to_string();
+    let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
+    for report in [free, tight] {
+        assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [29_791, 86_490, 1, 91, 721]), "{report}");
+        assert_eq!(report["path"]["length"].as_u64(), Some(90), "{report}");
+        assert!(number(&report, "bytes") + number(&report, "bytes_lists") <= table + lists, "{report}");
+    }
+}
+
+/// Each level has 15 times the states of the one before, more than the list has room for: it gets longer, and no state is lost.
+pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
+    let set = |at: usize| {
+        let values = (1..16).map(|value| format!("s{at} -> s{} {{ effect n[{at}] = {value}; }}", at + 1));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let steps = (0..4).map(set).collect::<Vec<_>>().join(", ");
+    let (_folder, path) =
+        written(&format!("byte n[4];\nprocess P {{ state s0, s1, s2, s3, s4; init s0; trans {steps}; }}\nsystem async;\n"));
+    let options = ["--capacity", "100000", "--goal", "n[0] == 3 and n[3] == 9", "--keep-going"];
+    let report = on_small_gpu(place, &path, &options);
+    let all = (0..5).map(|level| 15u64.pow(level)).sum::<u64>();
+    assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [all, all - 1, 15u64.pow(4), 5, 15u64.pow(4)]));
+    assert_eq!(report["path"]["length"].as_u64(), Some(4), "{report}");
+    // Without memory for a longer list it ends, with a message.
+    if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+        let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
+        let memory = ["bytes", "bytes_lists"].map(|name| begun[name].as_u64().expect(name)).iter().sum::<u64>().to_string();
+        let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
+        assert_eq!((&tight["end"], &tight["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{tight}");
+        assert_eq!(tight["path"], Value::Null, "{tight}");
+    }
 }

@@ -51,7 +51,7 @@ fn replay() -> Option<PathBuf> {
     Some(profile.join("examples").join(format!("replay{}", std::env::consts::EXE_SUFFIX))).filter(|path| path.is_file())
 }
 
-const TABLES: [&str; 4] = ["bucket", "tree", "tree-compact", "indexed"];
+const TABLES: [&str; 5] = ["bucket", "tree", "tree-compact", "compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
 const ABOUT_RUNS: [&str; 6] = [
@@ -72,7 +72,7 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 15] = [
+const IN_EVERY_TABLE: [OfPlace; 16] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
@@ -84,6 +84,7 @@ const IN_EVERY_TABLE: [OfPlace; 15] = [
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
     ("limits_stop_it", limits::limits_stop_it),
+    ("a_depth_limits_it", limits::a_depth_limits_it),
     ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),
     ("tables_do_not_get_too_full", limits::tables_do_not_get_too_full),
     ("long_paths_are_found", findings::long_paths_are_found),
@@ -113,7 +114,9 @@ const IN_ONE_TABLE: [OfPlace; 17] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 8] = [
+const ON_GPUS: [OfPlace; 10] = [
+    ("finished_levels_leave_the_list", limits::finished_levels_leave_the_list),
+    ("levels_wider_than_the_list_are_repeated", limits::levels_wider_than_the_list_are_repeated),
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),
     ("cycles_are_measured", findings::cycles_are_measured),
@@ -162,6 +165,7 @@ const ONCE: &[(&str, fn())] = &[
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
     ("large_components_are_tables", languages::large_components_are_tables),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
+    ("steps_show_statements_values_and_queues", findings::steps_show_statements_values_and_queues),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),
     ("names_cannot_control_a_terminal", escapes::names_cannot_control_a_terminal),
     ("texts_and_names_of_files_are_quoted_without_control", escapes::texts_and_names_of_files_are_quoted_without_control),
@@ -173,9 +177,11 @@ const ONCE: &[(&str, fn())] = &[
     ("errors_have_their_exit_code_and_place", command_line::errors_have_their_exit_code_and_place),
     ("options_that_would_do_nothing_are_refused", command_line::options_that_would_do_nothing_are_refused),
     ("first_tables_fit_their_memory", limits::first_tables_fit_their_memory),
+    ("full_memory_begins_again_with_smaller_slots", limits::full_memory_begins_again_with_smaller_slots),
     ("small_limits_are_filled", limits::small_limits_are_filled),
     ("memory_that_is_said_to_be_needed_suffices", limits::memory_that_is_said_to_be_needed_suffices),
     #[cfg(unix)]
+    ("a_page_shows_verdicts_path_and_figures", outputs::a_page_shows_verdicts_path_and_figures),
     ("outputs_that_cannot_be_written_leave_the_report", outputs::outputs_that_cannot_be_written_leave_the_report),
     #[cfg(unix)]
     ("earlier_outputs_outlive_failures", outputs::earlier_outputs_outlive_failures),

@@ -12,6 +12,37 @@
 
 use super::*;
 
+/// A page has the verdicts, the path with its states and chart, and the figures; and nothing that a browser would run or load.
+pub fn a_page_shows_verdicts_path_and_figures() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("report.html");
+    let page = |name: &str, arguments: &[&str]| {
+        let code = explore(&model(name), [arguments, &["--report", file.to_str().unwrap()]].concat()).status.code();
+        let page = std::fs::read_to_string(&file).unwrap();
+        for harmful in ["<script", "javascript:", "src=", "href=\"http", "url(http", "@import"] {
+            assert!(!page.contains(harmful), "{harmful}: {page}");
+        }
+        (code, page)
+    };
+    let wrong = ["--invariant", "P_0.critical + P_1.critical <= 1"];
+    let (code, violated) = page("peterson_wrong", &wrong);
+    let states = violated.matches("<details><summary>state ").count();
+    assert_eq!((code, states), (Some(1), 7), "{violated}");
+    for part in [
+        "<li class=\"bad\">VIOLATED (first at depth 6): invariant P_0.critical + P_1.critical &lt;= 1</li>",
+        "<code>P_1: waiting -&gt; critical (line 23)</code><br/><code>guard not wants[0] or turn == 1;</code>",
+        "<svg ",
+        "prefers-color-scheme: dark",
+        "<tr><th>states</th>",
+    ] {
+        assert!(violated.contains(part), "{part} is missing: {violated}");
+    }
+    let (code, holds) = page("peterson", &wrong);
+    assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<svg"), "{holds}");
+    let (code, lasso) = page("peterson", &["--ltl", "G F P_0.critical"]);
+    assert!(code == Some(1) && lasso.contains("state 1 (the loop begins here)"), "{lasso}");
+}
+
 pub fn exports_are_the_same_from_every_table() {
     let (folder, path) = written(COUNTERS);
     let exported = TABLES.map(|table| {
@@ -306,7 +337,7 @@ pub fn json_is_one_object_on_every_path() {
         &[good, "--json", "--device", "tpu"],
         &[good, "--json", "--capacity", "0"],
         &[good, "--json", "--capacity", "2^50"],
-        &[good, "--json", "--cycles"],
+        &[good, "--json", "--gpu-time"],
         &[good, "--json", "--invariant", "x +"],
         &[good, "--json", "--record-bytes", "10"],
         &[good, "--json", "--timeout", "0"],

@@ -49,7 +49,7 @@ pub fn models_have_the_same_counts_on_any_number_of_ranks() {
         let (code, expected) = report(&model(name), &[]);
         for (at, ranks) in ["1", "2", "3", "5"].into_iter().enumerate() {
             // A plain run has two of the tables with each number of ranks.
-            let tables = ["bucket", "tree", "tree-compact", "indexed"].into_iter().enumerate();
+            let tables = ["bucket", "tree", "tree-compact", "indexed", "compact"].into_iter().enumerate();
             for (_, table) in tables.filter(|(number, _)| full() || number % 2 == at % 2) {
                 let (of_ranks, found) = report(&model(name), &["--local-ranks", ranks, "--table", table, "--capacity", "64"]);
                 same(&found, &expected, &format!("{name} on {ranks} ranks, {table}"));
@@ -300,7 +300,7 @@ pub fn what_ranks_do_not_do_is_refused() {
             &["--local-ranks", "2", "--engine", "gpu"],
             if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" },
         ),
-        (&["--local-ranks", "2", "--cycles"], "'--cycles'"),
+        (&["--local-ranks", "2", "--gpu-time"], "'--gpu-time'"),
         (&["--device", "gpu:0,0"], "GPU 0 is named twice"),
         (&["--rank", "2", "--ranks", "2", "--rendezvous", "file:x"], "rank 2 does not exist"),
         (&["--rank", "1"], "--rank 1 needs the number of ranks"),

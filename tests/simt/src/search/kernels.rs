@@ -93,22 +93,24 @@ pub struct Limits {
     pub states: u64,
     pub levels: u64,
     pub nanoseconds: u64,
+    pub room: u64,
     pub deadlocks: u32,
     pub keep_going: u32,
 }
 
-pub const NO_LIMITS: Limits = Limits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks: 0, keep_going: 0 };
+pub const NO_LIMITS: Limits =
+    Limits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, room: u64::MAX, deadlocks: 0, keep_going: 0 };
 
 /// Index in `warpset::BatchCounts`.
 pub const REJECTED: usize = 2;
 
 // Words of `explore::SearchState` and of `explore::Sweep`.
-pub const SEARCH_WORDS: usize = 28;
+pub const SEARCH_WORDS: usize = 29;
 pub const FIRST: usize = 0;
 pub const NEXT: usize = 2;
 pub const TILE: usize = 3;
 pub const ROOM: usize = 18;
-pub const OFFERED: usize = 20;
+pub const OFFERED: usize = 21;
 pub const TRANSITIONS: usize = 8;
 pub const DEADLOCKS: usize = 9;
 pub const OVERFLOWS: usize = 10;

@@ -102,9 +102,9 @@ const MUTANTS: &[Mutant] = &[
         to: "} else {",
     },
     Mutant {
-        what: "the 32 bits of a word in a compact root",
+        what: "the bits of a word in a compact root",
         file: "warpset/tree/table.cuh",
-        from: "return shape().ends_in_word() ? roots.hash.bits() - 32 : roots.hash.bits() / 2;",
-        to: "return roots.hash.bits() / 2;",
+        from: "return shape().ends_in_word() ? bits - roots.hash.view.last_bits : bits / 2;",
+        to: "return bits / 2;",
     },
 ];

@@ -33,6 +33,8 @@ pub struct Layout {
     pub words: usize,
     /// Bits in use: there are at most 2^bits states.
     pub bits: u32,
+    /// Number of the highest bit in use, and 1 more: all bits from there on are 0.
+    pub end: u32,
     /// Fields of the processes' locations, by process.
     pub locations: Vec<Field>,
     /// Fields of the variables, by variable; `None` for a variable that nothing writes.
@@ -76,8 +78,14 @@ impl Layout {
             .find(|(_, words)| *words == fewest)
             .expect("a look-back of all words reaches the fewest");
         let used = items.iter().map(|item| item.bits * item.elements).sum();
-        let mut layout =
-            Self { words, bits: used, locations: vec![Field::NOTHING; processes.len()], variables: vec![None; variables.len()] };
+        let end = items.iter().zip(&bits).filter(|(item, _)| item.bits > 0).map(|(item, bit)| bit + item.bits * item.elements);
+        let mut layout = Self {
+            words,
+            bits: used,
+            end: end.max().unwrap_or(0),
+            locations: vec![Field::NOTHING; processes.len()],
+            variables: vec![None; variables.len()],
+        };
         for (item, bit) in items.iter().zip(bits) {
             let field = Field { bit, bits: item.bits, signed: item.signed };
             match item.what {
@@ -86,6 +94,16 @@ impl Layout {
             }
         }
         layout
+    }
+
+    /// Bits of the last word up to the highest one in use; at least 1.
+    pub fn last_bits(&self) -> u32 {
+        self.end.saturating_sub(32 * (self.words as u32 - 1)).max(1)
+    }
+
+    /// Words that have bits in use; at least 1.
+    pub fn words_in_use(&self) -> usize {
+        self.end.div_ceil(32).max(1) as usize
     }
 }
 
@@ -208,15 +226,21 @@ mod tests {
             let processes: Vec<_> = sizes.iter().map(|size| process(*size)).collect();
             let layout = Layout::new(&processes, &variables);
             let mut state = vec![0; layout.words];
+            let mut ones = vec![0; layout.words];
             let value = |at: usize| (at as u32).wrapping_mul(0x9e37_79b1).wrapping_add(seed) as i32;
             for (at, field) in layout.variables.iter().enumerate() {
                 for element in 0..variables[at].initial.len() {
                     field.unwrap().set(&mut state, element, variables[at].ty.wrap(value(at + element)));
+                    field.unwrap().set(&mut ones, element, -1);
                 }
             }
             for (at, field) in layout.locations.iter().enumerate() {
                 field.set(&mut state, 0, (seed as usize % sizes[at]) as i32);
+                field.set(&mut ones, 0, -1);
             }
+            let used: Vec<u32> = (0..32 * layout.words as u32).filter(|bit| ones[*bit as usize / 32] >> (bit % 32) & 1 == 1).collect();
+            prop_assert_eq!((used.len() as u32, used.last().map_or(0, |last| last + 1)), (layout.bits, layout.end));
+            prop_assert_eq!(layout.words_in_use(), layout.words);
             for (at, field) in layout.variables.iter().enumerate() {
                 for element in 0..variables[at].initial.len() {
                     prop_assert_eq!(field.unwrap().get(&state, element), variables[at].ty.wrap(value(at + element)));

@@ -247,6 +247,11 @@ impl Opened {
         of().with_context(|| self.failed())
     }
 
+    /// Whether its table stores states as keys.
+    pub fn has_keys(&self) -> bool {
+        self.reading.header["table"].as_str() == Some(TableKind::Compact.name())
+    }
+
     /// Levels that have begun.
     pub fn levels(&self) -> u64 {
         self.reading.header["levels"].as_u64().unwrap_or(0)

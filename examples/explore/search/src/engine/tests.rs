@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
-use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Tree, Words};
+use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Root, TableBuilder, Tree, Words};
 use warpset_model::dve::Dve;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
@@ -94,6 +94,14 @@ pub fn read(text: &str) -> Dve {
     Dve::read(Source { name: "test".into(), text: text.into() }).unwrap()
 }
 
+/// The model with states of the two words that a key has.
+fn as_keys(dve: &Dve) -> Dve {
+    let mut padded = dve.clone();
+    assert!(padded.model.layout.words <= 2, "{} words", padded.model.layout.words);
+    padded.model.layout.words = 2;
+    padded
+}
+
 /// Counts to 5 in each of `processes` processes: 6^n states.
 pub fn counters(processes: usize) -> Dve {
     let process =
@@ -118,6 +126,7 @@ fn tables_grow_in_between() {
             explore::<Bucket>(&dve, &Checks::default(), NO_LIMITS, slots),
             explore::<Tree>(&dve, &Checks::default(), NO_LIMITS, slots),
             explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, slots),
+            explore::<Root>(&as_keys(&dve), &Checks::default(), NO_LIMITS, slots),
             explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, slots),
         ] {
             assert_eq!((exploration.counts, exploration.end), (expected, End::Complete), "{slots} slots");
@@ -228,12 +237,11 @@ fn parents_give_way_to_the_search() {
 /// A search whose lists do not fit the memory marks its waiting states, and finds the same states.
 #[test]
 fn states_that_cannot_be_listed_are_marked() {
-    fn marked<S: Storage>(dve: &Dve, slots: u64) {
-        let words = dve.model.layout.words;
+    fn marked<S: Storage>(dve: &Dve, builder: TableBuilder<Words, S>) {
         let checks = Checks::default();
         let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let search = |limits| {
-            let table = VectorTable::<S>::builder(words).capacity(slots).build(&Device::cpu_with_threads(2)).unwrap();
+            let table = builder.clone().capacity(312_000).build(&Device::cpu_with_threads(2)).unwrap();
             let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
             (engine.run(&dve.model.initial_state(), None).unwrap(), table.bytes(), table.spec().is_indexed())
         };
@@ -249,10 +257,39 @@ fn states_that_cannot_be_listed_are_marked() {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 7; effect x = x + 1; }}; }}\n");
     let dve = widened(&read(&((0..6).map(process).collect::<String>() + "system async;")));
-    marked::<Bucket>(&dve, 312_000);
-    marked::<Tree>(&dve, 312_000);
-    marked::<CompactTree>(&dve, 312_000);
-    marked::<Indexed>(&dve, 312_000);
+    let words = dve.model.layout.words;
+    marked(&dve, VectorTable::<Bucket>::builder(words));
+    marked(&dve, VectorTable::<Tree>::builder(words));
+    marked(&dve, VectorTable::<CompactTree>::builder(words));
+    marked(&as_keys(&dve), VectorTable::<Root>::builder(2).key_bits(dve.model.layout.end));
+    marked(&dve, VectorTable::<Indexed>::builder(words));
+}
+
+/// A table of keys whose slots get narrower as it grows, with its states listed and marked in turn: k counters modulo m have m^k
+/// states.
+#[test]
+fn slots_of_keys_get_narrower_as_a_table_grows() {
+    let process = |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ effect x = (x + 1) % 17; }}; }}\n");
+    let dve = as_keys(&read(&((0..4).map(process).collect::<String>() + "system async;")));
+    let (checks, all) = (Checks::default(), 17u64.pow(4));
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+    for (bytes, end) in [(u64::MAX, End::Complete), (700_000, End::Complete), (100_000, End::Memory)] {
+        let builder = VectorTable::<Root>::builder(2).key_bits(dve.model.layout.end);
+        let table = builder.capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+        let first = table.spec().key_and_slot_bits().unwrap();
+        let limits = Limits { bytes, is_reserved: bytes < u64::MAX, ..NO_LIMITS };
+        let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+        let exploration = engine.run(&dve.model.initial_state(), None).unwrap();
+        let (states, last) = (exploration.counts.states, table.spec().key_and_slot_bits().unwrap());
+        assert_eq!(exploration.end, end, "{bytes} bytes: {states} states, {last:?}");
+        assert!(table.len().unwrap() == states && first.0 == last.0, "{states} states");
+        if end == End::Complete {
+            assert!(states == all && last.1 < first.1, "{states} states, {last:?} after {first:?}");
+            assert_eq!(exploration.counts.transitions, 4 * all);
+        } else {
+            assert!(states > bytes / 5, "{states} states in {bytes} bytes");
+        }
+    }
 }
 
 #[test]
@@ -366,6 +403,10 @@ proptest! {
         prop_assert_eq!((of_tree.counts, of_tree.end), (expected, End::Complete));
         let of_compact_tree = explore::<CompactTree>(&dve, &Checks::default(), NO_LIMITS, 64);
         prop_assert_eq!((of_compact_tree.counts, of_compact_tree.end), (expected, End::Complete));
+        if dve.model.layout.words <= 2 {
+            let of_keys = explore::<Root>(&as_keys(&dve), &Checks::default(), NO_LIMITS, 64);
+            prop_assert_eq!((of_keys.counts, of_keys.end), (expected, End::Complete));
+        }
         let indexed = explore::<Indexed>(&dve, &Checks::default(), NO_LIMITS, 64);
         prop_assert_eq!((indexed.counts, indexed.end), (expected, End::Complete));
     }

@@ -94,7 +94,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
         let order = self.stream.null()?;
-        Ok(SearchMemory { order, parents, unlisted, starts: None, offers, search, dropped: 0 })
+        Ok(SearchMemory { order, parents, unlisted, starts: None, kept_from: None, offers, search, dropped: 0 })
     }
 
     /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is

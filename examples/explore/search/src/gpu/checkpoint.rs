@@ -29,9 +29,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     pub(super) fn keep(&self, checkpoints: &Checkpoints, progress: &SearchMemory, found: Option<&Found>) -> Result<()> {
         let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
         // A repeated level counts from its beginning; its successors that are stored belong to the next level.
-        let [transitions, deadlocks, overflows] = match offers.full {
-            0 => [search.transitions, search.deadlocks, search.overflows],
-            _ => search.before,
+        let [transitions, deadlocks, overflows] = match search.is_repeated(&offers) {
+            false => [search.transitions, search.deadlocks, search.overflows],
+            true => search.before,
         };
         let counts = Counts {
             states: progress.dropped + progress.listed(&offers),
@@ -90,14 +90,15 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<SearchMemory> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
-        let (order, unlisted) = match allocate::<u64>(&self.stream, self.table.slots())? {
-            Some(order) => (self.listed_again(order, resumed)?, None),
-            None => {
-                let mut words = std::mem::take(&mut resumed.level);
-                words.append(&mut resumed.next);
-                (self.stream.null()?, Some(Unlisted::Here(words)))
-            }
-        };
+        let (order, unlisted) =
+            match allocate::<u64>(&self.stream, self.first_listed(self.table.slots(), (waiting + next) as u64))? {
+                Some(order) => (self.listed_again(order, resumed)?, None),
+                None => {
+                    let mut words = std::mem::take(&mut resumed.level);
+                    words.append(&mut resumed.next);
+                    (self.stream.null()?, Some(Unlisted::Here(words)))
+                }
+            };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
         let search = SearchState {
             last: waiting as u64,
@@ -117,7 +118,16 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let listed = (waiting + next) as u64;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory { order, parents: None, unlisted, starts: None, offers, search, dropped: states - listed })
+        Ok(SearchMemory {
+            order,
+            parents: None,
+            unlisted,
+            starts: None,
+            kept_from: None,
+            offers,
+            search,
+            dropped: states - listed,
+        })
     }
 
     /// Lists the references of a resumed search's states.

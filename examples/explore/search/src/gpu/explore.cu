@@ -2,10 +2,13 @@
 //
 // The model's next-state functions (codegen), the options written by gpu/program.rs and registers.cuh precede this text.
 //
-//   order   [ level 0 | level 1 | ... | this level | the next one, as it is found ]      references, 8 bytes a state
-//                                       ^ first     ^ last          ^ counts->new_references
+//   order   [ ... | this level | the next one, as it is found |       free       ]      references, 8 bytes a state
+//                   ^ first     ^ last                         ^ counts->new_references
 //
-// `order` lists all states in discovery order, so it has room for as many as the table has slots, and a level is a part of it.
+// `order` lists states in discovery order, and a level is a part of it. The host drops finished levels from its beginning when
+// there is little room left. A block puts states only while all blocks have room for what their caches hold. If they have not,
+// no block puts any more, and the host makes room; then the level is repeated.
+//
 // The blocks of the kernel stay for many levels. They take tiles of the level until none is left, put the remaining contents of
 // their caches, and wait for each other; the last block to arrive makes the next level the current one.
 //
@@ -101,6 +104,7 @@ struct SearchState {
     u64 going;            // 0: the kernel ends
     u64 before[3];        // transitions, deadlocks and overflows when the level began
     u64 room;             // for a rank: capacity of `offers`, in rows
+    u64 crowded;          // 1: there was no room in `order`; the host sets it to 0
     u64 reserved;         // rows that are written, or reserved for tiles that blocks have taken
     u64 offered;          // rows that are written, from the first on
     u64 most_steps;       // most steps of a state
@@ -112,6 +116,7 @@ struct Limits {
     u64 states;         // number of states from which on no level begins
     u64 levels;         // number of levels after which no level begins; the last one is not expanded
     u64 nanoseconds;    // time after which no level begins
+    u64 room;           // number of states in `order` up to which blocks put more
     u32 deadlocks;      // 1: a deadlock is a violation
     u32 keep_going;     // 1: only faults end the search
 };
@@ -195,6 +200,18 @@ EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
     RegisterState state;
     EXPLORE_UNROLL
     for (u32 word = 0; word < state_words; ++word) state.words[word] = table.word(reference, word);
+    return state;
+}
+
+// A key, which is decoded once.
+template <u32 slot_bits, u32 key_bits>
+EXPLORE_FN RegisterState fetch(const warpset::CompactTable<slot_bits, key_bits>& table, u64 reference)
+{
+    RegisterState state;
+    u64 key = 0;
+    table.read_chunk(reference, key);
+    EXPLORE_UNROLL
+    for (u32 word = 0; word < state_words; ++word) state.words[word] = static_cast<u32>(key >> word % 2 * 32);
     return state;
 }
 
@@ -546,7 +563,19 @@ struct BlockState {
         const States all = states;
         cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
-        cache.find_or_put_distinct(table, left, states.order, counts);
+        EXPLORE_SHARED(bool, fits, 1);
+        // Adds nothing, but reads the latest number, so each block of the GPU puts the contents of at most one cache more when it
+        // is above `room`, which allows for these. A load might read an older number. Relaxed: the number alone decides; `order`
+        // is read after the barrier of the level.
+        if (threadIdx.x == 0) fits[0] = fetch_add_relaxed(&counts->new_references, 0) <= limits.room;
+        __syncthreads();
+        if (fits[0]) {
+            cache.find_or_put_distinct(table, left, states.order, counts);
+            return;
+        }
+        // Relaxed: read by `is_stopped`, where it may be seen late, and by the host when the kernel has ended.
+        if (threadIdx.x == 0) warpset::platform::store_relaxed(&search->crowded, u64{1});
+        cache.clear();
 #endif
     }
 
@@ -571,7 +600,8 @@ struct BlockState {
     // Whether the level need not be finished.
     EXPLORE_FN bool is_stopped() const
     {
-        return (!EXPLORE_RANKS && load_relaxed(&counts->full) != 0) || load_relaxed(&search->faulty) != no_reference ||
+        const bool is_full = !EXPLORE_RANKS && (load_relaxed(&counts->full) != 0 || load_relaxed(&search->crowded) != 0);
+        return is_full || load_relaxed(&search->faulty) != no_reference ||
                (!limits.keep_going && load_relaxed(&search->found) != no_reference);
     }
 
@@ -685,7 +715,9 @@ struct BlockState {
         const u64 warps = ((last - first) / gridDim.x + Warp::size) / Warp::size;
         search->tile = (warps < Chosen::threads / Warp::size ? warps : Chosen::threads / Warp::size) * Warp::size;
         if (size != 0) states.begin_level(search->levels - 1, first);
-        search->going = size != 0 && found < limits.states && search->levels < limits.levels &&
+        // The next level may be twice as wide. The host drops what is before this one, unless that is little.
+        const bool has_room = EXPLORE_BY_ROWS || first < last / 16 || last + 2 * size <= limits.room;
+        search->going = size != 0 && has_room && found < limits.states && search->levels < limits.levels &&
                         nanoseconds() - started < limits.nanoseconds;
     }
 };

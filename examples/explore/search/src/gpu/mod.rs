@@ -2,10 +2,11 @@
 //! and the table.
 //!
 //! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
-//! table grow. For a path the engine explores once more, with the cleared table, which already has its final size: so all
-//! references stay listed, by levels. A second kernel, compiled only then, finds a predecessor in each level, from the last to
-//! the first. For a product with a property, the references of all levels are kept unless the table grows, and the kernel is
-//! compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
+//! table grow, and room in the list of references. For a path the engine explores once more, with the cleared table, which
+//! already has its final size, and keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
+//! then, finds a predecessor in each of these, from the last to the first. Then the levels before them are explored again. For a
+//! product with a property, the references of all levels are kept unless the table grows, and the kernel is compiled already
+//! (lasso.rs). An indexed table needs none of that (by_rows.rs).
 
 mod ahead;
 mod by_rows;
@@ -31,6 +32,7 @@ pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::{Parents, States};
 use kernel::{Kernel, allocate};
+use program::ROWS_A_THREAD;
 use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
@@ -47,6 +49,7 @@ use crate::measurements::{Cycles, Measurements};
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use warpset::gpu::cudarc_0_19::DeviceExt;
@@ -63,6 +66,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Factors by which a table grows; the first for which there is memory is used.
 const GROW_BY: [u64; 3] = [8, 4, 2];
+
+/// Slots of the table for each state that `order` has room for at first. Levels are mostly narrow: of models of BEEM the widest
+/// has 3 to 9 % of the states.
+const SLOTS_A_LISTED: u64 = 8;
+
+/// Most copies that drop levels from `order`.
+const MOST_COPIES: u64 = 1 << 12;
+
+/// Fewest states that `order` has room for, if the table has as many slots.
+const FEWEST_LISTED: u64 = 1 << 12;
 
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
@@ -90,8 +103,11 @@ struct SearchState {
     going: u64,
     /// Transitions, deadlocks and overflows when the level began.
     before: [u64; 3],
-    /// For a rank: capacity of its offers in rows, rows reserved, rows written, and most steps of a state.
+    /// For a rank: capacity of its offers in rows.
     room: u64,
+    /// Whether there was no room in `order`: the level must be repeated.
+    crowded: u64,
+    /// For a rank: rows reserved, rows written, and most steps of a state.
     reserved: u64,
     offered: u64,
     most_steps: u64,
@@ -107,6 +123,8 @@ struct KernelLimits {
     states: u64,
     levels: u64,
     nanoseconds: u64,
+    /// Number of states in `order` up to which blocks put more.
+    room: u64,
     deadlocks: u32,
     keep_going: u32,
 }
@@ -162,14 +180,17 @@ pub struct GpuEngine<'a, S: Storage> {
 
 /// State of the search, in device memory.
 struct SearchMemory {
-    /// References of the states found, by levels.
+    /// References of states, by levels: the current one, what is found of the next, and earlier ones while there is room.
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
     /// The states from this level on, if there is no memory for an order.
     unlisted: Option<Unlisted<CudaSlice<u32>>>,
-    /// Starts of levels in `order`, if it has all levels since the first one.
+    /// Starts of levels in `order`, from `kept_from` on.
     starts: Option<CudaSlice<u64>>,
+    /// First level that `order` has, if `starts` are kept when earlier ones are dropped: in a search for a path. Other searches
+    /// keep no starts then.
+    kept_from: Option<u64>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<SearchState>,
     /// Number of states found that are no longer in `order`.
@@ -189,7 +210,7 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
             Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
             None => match self.table.indexed().filter(|_| self.by_rows) {
                 Some(table) => (self.begin_by_rows(&table)?, None),
-                None => (self.begin(Some(LEVELS))?, None),
+                None => (self.begin(Some(LEVELS), self.first_listed(self.table.slots(), 0))?, None),
             },
         };
         let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
@@ -210,13 +231,17 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
             }
         }
         self.last = None; // free its memory
-        let initial = self.model().initial_state();
-        let mut path = vec![initial; found.level.min(1) as usize];
-        if found.level > 1 {
-            let progress = self.levels(found.level, limits)?;
-            path.extend(self.walk_back(&progress, found)?);
+        // From the end. Each pass lists as many of the last levels as fit, at least the one before the states that are known.
+        let mut path = vec![found.state.clone()];
+        let mut level = found.level;
+        while level > 1 {
+            let progress = self.levels(level, limits)?;
+            let first = progress.kept_from.unwrap_or(0).max(1);
+            path.extend(self.walk_back(&progress, &path[path.len() - 1], first..level)?.into_iter().rev());
+            level = first;
         }
-        path.push(found.state.clone());
+        path.extend((level > 0).then(|| self.model().initial_state()));
+        path.reverse();
         Ok(path)
     }
 }
@@ -414,10 +439,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 found = Some(self.look_at(search.found, search.found_level)?);
             }
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
-            // A level that found the table full is repeated, whatever its counts are.
-            let (next_level, states) = match offers.full {
-                0 => (Some((search.levels, search.size)), Some(states)),
-                _ => (None, None),
+            // A level that found the table or the list full is repeated, whatever its counts are.
+            let repeats = search.is_repeated(&offers);
+            let (next_level, states) = match repeats {
+                false => (Some((search.levels, search.size)), Some(states)),
+                true => (None, None),
             };
             let stop = (limits.stop)();
             let standing = Standing { is_out_of_memory: !fits, next_level, states, bytes: 0, is_refused: !goes_on, stop };
@@ -425,7 +451,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 return done(end, found);
             }
             // A level that found the table full is repeated in a larger table before a checkpoint is written.
-            if let Some(checkpoints) = checkpoints.filter(|checkpoints| offers.full == 0 && checkpoints.is_due(&counts)) {
+            if let Some(checkpoints) = checkpoints.filter(|checkpoints| !repeats && checkpoints.is_due(&counts)) {
                 self.keep(checkpoints, progress, found.as_ref())?;
             }
             if search.levels + 1 >= progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64) {
@@ -440,6 +466,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(End::Memory, found),
                 }
+            } else if progress.parents.is_none()
+                && search.lacks_room(self.room(progress))
+                && !self.make_room(progress, &search, &offers, limits.bytes)?
+            {
+                return done(End::Memory, found);
             }
         }
     }
@@ -452,13 +483,13 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(())
     }
 
-    /// Puts the initial state. The order of states is empty if there is no memory for it. `levels`: number of level starts to
-    /// keep.
-    fn begin(&self, levels: Option<u64>) -> Result<SearchMemory> {
+    /// Puts the initial state. The order of states is empty if there is no memory for it; otherwise it has room for `listed`.
+    /// `levels`: number of level starts to keep.
+    fn begin(&self, levels: Option<u64>, listed: u64) -> Result<SearchMemory> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, not_empty_or_too_small(self.table));
         let reference = start.references[0].context("a state that was put has a place")?;
-        let (order, unlisted) = match allocate::<u64>(&self.stream, self.table.slots())? {
+        let (order, unlisted) = match allocate::<u64>(&self.stream, listed)? {
             Some(mut order) => {
                 self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
                 (order, None)
@@ -469,7 +500,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let search = SearchState::of_initial_state();
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory { order, parents: None, unlisted, starts, offers, search, dropped: 0 })
+        Ok(SearchMemory { order, parents: None, unlisted, starts, kept_from: None, offers, search, dropped: 0 })
     }
 
     /// Makes room for the starts of more levels.
@@ -490,6 +521,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             states: enough.min(limits.states.saturating_sub(progress.dropped)),
             levels: limits.levels.min(room),
             nanoseconds: POLL_INTERVAL.as_nanos() as u64,
+            room: self.room(progress),
             deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: limits.keep_going.into(),
         };
@@ -531,7 +563,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         loop {
             self.table.clear()?;
             let slots = self.table.slots();
-            let mut progress = self.begin(Some(level + 1))?;
+            // Lists as many references as fit, so that the fewest levels are explored again.
+            let bytes = limits.bytes.saturating_sub(self.table.bytes()).min(self.table.device().free_memory()? / 8 * 7);
+            let listed = (bytes / size_of::<u64>() as u64).clamp(self.first_listed(slots, 0).min(slots), slots);
+            let mut progress = self.begin(Some(level + 1), listed)?;
+            progress.kept_from = Some(0);
             let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
             explored_again(exploration.end)?;
             // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts,
@@ -545,18 +581,18 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
     }
 
-    /// The states of a path from the initial state to `found`, without these two. The kernel finds them backwards: each is a
-    /// predecessor of the one after it.
-    fn walk_back(&self, progress: &SearchMemory, found: &Found) -> Result<Vec<Vec<u32>>> {
+    /// The states of these levels on a path to `state`, which is in the level after them. The kernel finds them backwards: each
+    /// is a predecessor of the one after it.
+    fn walk_back(&self, progress: &SearchMemory, state: &[u32], levels: Range<u64>) -> Result<Vec<Vec<u32>>> {
         let text = self.sources.walk();
         let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
-        let (width, level) = (self.table.width(), found.level as usize);
+        let (width, first, level) = (self.table.width(), levels.start as usize, levels.end as usize);
         let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
-        self.stream.memcpy_htod(&found.state, &mut path.slice_mut(level * width..))?;
+        self.stream.memcpy_htod(state, &mut path.slice_mut(level * width..))?;
         let mut places = self.stream.clone_htod(&vec![NONE; level])?;
         let (view, starts) = (self.table.kernel_argument()?, progress.starts.as_ref());
         let starts = starts.context("the beginnings of levels are wanted")?;
-        for level in (1..found.level).rev() {
+        for level in levels.rev() {
             let mut launch = self.stream.launch_builder(&function);
             launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
             // SAFETY:
@@ -568,9 +604,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             unsafe { launch.launch(config) }?;
         }
         let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
-        let lost = places[1..].iter().filter(|place| **place == NONE).count();
+        let lost = places[first..].iter().filter(|place| **place == NONE).count();
         ensure!(lost == 0, "{lost} states have no predecessor in the level before their own: please report this as a bug");
-        Ok(words[width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
+        Ok(words[first * width..level * width].chunks_exact(width).map(<[u32]>::to_vec).collect())
     }
 
     /// Determines the violation of a state that the kernel has found.
@@ -598,13 +634,14 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
             return Ok(Growth::Refused);
         };
-        // Includes the order, which has an element for each slot.
-        let taken = self.table.bytes() + self.table.slots() * size_of::<u64>() as u64;
+        let taken = self.table.bytes() + progress.bytes();
         if !grow_by_factors(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
+        let before = progress.order.len() as u64;
         progress.order = self.stream.null()?; // the new order may need this memory
-        let Some(mut order) = allocate::<u64>(&self.stream, self.table.slots())? else {
+        let listed = self.first_listed(self.table.slots(), count as u64).max(before.min(self.table.slots()));
+        let Some(mut order) = allocate::<u64>(&self.stream, listed)? else {
             progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
         };
@@ -614,17 +651,102 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         self.table.find_device(&self.stream, batch)?;
         ensure!(self.read(&found)?.hits == count as u64, "the table lost states while it grew: please report this as a bug");
         progress.order = order;
-        let last = search.last - search.first;
-        let mut search = SearchState { first: 0, last, listed: last, next: 0, found: NONE, faulty: NONE, ..*search };
-        if offers.full != 0 {
-            [search.transitions, search.deadlocks, search.overflows] = search.before;
-        }
-        progress.dropped += offers.new_references - count as u64;
         progress.starts = None; // it has starts of levels that are no longer in `order`
-        let offers = Offers { full: 0, full_nodes: 0, new_references: count as u64, ..*offers };
-        self.stream.memcpy_htod(&[search], &mut progress.search)?;
-        self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
+        self.go_on_from(progress, search, offers, search.first)?;
         Ok(Growth::Done)
+    }
+
+    /// Sets the search to go on when the first `dropped` states of `order` are no longer in it. A level that found the table or
+    /// `order` full begins again.
+    fn go_on_from(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, dropped: u64) -> Result<()> {
+        let (first, last) = (search.first - dropped, search.last - dropped);
+        let mut now = SearchState { first, last, next: first, listed: last, found: NONE, faulty: NONE, crowded: 0, ..*search };
+        if search.is_repeated(offers) {
+            [now.transitions, now.deadlocks, now.overflows] = search.before;
+        }
+        progress.dropped += dropped;
+        let offers = Offers { full: 0, full_nodes: 0, new_references: offers.new_references - dropped, ..*offers };
+        self.stream.memcpy_htod(&[now], &mut progress.search)?;
+        self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
+        Ok(())
+    }
+
+    /// Number of states that `order` has room for at first, in a table of this many slots; all that are searched for accepting
+    /// cycles. `listed`: number of states that it gets at once.
+    fn first_listed(&self, slots: u64, listed: u64) -> u64 {
+        if self.model().property.is_some() {
+            return slots;
+        }
+        ((slots / SLOTS_A_LISTED).max(FEWEST_LISTED).max(2 * listed) + self.most_put_at_once()).min(slots)
+    }
+
+    /// Most states that the blocks of a launch put when each puts the contents of its cache.
+    fn most_put_at_once(&self) -> u64 {
+        u64::from(self.kernel.launch.grid_dim.0) * u64::from(self.kernel.launch.block_dim.0) * ROWS_A_THREAD
+    }
+
+    /// Number of states in `order` up to which blocks put more. An order for all states is never full.
+    fn room(&self, progress: &SearchMemory) -> u64 {
+        let listed = progress.order.len() as u64;
+        if listed >= self.table.slots() { u64::MAX } else { listed.saturating_sub(self.most_put_at_once()) }
+    }
+
+    /// Makes room in `order`: drops levels that are finished, or makes it larger, within `bytes` for the table and the order.
+    /// Returns false if there is no memory for that.
+    fn make_room(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, bytes: u64) -> Result<bool> {
+        let (room, listed) = (self.room(progress), offers.new_references);
+        // Dropping little would be repeated soon. A level that found the list full needs room for more than it had.
+        let is_enough = search.crowded == 0 || listed - search.first + search.size / 2 < room;
+        if search.first >= listed.div_ceil(16) && is_enough {
+            self.drop_levels(progress, search, offers, room)?;
+            return Ok(true);
+        }
+        let (old, slots) = (progress.order.len() as u64, self.table.slots());
+        // The old and the new list are there at once.
+        let left = bytes.saturating_sub(self.table.bytes() + progress.bytes()) / size_of::<u64>() as u64;
+        let larger = (2 * old).min(slots).min(left);
+        if larger >= old + old / 8
+            && let Some(mut order) = allocate::<u64>(&self.stream, larger)?
+        {
+            let all = 0..listed as usize;
+            self.stream.memcpy_dtod(&progress.order.slice(all.clone()), &mut order.slice_mut(all))?;
+            progress.order = order;
+            self.go_on_from(progress, search, offers, 0)?;
+            return Ok(true);
+        }
+        let may_drop = search.first >= listed.div_ceil(MOST_COPIES);
+        if may_drop {
+            self.drop_levels(progress, search, offers, room)?;
+        }
+        Ok(may_drop)
+    }
+
+    /// Drops levels that are finished from `order`: all of them, or, in a search for a path, as few as are enough.
+    fn drop_levels(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, room: u64) -> Result<()> {
+        let mut dropped = search.first;
+        match (progress.kept_from, &mut progress.starts) {
+            (Some(first), Some(starts)) => {
+                let kept = self.stream.clone_dtoh(&starts.slice(first as usize..search.levels as usize))?;
+                let needed = (search.last + 2 * search.size).saturating_sub(room).max(offers.new_references / 4);
+                let needed = if search.crowded == 0 { needed } else { dropped };
+                let at = kept.iter().position(|start| *start >= needed).unwrap_or(kept.len() - 1);
+                dropped = kept[at];
+                let moved: Vec<u64> = kept[at..].iter().map(|start| start - dropped).collect();
+                self.stream.memcpy_htod(&moved, &mut starts.slice_mut(first as usize + at..search.levels as usize))?;
+                progress.kept_from = Some(first + at as u64);
+            }
+            _ => progress.starts = None,
+        }
+        // Each copy is from behind its destination, and the stream makes one after another.
+        let (mut to, behind, listed) = (0, dropped as usize, offers.new_references as usize);
+        while to + behind < listed {
+            let count = behind.min(listed - to - behind);
+            let (before, from) = progress.order.split_at_mut(to + behind);
+            let mut before = before;
+            self.stream.memcpy_dtod(&from.slice(..count), &mut before.slice_mut(to..to + count))?;
+            to += count;
+        }
+        self.go_on_from(progress, search, offers, dropped)
     }
 }
 
@@ -641,6 +763,17 @@ impl SearchMemory {
 }
 
 impl SearchState {
+    /// Whether the level found the table or the list full, so that it is repeated.
+    fn is_repeated(&self, offers: &Offers) -> bool {
+        offers.full != 0 || self.crowded != 0
+    }
+
+    /// Whether `order` had no room for states, or may have too little for the next level, so that finished ones must be dropped.
+    fn lacks_room(&self, room: u64) -> bool {
+        let may_lack = self.first >= (self.last / 16).max(1) && self.last.saturating_add(2 * self.size) > room;
+        self.crowded != 0 || may_lack
+    }
+
     fn of_initial_state() -> Self {
         let (found, faulty) = (NONE, NONE);
         Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, faulty, ..Self::default() }

@@ -20,6 +20,9 @@ const RESIDUE_KERNELS: &str = include_str!("residue.cu");
 /// Name of the program in messages of the compiler.
 pub(super) const PROGRAM: &str = "explore.cu";
 
+/// Rows of a block's cache for each of its threads: EXPLORE_ROWS_A_THREAD.
+pub(super) const ROWS_A_THREAD: u64 = 4;
+
 /// Definitions that the generated functions and the kernel need.
 pub(super) const SURROUNDINGS: &str = "\
 #define EXPLORE_FN __device__ __forceinline__
@@ -106,4 +109,14 @@ impl<'a> Sources<'a> {
 /// Whether a GPU can choose the steps: whether the tables have a moderate size.
 pub fn can_reduce(stubborn: &Stubborn) -> bool {
     Choosing::by_lanes(stubborn).fits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_have_the_rows_that_the_host_expects() {
+        assert!(SURROUNDINGS.contains(&format!("#define EXPLORE_ROWS_A_THREAD {ROWS_A_THREAD}\n")));
+    }
 }

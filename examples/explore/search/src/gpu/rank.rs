@@ -203,6 +203,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             states: u64::MAX,
             levels: u64::MAX,
             nanoseconds: u64::MAX,
+            room: u64::MAX,
             deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: limits.keep_going.into(),
         };

@@ -136,7 +136,8 @@ impl<'a> Rounds<'a> {
         (blocks, rows): (u64, u64),
     ) -> Self {
         let deadlocks = interpreted.checks.deadlocks.into();
-        let limits = KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, deadlocks, keep_going: 1 };
+        let limits =
+            KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, room: u64::MAX, deadlocks, keep_going: 1 };
         let (order, offers, search) = (null_mut(), null_mut(), null_mut());
         let [words, tables, marks] = [null_mut(); 3];
         let argument = Box::new(Argument { words, tables, order, offers, search, limits, marks });

@@ -30,7 +30,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     /// Measures the throughput, in vectors per second.
     pub(super) fn table_alone(&self, progress: &SearchMemory) -> Result<f64> {
         let known = progress.listed(&self.read(&progress.offers)?) as usize;
-        ensure!(known >= LEAST_STATES, "too few states were found after the table last grew");
+        ensure!(known >= LEAST_STATES, "too few states are listed");
         // Tiles spread over the order of states, assigned to the batches in turn.
         let tiles = (known / TILE).min(BATCHES * STATES / TILE);
         let starts: Vec<usize> = (0..tiles).map(|tile| known / tiles * tile).collect();

@@ -29,6 +29,8 @@ inline Table table(const View& view) { return {view.words}; }
 // Kernels name these types but do not use them.
 template <class Roots, u32 width>
 struct TreeTable;
+template <u32 slot_bits, u32 key_bits>
+struct CompactTable;
 enum class Offer { Whole, Incremental };
 template <class Table, Operation operation, Offer offer>
 struct SearchBatch {

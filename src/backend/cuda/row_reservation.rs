@@ -6,12 +6,9 @@
 //! a host batch requests any memory, the library waits for the GPU and counts the rows that are really in use.
 
 use super::store::CudaStore;
-use super::{cuda, pass};
 use crate::Result;
 use crate::backend::{Machine as _, RowWords, RowsMemory};
-use crate::host::zeroed;
 use crate::layout::rows::MORE_ROWS;
-use cudarc::driver::result;
 
 /// Reservation of memory for the rows of a batch that is being enqueued.
 pub(super) struct RowReservation<'a> {
@@ -74,20 +71,5 @@ impl CudaStore {
             Some(view) => self.reserve_rows(view.capacity, false).map(drop),
             None => Ok(()),
         }
-    }
-
-    /// Copies bytes from an address in the memory of this GPU, after all work of the table's stream, and waits.
-    ///
-    /// # Safety
-    ///
-    /// There are as many bytes, and nothing writes them meanwhile.
-    pub(crate) unsafe fn read_marks(&self, address: u64, count: u64) -> Result<Vec<u8>> {
-        let mut marks = zeroed::<u8>(count as usize)?;
-        pass("reading marks")?;
-        let _current = self.gpu().bind()?;
-        // SAFETY: the caller guarantees the source; the target is waited for in the next statement.
-        unsafe { result::memcpy_dtoh_async(&mut marks, address, self.stream()) }.map_err(cuda("reading marks"))?;
-        self.machine.wait("reading marks")?;
-        Ok(marks)
     }
 }

@@ -32,15 +32,15 @@ pub(super) fn free_memory() -> u64 {
     available().map_or(i64::MAX as u64, |kib| kib * 1024)
 }
 
-/// A line of the cache.
+/// A line of the cache. Messages between ranks begin at lines of this size.
 #[derive(Clone, Copy, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u64; 8]);
+#[repr(C, align(128))]
+struct Line([u64; 16]);
 
 /// Bytes from which memory is a mapping of its own.
 const MAPPED: u64 = 4096;
 
-/// Memory of zeros for a part of a table.
+/// Memory of zeros.
 pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
     if bytes >= MAPPED {
         let mut mapped = map(bytes)?;
@@ -53,6 +53,9 @@ pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
 
 /// A mapping of zeros.
 pub(super) fn map(bytes: u64) -> Result<MmapMut> {
+    if faults::should_fail() {
+        return Err(Error::no_host_memory(bytes, faults::ON_PURPOSE));
+    }
     let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
     // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not

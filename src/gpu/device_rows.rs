@@ -2,8 +2,8 @@
 
 use super::buffer::{Buffer, sealed};
 use crate::backend::cuda::CudaStore;
-use crate::core::lock::Shared;
-use crate::core::table::Sized;
+use crate::core::lock::SharedGuard;
+use crate::core::table::TableState;
 use crate::{Indexed, Key, Result, Table, Words};
 use cudarc::driver::CudaStream;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
 pub struct DeviceRows<'a, K: Key = Words> {
     /// Keeps the rows unchanged.
-    _sized: Shared<'a, Sized>,
+    _sized: SharedGuard<'a, TableState>,
     pub(super) address: u64,
     rows: u64,
     pub(super) elements: usize,

@@ -1,7 +1,7 @@
 //! Values beside the rows of an indexed table as memory of its GPU.
 
-use crate::core::lock::Shared;
-use crate::core::table::Sized;
+use crate::core::lock::SharedGuard;
+use crate::core::table::TableState;
 use crate::{Error, Key, Result, Values};
 use bytemuck::Pod;
 use cudarc::driver::CudaStream;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
 pub struct DeviceValues<'a, V> {
     /// Keeps the table unchanged.
-    _sized: Shared<'a, Sized>,
+    _sized: SharedGuard<'a, TableState>,
     pub(super) address: u64,
     pub(super) len: usize,
     /// A stream of the GPU's context.

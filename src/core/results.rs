@@ -1,6 +1,6 @@
 //! Batches from host slices: their vectors, offered in parts, and their results.
 
-use super::memory::HostMemory;
+use super::host_memory::HostMemory;
 use super::request::Request;
 use crate::host::Workers;
 use crate::layout::generation::Generation;
@@ -135,14 +135,16 @@ impl<'a> Results<'a> {
         new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
     }
 
-    /// Corrects the references to rows that were moved when holes were closed.
+    /// Corrects the references to rows that were moved when holes were closed. Those of an earlier generation stay stale.
     pub(crate) fn rows_moved(&mut self, closing: &HoleClosing, generation: Generation) {
         if closing.moves.is_empty() {
             return;
         }
         let Buffers { references, new_references, .. } = &mut *self.buffers;
         for bits in references.iter_mut().chain(new_references.iter_mut()) {
-            if let Some(reference) = Reference::from_bits(*bits) {
+            if let Some(reference) = Reference::from_bits(*bits)
+                && generation.stale(&[reference]) == 0
+            {
                 *bits = generation.reference(closing.moved(reference.slot())).to_bits();
             }
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(super) struct Shared {
+pub(super) struct GpuState {
     pub gpu: Arc<Gpu>,
     kernels: Mutex<HashMap<Spec, Arc<Kernels>>>,
     pub stages: Stages,
@@ -16,7 +16,7 @@ pub(super) struct Shared {
     stores: AtomicUsize,
 }
 
-impl Shared {
+impl GpuState {
     pub(super) fn new(gpu: Arc<Gpu>) -> Self {
         Self { gpu, kernels: Mutex::default(), stages: Stages::default(), stores: AtomicUsize::new(0) }
     }

@@ -169,8 +169,6 @@ impl<K: Key, S: Storage> Table<K, S> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
-        // While the table's lock is held: no host batch closes holes without it.
-        self.raw.calls.note_kernels();
         let gpu = store.gpu();
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
         let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };
@@ -203,7 +201,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             ],
         );
         let new_capacity = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
-        let sized = &sized;
+        let (sized, calls) = (&sized, &self.raw.calls);
         gpu.recorded(move || {
             let (vectors_at, _read) = vectors.device_ptr(stream);
             sized.spec.check_alignment(vectors_at)?;
@@ -233,6 +231,8 @@ impl<K: Key, S: Storage> Table<K, S> {
                 workspace: 0,
                 tag: 0,
             };
+            // While the table's lock is held: no host batch closes holes without it.
+            calls.note_kernels();
             // SAFETY:
             // - the buffers belong to this GPU's context, are long enough (checked above) and are borrowed. The stream waits for
             //   earlier work on them (checked above). Their own streams, on which they are freed, wait for this one (below); for
