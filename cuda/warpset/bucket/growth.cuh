@@ -20,9 +20,8 @@
 // is less than 0.95 full they are less than one in 10^6. In a table of one slice all vectors are left that are not in their first
 // bucket.
 //
-// Every vector is put or left: a part leaves it unless the part that its first bucket belongs to reads the slice that it is in
-// (`shares_hashes` is exact). One part puts it at most, that of its first bucket. That one may put a vector which others leave,
-// because it reads some slices more; find-or-put sees it then.
+// Every vector is put or left, by one part: that of its first bucket if it reads the slice that the vector is in, otherwise the
+// first part that reads this slice.
 //
 // A vector leaves a bucket only when the bucket's counter says that every slot of it has been given to another vector. All of
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.
@@ -70,6 +69,7 @@ struct GrowthParts {
     }
 
     struct Part {
+        u64 number;
         u64 from_first, from_last, first, last;  // buckets of the smaller table, and of the larger one
     };
 
@@ -78,9 +78,24 @@ struct GrowthParts {
         const u64 first = number * units_a_part, end = first + units_a_part, last = end < units ? end : units;
         const u64 whole = to_all * from_scale, ends_at = last * to_scale < to_all ? last * to_scale : to_all;
         const u64 from_first = first * to_scale * from_all / whole, from_last = (ends_at * from_all + whole - 1) / whole;
-        return {from_first * from_unit, from_last * from_unit, first * to_unit, last * to_unit};
+        return {number, from_first * from_unit, from_last * from_unit, first * to_unit, last * to_unit};
     }
 
+    // The parts that read a bucket of the smaller table: here the first of them.
+    WARPSET_FN u64 first_reader(u64 from_bucket) const
+    {
+        return from_bucket / from_unit * from_scale * to_all / (from_all * to_scale) / units_a_part;
+    }
+
+    // Whether the part that a bucket of the larger table is in reads a bucket of the smaller one.
+    WARPSET_FN bool is_read(u64 from_bucket, u64 bucket) const
+    {
+        if (shares_hashes(from_bucket, bucket)) return true;
+        const Part home = part(bucket / to_unit / units_a_part);
+        return from_bucket >= home.from_first && from_bucket < home.from_last;
+    }
+
+private:
     // Whether some hash has its first buckets in the units of a bucket of the smaller table, and of one of the larger table.
     WARPSET_FN bool shares_hashes(u64 from_bucket, u64 bucket) const
     {
@@ -99,7 +114,7 @@ struct SlotCounters {
         for (u32 at = platform::Block::thread(); at < (buckets + 1) / 2; at += platform::Block::threads()) words[at] = 0;
     }
 
-    WARPSET_FN u32 taken(u32 bucket) const { return platform::load_relaxed(words + bucket / 2) >> bucket % 2 * 16 & 0xFFFF; }
+    WARPSET_FN u32 taken(u32 bucket) const { return platform::load_block(words + bucket / 2) >> bucket % 2 * 16 & 0xFFFF; }
 
     // The next slot of a bucket; at least `slots` if there is none.
     WARPSET_FN u32 take(u32 bucket, u32 slots) const
@@ -225,8 +240,9 @@ private:
     {
         Probe probe = Probe::of_first_bucket(hash, to.view);
         if (probe.bucket < part.first || probe.bucket >= part.last) {
-            // It is another part's, if that reads this slot, too.
-            if (!parts.shares_hashes(from_bucket, probe.bucket)) left.add(from.slot_number(from_bucket, from_index));
+            // It is another part's, if that reads this slot, too. If not, one of the parts that do leaves it.
+            if (!parts.is_read(from_bucket, probe.bucket) && part.number == parts.first_reader(from_bucket))
+                left.add(from.slot_number(from_bucket, from_index));
             return false;
         }
         if (!may_be_barred) {

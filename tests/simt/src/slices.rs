@@ -81,9 +81,8 @@ impl Program for SliceGrowth {
             larger: larger.view,
             slices_a_part: slices_a_part as u32,
             is_staged: is_staged.into(),
-            // Two parts may leave one vector.
-            left: memory.allocate("left", Use::Shared, 8 * 6 * table.slots as usize).cast(),
-            capacity: 6 * table.slots,
+            left: memory.allocate("left", Use::Shared, 8 * table.slots as usize).cast(),
+            capacity: table.slots,
             count: memory.allocate_with("left count", Use::Shared, &[0u64]),
         });
         let growth = Grid {
@@ -106,19 +105,20 @@ impl Program for SliceGrowth {
         now.check_counts(larger, memory)?;
         let count = memory.at(grow.count.cast_const(), 1)[0];
         let mut left = HashSet::new();
-        for slot in memory.at(grow.left.cast_const(), count as usize) {
+        for slot in memory.at(grow.left.cast_const(), count.min(grow.capacity) as usize) {
             let Some(vector) = contents.slot_of.iter().position(|of| *of == Some(*slot)) else {
                 return Err(wrong("left", format!("slot {slot}, which holds no vector"), Vec::new()));
             };
-            left.insert(vector);
+            if !left.insert(vector) {
+                return Err(wrong("left", format!("slot {slot}, twice"), Vec::new()));
+            }
         }
         let outcomes = memory.read_at::<u8>(after.argument.batch.outcomes, after.vectors.len());
         for (vector, outcome) in after.vectors.iter().zip(outcomes) {
             let stored = contents.slot_of[*vector].is_some();
             let moved = stored && !left.contains(vector);
             let is_right = match u32::from(*outcome) {
-                // One part may have put what another one has left.
-                SEEN => stored,
+                SEEN => moved,
                 NEW => !moved,
                 FULL => !moved && now.slot_of[*vector].is_none(),
                 _ => false,

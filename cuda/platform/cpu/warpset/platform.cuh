@@ -335,6 +335,8 @@ struct Warp {
 };
 
 // Of memory of this thread.
+WARPSET_FN u32 load_block(const u32* address) { return *address; }
+
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value)
 {
     const u32 old = *address;

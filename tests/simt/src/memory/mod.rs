@@ -36,6 +36,8 @@ use view::{Event, Knowledge, Lane, Moment};
 pub enum Use {
     /// Read and written by kernels.
     Shared,
+    /// Shared memory of a block: the same, by accesses of any space.
+    Block,
     /// Not written during a launch.
     Constant,
 }
