@@ -123,7 +123,7 @@ fn slice_buckets(slots_per_bucket: u64) -> u64 {
 }
 
 /// Most vectors of a table with this number of slots that a GPU leaves to find-or-put when the table grows slice by slice, before
-/// it puts all of them so. They are far fewer unless the table is more than 0.95 full, or hashes are equal.
+/// it puts all of them so. They are a tenth of this or fewer unless the table is more than 0.95 full, or hashes are equal.
 pub(crate) fn most_left(slots: u64) -> u64 {
     (slots >> 10).max(1)
 }
@@ -200,7 +200,8 @@ pub(crate) fn is_prime(n: u64) -> bool {
 /// In a table with slices a search looks at 256 of the 8,192 slots of a slice, and at as many of three others or more. If F slots
 /// of a slice are free, it finds none of them with probability (1 - 1 / 32)^F: 10^-4 at fill 0.95, on average over slices, whose
 /// fills differ, and 0.014 at 0.97. Four slices have the fourth power of it, so that filling 2^27 slots to 0.95 is expected to
-/// reject 10^-11 vectors, and to 0.97, 0.004.
+/// reject 10^-11 vectors, and to 0.97, 0.004. That is with one slot a bucket. With more, free slots are in fewer buckets, but a
+/// search looks at as many buckets, and so at as many times more slices.
 pub(crate) fn probe_limit(buckets: u64) -> u32 {
     let log2 = u64::from(u64::BITS - buckets.leading_zeros());
     (32 * log2).max(1024).min(buckets) as u32

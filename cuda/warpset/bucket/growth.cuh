@@ -17,8 +17,8 @@
 //
 // Vectors that are *left*, for find-or-put to take when all parts are filled: those that are in another slice than their first
 // one, those whose walk leaves the part, and those that some slots may not hold (bucket/table.cuh). Of a table with slices that
-// is less than 0.95 full they are less than one in 10^6. In a table of one slice all vectors are left that are not in their first
-// bucket.
+// is less than 0.95 full they are at most one in 10^4 (core/probe.cuh). In a table of one slice all vectors are left that are not
+// in their first bucket.
 //
 // Every vector is put or left, by one part: that of its first bucket if it reads the slice that the vector is in, otherwise the
 // first part that reads this slice.

@@ -96,7 +96,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     enum class Next : u32 { Nothing, Look, Compare, Put };
     Next next = Next::Nothing;  // for this lane's vector
     Slot tag = 0;
-    u32 index = 0;  // the first slot of the bucket that the search has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left; if it has left all, their number
     Probe probe{};
     u64 found = no_row;  // row to compare with; once the vector is resolved, its row
     u64 own = no_row;    // a row that this lane owns
@@ -158,6 +158,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             if (compares) outcome = compared;
         }
         if (claims) outcome = finish_claim(seen);
+        if (index == layout.slots_per_bucket()) outcome = next_bucket();
         if (outcome != Outcome::Pending) next = Next::Nothing;
         return outcome;
     }
@@ -207,7 +208,8 @@ private:
                 return Outcome::Pending;
             }
         }
-        return next_bucket();
+        index = layout.slots_per_bucket();
+        return Outcome::Pending;
     }
 
     // Numbers of new rows, one for each lane of `lanes`.
@@ -343,7 +345,8 @@ private:
     WARPSET_FN Outcome next_slot()
     {
         next = Next::Look;  // at the following slots
-        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
+        ++index;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome next_bucket()
