@@ -106,6 +106,18 @@ const MUTANTS: &[Mutant] = &[
         to: "            // a vector is read by its tile until here",
     },
     Mutant {
+        what: "the barrier between the list of looking lanes and the lanes that read it",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "                Warp::sync();\n                if (Warp::lane() < turns) owner_of_turn",
+        to: "                if (Warp::lane() < turns) owner_of_turn",
+    },
+    Mutant {
+        what: "the turn of a lane: it takes the votes of another lane's bucket",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "shares_looks ? my_turn - (first + i * tiles)",
+        to: "shares_looks ? my_turn - first",
+    },
+    Mutant {
         what: "the barrier after vectors have been copied to scratch memory",
         file: "warpset/bucket/builder.cuh",
         from: "        }\n        Warp::sync();\n        return false;\n",
