@@ -88,8 +88,7 @@ struct WarpSearch {
     u32 chunk = idle;  // next step of the search: none (idle), a look, or the claim of this chunk
     typename Table::Classes forbidden;
     bool expect_empty = false;
-    u32 probes = 0;
-    u32 index = 0;  // the first slot of the bucket that the search has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left; if it has left all, their number
     Probe probe{};
 
     // Nothing else writes after the words of vectors, so the padding is written only once.
@@ -107,9 +106,9 @@ struct WarpSearch {
     // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
-        probe = Probe::start(table.hash(mine()), table.view.buckets);
+        probe = Probe::start(table.hash(mine()), table.view);
         forbidden = table.forbidden_classes(mine());
-        probes = index = 0;
+        index = 0;
         chunk = look;
     }
 
@@ -127,6 +126,8 @@ struct WarpSearch {
             if (looks) outcome = judge(report);
         }
         if (claims) outcome = finish_claim(seen);
+        // Here for looks and claims: with a copy for each, 8 words spilled.
+        if (index == layout.slots_per_bucket()) outcome = next_bucket();
         if (outcome != Outcome::Pending) chunk = idle;
         return outcome;
     }
@@ -273,7 +274,8 @@ private:
             expect_empty = false;  // if the main chunks of a slot were decided, its tails most likely are
             return Outcome::Pending;
         }
-        return next_bucket();
+        index = layout.slots_per_bucket();
+        return Outcome::Pending;
     }
 
     // Begins to claim a main chunk. Tails, which few widths have, are claimed in `finish_claim`.
@@ -300,7 +302,8 @@ private:
         if (decision == Decision::Empty) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
+            ++index;
+            return Outcome::Pending;
         }
         expect_empty = decision == Decision::Won;
         if (++chunk < layout.chunks()) return Outcome::Pending;
@@ -309,9 +312,8 @@ private:
 
     WARPSET_FN Outcome next_bucket()
     {
-        probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Pending;
+        if (probe.advance(table.view)) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

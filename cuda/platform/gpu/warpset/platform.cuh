@@ -18,7 +18,8 @@
 //   load_constant, load_input                       memory that no thread writes during the kernel
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
-//   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
+//   load_block, fetch_add_block,
+//   compare_and_swap_block                          the same of 4 bytes, between the threads of a block, of its shared memory
 //   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
@@ -338,7 +339,14 @@ struct Warp {
     }
 };
 
-// Relaxed, block scope; for memory of any kind.
+// Relaxed, block scope, of memory of any kind: only these accesses may be to shared memory.
+WARPSET_FN u32 load_block(const u32* address)
+{
+    u32 value;
+    asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value)
 {
     u32 old;
