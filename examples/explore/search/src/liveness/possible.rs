@@ -99,7 +99,7 @@ impl Possible {
             faulty.for_each(|(state, _)| marks.set_on_cycle(*state));
             drop(graph);
             let (states, _) =
-                path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
+                path_to_marked(table, source, limits, &initial, &marks, |all| Ok(all[0])).context("the condition has a fault")?;
             let fault = interpreter.value(&self.checks.conditions[0].must_hold, &states[states.len() - 1]).err();
             let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
             outcome.found = Some(lost(Violation::Fault(fault), states));
@@ -129,7 +129,7 @@ impl Possible {
         }
         outcome.verdict = Verdict::Violated;
         drop(graph);
-        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false)?;
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |all| Ok(all[0]))?;
         outcome.found = Some(lost(Violation::Condition(0), states));
         Ok(())
     }
